@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from capdex.errors import InvalidInput
 from publisher.authoring.imports.openai import is_tool_list, tools_in
-from publisher.authoring.imports.source import parse
+from publisher.authoring.imports.skill import FRONT
+from publisher.authoring.imports.source import parse, utf8
 
 MAX_LOOKED_AT_BYTES: Final = 1024 * 1024
 
@@ -21,13 +23,13 @@ FORMATS: Final = {
 
 def import_option_for(data: bytes) -> str:
     """Return the option of `capdex init` that imports such a file; empty if there is none."""
-    begin = data.removeprefix(b"\xef\xbb\xbf")[:512]
-    if begin.startswith(b"---") and b"\nname:" in begin and b"\nmetadata:" not in begin:
-        return "--from-skill"
     if len(data) > MAX_LOOKED_AT_BYTES:
         return ""
+    front = FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    if front and re.search(rb"(?m)^name:", front[1]):
+        return "--from-skill"
     try:
-        value = parse(data, "")
+        value = parse(utf8(data)[0], "")
     except InvalidInput:
         return ""
     if isinstance(value, dict) and "metadata" in value:

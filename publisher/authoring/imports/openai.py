@@ -9,13 +9,14 @@ from capdex.json import Json
 from publisher.authoring.imports.draft import Draft, DraftTool
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import adapted
-from publisher.authoring.imports.source import parse
+from publisher.authoring.imports.source import parse, utf8
 from publisher.authoring.imports.text import name_of, tool_name_of
 from publisher.authoring.scaffold import placeholder_url
 
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
 _HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
+_READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
 
@@ -27,13 +28,13 @@ def import_openai(data: bytes, name: str) -> Draft:
     (`functionDeclarations`) and of Bedrock (`toolSpec`). How a call is carried out is not in them,
     so that each binding is a line to edit. Raises InvalidInput.
     """
+    data, notes = utf8(data)
     value = parse(data, name)
     listed = tools_in(value)
     if not is_tool_list(listed):
-        raise InvalidInput(f"{name} holds no list of OpenAI tools", fix=_FORM)
+        raise InvalidInput(f"{name} holds no list of tools", why=_READ, fix=_FORM)
     own_name = name_of(name) or "my-tools"
     tools: list[DraftTool] = []
-    notes: list[Note] = []
     if own_name != name:
         notes.append(Note(DOCUMENT, "name", "changed", name, own_name))
     for i, item in enumerate(listed):

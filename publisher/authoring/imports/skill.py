@@ -17,15 +17,15 @@ from capdex.manifest.manifest import MAX_PROMPT_BYTES
 from capdex.yaml import read_yaml
 from publisher.authoring.imports.draft import Draft
 from publisher.authoring.imports.report import DOCUMENT, Note
-from publisher.authoring.imports.source import read_file
+from publisher.authoring.imports.source import read_file, utf8
 from publisher.authoring.imports.text import clean, name_of
 
 SKILL: Final = "SKILL.md"
 MAX_FILES: Final = 50  # of the folder that are named
 
-_FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
-# A text with `: ` in it needs quotes in YAML; other readers of skills take it as it is.
-_UNQUOTED: Final = re.compile(rb"(?m)^([A-Za-z][\w-]*): +([^\s\"'>|\[{&*!].*: .*?)\r?$")
+FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
+# A text with `: ` in it, or `:` at its end, needs quotes in YAML; other readers of skills do not.
+_UNQUOTED: Final = re.compile(rb"(?m)^([A-Za-z][\w-]*): +([^\s\"'>|\[{&*!].*:(?: .*?)?)\r?$")
 _CARRIED: Final = frozenset(["name", "description", "license"])
 
 
@@ -37,12 +37,7 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     """
     lower = folder / SKILL.replace("SKILL", "skill")
     path = folder if folder.is_file() else lower if lower.is_file() else folder / SKILL
-    data, notes = read_file(path), []
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        data = data.decode("latin-1").encode()
-        notes.append(Note(DOCUMENT, "encoding", "changed", "Latin-1", "UTF-8"))
+    data, notes = utf8(read_file(path))
     front, prompt = split(data, str(path))
     name, description = clean(front.get("name")), clean(front.get("description"))
     own = wanted or name_of(name) or name_of(path.resolve().parent.name)
@@ -63,7 +58,8 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         if key not in _CARRIED
     ]
     lost += [(f"file {x}", "a package has one prompt and no files") for x in _others(path)]
-    title = name.replace("-", " ").replace("_", " ").title()
+    # The exact name is kept where the package has another one.
+    title = name if own != name else name.replace("-", " ").title()
     license_ = clean(front.get("license"))
     notes += [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
     return Draft(own, title, description, prompt=prompt, license=license_, notes=notes)
@@ -71,7 +67,7 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
 
 def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     """Return the front matter and the instructions of a SKILL.md; raises InvalidInput."""
-    match = _FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    match = FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
     if match is None:
         raise _bad(name, "it does not begin with front matter between two lines ---")
     reading = read_yaml(match[1])

@@ -13,6 +13,7 @@ from yaml.composer import Composer
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.limits import MAX_DEPTH
 from capdex.net.files import unreadable
+from publisher.authoring.imports.report import DOCUMENT, Note
 
 MAX_SOURCE_BYTES: Final = 32 * 1024 * 1024
 MAX_SOURCE_DEPTH: Final = 2 * MAX_DEPTH
@@ -59,6 +60,16 @@ def read_file(path: Path) -> bytes:
     if len(data) > MAX_SOURCE_BYTES:
         raise _too_large(str(path))
     return data
+
+
+def utf8(data: bytes) -> tuple[bytes, list[Note]]:
+    """Return a text in UTF-8, and what was changed for it: other bytes are taken for Latin-1."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        note = Note(DOCUMENT, "encoding", "changed", "Latin-1", "UTF-8")
+        return data.decode("latin-1").encode(), [note]
+    return data, []
 
 
 def parse(data: bytes, name: str) -> Any:

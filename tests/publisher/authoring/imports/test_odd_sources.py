@@ -233,6 +233,22 @@ def test_lists_of_tools_in_other_forms_are_read(value: Any) -> None:
     assert (tool.source, tool.parameters) == ("find", SCHEMA)
 
 
+def test_a_list_of_tools_in_latin_1_is_converted_and_said() -> None:
+    tool = {"name": "find", "description": "Für den Café-Besuch.", "parameters": SCHEMA}
+    data = json.dumps([tool], ensure_ascii=False).encode("latin-1")
+    assert import_option_for(data) == "--from-openai"
+    draft = import_openai(data, "mine")
+    assert draft.tools[0].description == "Für den Café-Besuch."
+    assert ("encoding", "Latin-1") in [(x.subject, x.before) for x in draft.notes]
+
+
+def test_a_list_that_is_not_read_is_told_what_is() -> None:
+    with pytest.raises(InvalidInput, match="holds no list of tools") as error:
+        import_openai(b'{"tools": []}', "mine")
+    for form in ("OpenAI", "Anthropic", "Gemini", "Bedrock", "tools/list"):
+        assert form in error.value.why
+
+
 # skills -------------------------------------------------------------------------------------------
 
 
@@ -241,10 +257,16 @@ def skill(folder: Path, text: str, name: str = "SKILL.md", encoding: str = "utf-
     return folder
 
 
-def test_a_colon_without_quotes_is_read(tmp_path: Path) -> None:
-    text = "---\nname: chart\ndescription: Use when: a chart is wanted\n---\nDraw it.\n"
-    draft = import_skill(skill(tmp_path, text))
-    assert draft.description == "Use when: a chart is wanted"
+@pytest.mark.parametrize("told", ["Use when: a chart is wanted", "Use when:"])
+def test_a_colon_without_quotes_is_read(tmp_path: Path, told: str) -> None:
+    text = f"---\nname: chart\ndescription: {told}\n---\nDraw it.\n"
+    assert import_skill(skill(tmp_path, text)).description == told
+
+
+def test_a_skill_is_known_by_its_whole_front_matter() -> None:
+    front = f"description: {'Draws a chart. ' * 60}\nmetadata: {{a: b}}\nname: chart"
+    assert import_option_for(f"---\n{front}\n---\nDraw.\n".encode()) == "--from-skill"
+    assert import_option_for(b"---\nmetadata:\n  name: tea\n---\nname: x\n") == ""
 
 
 def test_a_changed_name_and_a_licence_that_is_no_expression_are_said(tmp_path: Path) -> None:
@@ -253,7 +275,7 @@ def test_a_changed_name_and_a_licence_that_is_no_expression_are_said(tmp_path: P
     )
     draft = import_skill(skill(tmp_path, text))
     made = write_package(draft)
-    assert (draft.name, "license:" in made.text) == ("fa-helper", False)
+    assert (draft.name, draft.title, "license:" in made.text) == ("fa-helper", "2fa-helper", False)
     assert {x.subject for x in made.notes} == {"name", "license"}
     named = import_skill(tmp_path, "two-factor").with_values(name="two-factor")
     assert "name" not in {x.subject for x in named.notes}
