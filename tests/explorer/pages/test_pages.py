@@ -368,6 +368,11 @@ def test_a_publisher_has_names_keys_and_history(base: str) -> None:
     assert "Packages of this account are signed by" in page.words
     assert f'data-copy="{making.AUTHOR}"' in page.text
     assert 'href="/c/city-weather' in page.text
+    named = page.text.partition("Its packages name")[2].partition("</p>")[0]
+    assert 'rel="nofollow noopener ugc"' in named
+    assert "This node has not checked it" in named
+    assert page.text.count('class="identicon"') == 1
+    assert page.words.index("Capabilities") < page.words.index("Account and keys")
     signer = Answer(f"{base}/p/{making.AUTHOR}", **HTML)
     assert ACCOUNT in signer.text
     assert Answer(f"{base}/p/0x12", **HTML).status == 404

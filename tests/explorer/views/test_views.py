@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import defaultdict
 from html import unescape
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -15,6 +18,8 @@ from capdex.yaml.characters import forbidden
 from explorer.views import text
 from explorer.views.badge import badge_svg
 from explorer.views.charts import line_chart
+from explorer.views.environment import build_environment
+from explorer.views.identicon import identicon
 from explorer.views.schema_rows import MAX_ROWS, schema_rows
 from explorer.views.verdicts import BADGES, CHECKS, badge_of
 
@@ -147,3 +152,38 @@ def test_linked_data_cannot_end_its_script() -> None:
     made = environment.from_string("{{ value | tojson }}").render(value="</script><b>")
     assert "<" not in made
     assert json.loads(made) == "</script><b>"
+
+
+def test_a_chain_is_linked_to_its_block_explorer_and_others_to_none() -> None:
+    made = build_environment(defaultdict(str), {1: "https://scan.example"})
+    source = '{% import "parts.html" as parts %}{{ parts.chain_link(chain, "tx", "0xab") }}'
+    page = made.from_string(source)
+    link = '<a href="https://scan.example/tx/0xab" rel="nofollow noopener ugc">'
+    assert link in page.render(chain=1)
+    assert page.render(chain=31337).strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("link", "host"),
+    [
+        ("https://example.org/a", "example.org"),
+        ("http://example.org:8080/", "example.org:8080"),
+        ("javascript:alert(1)", ""),
+        ("https://good.example@evil.example/", ""),
+        ("https://[", ""),
+        ("data:text/html,x", ""),
+    ],
+)
+def test_only_web_addresses_are_links_out(link: str, host: str) -> None:
+    assert text.host_of(link) == host
+
+
+def test_an_account_has_one_picture_in_any_case() -> None:
+    assert identicon("0xAB") == identicon("0xab")
+    assert identicon("0xab") != identicon("0xac")
+
+
+def test_ages_are_in_their_largest_unit() -> None:
+    now = time.time()
+    days = {0: "today", 1: "1 day ago", 45: "1 month ago", 800: "2 years ago"}
+    assert {x: text.age(now - x * 86_400 - 60) for x in days} == days
