@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -29,6 +31,7 @@ from publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 SKEW_S: Final = 60  # an error in a commitment's age that does no harm
 QUIET_S: Final = 600  # every public chain has a newer block than this
 LAG_S: Final = 60  # a node that follows the chain is some seconds behind
+PROBE_S: Final = 1.5  # of the two seconds of a check
 MAX_BYTES: Final = 1 << 20  # of a reply
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 EMPTY: Final = Cid.of(b"")  # the one block that every gateway can serve
@@ -67,6 +70,22 @@ def chain_id(subject: Subject) -> DoctorCheck:
     if found != network.chain_id:
         return fail(f"the endpoint is of chain {found}, {network.name} is {network.chain_id}")
     return ok(f"{found}")
+
+
+async def abilities(subject: Subject) -> DoctorCheck:
+    """Probe what the endpoint can do, and say what follows from what it cannot."""
+    if subject.chain_id is None:
+        return NO_RPC
+    async with Rpc([subject.network.rpc_url], max_attempts=1) as client:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PROBE_S):
+                await client.look()
+        able = client.abilities
+    shown = f"{', '.join(name for name, has in able.known().items() if has)}"
+    shown += f"; logs of {able.blocks} blocks, batches of {able.batch} calls"
+    if missing := able.missing():
+        return warn("; ".join(missing), "or use another endpoint: --rpc-url")
+    return ok(f"{able.client or 'an unnamed client'}: {shown}")
 
 
 async def second_rpc(subject: Subject) -> DoctorCheck:
@@ -304,6 +323,7 @@ _CONTRACT_FIX: Final = "correct its address in this network, or deploy it: capde
 CHECKS: Final = (  # the first one is run before the others, which use what it found
     CheckRow("RPC", rpc, _RPC_FIX),
     CheckRow("chain id", chain_id, "correct the endpoint or the chain id of this network"),
+    CheckRow("abilities", abilities, _RPC_FIX),
     CheckRow("second RPC", second_rpc, "correct trust-rpc-url"),
     CheckRow("registry", registry, _CONTRACT_FIX),
     CheckRow("votes", votes, f"{_CONTRACT_FIX} --votes"),

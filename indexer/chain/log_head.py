@@ -10,7 +10,7 @@ from capdex.encoding.keccak import keccak
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import Header
-from capdex.registry.logs import LogHead
+from capdex.registry.logs import BlockRef, LogHead
 from indexer.projection.block_range import ChainChanged
 
 RECENT = 100  # blocks: nodes that keep little state keep that of 128
@@ -34,12 +34,12 @@ class LogHeadReader:
 
         Raises ChainChanged if a recent block is no longer known.
         """
-        return await self.read(block.hash, recent=block.number > head - RECENT)
+        return await self.read(block, recent=block.number > head - RECENT)
 
-    async def read(self, block_hash: bytes, *, recent: bool = False) -> LogHead | None:
+    async def read(self, block: BlockRef, *, recent: bool = False) -> LogHead | None:
         """Return it after a block; every node should have the state of a `recent` one."""
         while True:
-            log_head, fault = await self._read(block_hash)
+            log_head, fault = await self._read(block)
             if log_head:
                 self._served = self._served or recent
                 self._refusals[recent] = 0
@@ -54,9 +54,9 @@ class LogHeadReader:
             if insists or (recent and not self._rpc.alone):
                 self._rpc.blame("it does not serve the contract's log head after a recent block")
 
-    async def _read(self, block_hash: bytes) -> tuple[LogHead | None, RpcFault | None]:
+    async def _read(self, block: BlockRef) -> tuple[LogHead | None, RpcFault | None]:
         try:
-            data = await self._rpc.view(self._registry, _LOG, block_hash)
+            data = await self._rpc.view(self._registry, _LOG, block)
         except RpcError as error:
             if error.fault is RpcFault.RATE:
                 raise

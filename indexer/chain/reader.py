@@ -142,7 +142,7 @@ class ChainReader:
 
     async def log_head_at(self, block: BlockRef) -> LogHead | None:
         """Return the contract's log head after a block; None if that state is not served."""
-        return await self._log_heads.read(block.hash)
+        return await self._log_heads.read(block)
 
     async def reread(
         self, after: BlockRef | None, last: int | None = None
@@ -182,8 +182,14 @@ class ChainReader:
                 await self._new_head.wait()
 
     async def _read_head(self) -> Header:
-        """Return the head; set what is final: the chain's tag, or a depth where it has none."""
+        """Return the head; set what is final: the chain's tag, or a depth where it has none.
+
+        The block below stands for the head of an endpoint that cannot give the newest logs.
+        """
         head, tagged = await both(self.rpc.block("latest"), self._finalized_tag())
+        able = self.rpc.abilities
+        if head and head.number and able.newest_logs is False and able.logs_by_hash is False:
+            head = await self.rpc.block_of(head.parent)
         if head is None:
             raise self.rpc.blame("it knows no latest block")
         depth = max(head.number - self._finality_depth, 0)

@@ -11,13 +11,12 @@ from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.net.rpc.types import Header, hex_, quantity, unhex
+from capdex.net.rpc.types import hex_, quantity, unhex
 from indexer.chain.reader import DEV_CHAIN_ID
 
 log = structlog.get_logger(part="node")
 
 PAUSE_S = 1.0  # after a rate limit without a Retry-After
-MAX_TRIES = 6  # an endpoint without a genesis block may be wrong: as many as for a failed call
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +67,39 @@ async def locate_once(
         raise silent[0]
     rpc.expect(chain_id)
     if not await rpc.code(registry) and not await _known_elsewhere(rpc, registry):
+        if await _syncs(rpc):
+            raise rpc.blame("it is still syncing, and has no registry's code yet")
         raise UsageError(
             f"no registry stands at {checksum_address(registry)} on chain {chain_id}",
             Code.NO_CONTRACT,
             why=f"{rpc.endpoint} knows no code at that address",
             fix="check the address, or deploy a registry with capdex deploy",
         )
-    genesis = await _genesis(rpc)
+    genesis = bytes(32) if chain_id == DEV_CHAIN_ID else await _genesis(rpc)
+    rpc.expect(chain_id, genesis)
     if start_block is None:
         start_block = await _deployed_at(rpc, registry)
-    return RegistryLocation(bytes(32) if chain_id == DEV_CHAIN_ID else genesis.hash, start_block)
+    return RegistryLocation(genesis, start_block)
 
 
-async def _genesis(rpc: Rpc) -> Header:
-    """Return the first block; an endpoint without one is blamed and another one asked."""
-    tries = 0
-    while (genesis := await rpc.block(0)) is None:
-        error, tries = rpc.blame("it knows no genesis block"), tries + 1
-        if tries == MAX_TRIES:
-            raise error
-    return genesis
+async def _genesis(rpc: Rpc) -> bytes:
+    """Return the hash of the first block; an endpoint that cannot tell it is blamed."""
+    for _ in rpc.endpoints_state():
+        if genesis := await rpc.first_block():
+            return genesis
+        error = rpc.blame(
+            "it keeps neither block 0, the genesis block, nor block 1, by which the chain is told"
+        )
+    raise error
+
+
+async def _syncs(rpc: Rpc) -> bool:
+    try:
+        return bool(await rpc.call("eth_syncing"))
+    except RpcError as error:
+        if not error.answered:
+            raise
+        return False
 
 
 async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:

@@ -47,6 +47,7 @@ class Counters:
                     "current": one.current,
                     "circuit": str(one.circuit),
                     "trouble": one.fault and str(one.fault),
+                    "abilities": one.abilities.to_json(),
                 }
                 for number, one in enumerate(self.endpoints, 1)
             ],
@@ -139,6 +140,12 @@ def _of_work(counters: Counters) -> Iterator[Metric]:
     rests = {str(n): max(x.cooldown_s, x.avoided_s) for n, x in enumerate(counters.endpoints, 1)}
     text = "Until an endpoint is asked."
     yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
+    text, labels = "1 for what an endpoint can do, 0 for what it cannot.", ["endpoint", "ability"]
+    ability = GaugeMetricFamily("capdex_rpc_ability", text, labels=labels)
+    for number, one in enumerate(counters.endpoints, 1):
+        for name, able in one.abilities.known().items():
+            ability.add_metric([str(number), name], able)
+    yield ability
     sources = counters.sources
     requests = {(x.label, kind): x.outcomes.get(kind, 0) for x in sources for kind in FetchOutcome}
     text, labels = "Blocks asked for, by how that ended.", ["source", "outcome"]

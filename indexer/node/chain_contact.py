@@ -11,9 +11,8 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from capdex.errors import Code, Refused, Unavailable, UsageError
+from capdex.errors import Refused, Unavailable, UsageError
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.tasks import run_to_completion
 from indexer.chain.start_block import locate_once
 from indexer.store.store import Store
@@ -55,33 +54,11 @@ async def meet_chain(
 async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events: bool) -> None:
     known = store.deployment
     if known.genesis:
-        rpc.expect(known.chain_id)
-        await _check_genesis(rpc, known.genesis)
+        rpc.expect(known.chain_id, known.genesis)
+        await rpc.chain_id()
         if has_events or start_block is not None:
             return
     contract = bytes.fromhex(known.registry[2:])
     place = await locate_once(rpc, known.chain_id, contract, start_block)
     found = replace(known, start_block=place.start_block, genesis=place.genesis)
     await run_to_completion(store.locate, found, keep_start_block=start_block is None)
-
-
-async def _check_genesis(rpc: Rpc, genesis: bytes) -> None:
-    """Raise RpcError WRONG_CHAIN, and avoid the endpoint, if its first block is another one.
-
-    An endpoint that does not keep its first block is believed: its chain id is checked, and its
-    blocks are compared with the stored ones.
-    """
-    if not any(genesis):
-        return  # a development chain has no lasting one
-    try:
-        first = await rpc.block(0)
-    except RpcError as error:
-        passing = (RpcFault.RATE, RpcFault.TRANSIENT, RpcFault.TIMEOUT)
-        if not error.answered or error.fault in passing:
-            raise
-        return
-    if first is not None and first.hash != genesis:
-        other = rpc.blame(f"its first block is 0x{first.hash.hex()}, not 0x{genesis.hex()}")
-        other.code = Code.WRONG_CHAIN
-        other.fix = "pass an endpoint of the indexed chain, or index into a new database"
-        raise other

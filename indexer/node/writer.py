@@ -35,6 +35,7 @@ from indexer.workers.pool import Verifier
 
 log = structlog.get_logger(part="node")
 
+LOOK_S: Final = 600.0  # between looks at what the endpoints can do
 CLOCK_SET_S: Final = 60.0  # of drift between two heartbeats: the clock was set
 
 
@@ -96,6 +97,7 @@ class Writer:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
                 loops.create_task(self._beat(health))
+                loops.create_task(self._look())
                 await meet_chain(rpc, store, self.options.start_block, report)
                 self.reader = await self._open_reader(store)
                 walk = follow_chain(self.reader, store, committed=committed, report=report)
@@ -104,6 +106,11 @@ class Writer:
                     loops.create_task(self._count(self.resources.votes))
         except BaseExceptionGroup as group:
             raise cause(group) from group
+
+    async def _look(self) -> None:
+        while True:
+            await self.resources.rpc.look()
+            await asyncio.sleep(LOOK_S)
 
     async def _count(self, address: str) -> None:
         """Follow the votes contract; its errors are only logged, since no answer needs votes.

@@ -10,14 +10,14 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net.files import write_atomically
+from capdex.net.rpc.abilities import runs_cancun
 from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.net.rpc.types import unhex
 from publisher.deploy import create2
 from publisher.deploy.create2 import Creation
 from publisher.ethereum.client import Chain
@@ -27,8 +27,6 @@ from publisher.progress import OnStep, Shallow, ignore
 from publisher.tx.confirm import RECEIPT_WAIT_S, confirm
 from publisher.tx.submit import submit
 
-_MCOPY: Final = "0x5f5f5f5e00"  # PUSH0 three times, MCOPY, STOP
-_STOP: Final = "0x00"
 DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty publications
 
 
@@ -106,7 +104,7 @@ async def price(
     Raises UsageError NO_CONTRACT where the chain has no factory or not the instructions of Cancun,
     InvalidInput REVERTED when the constructor refuses, and what `Chain.price` raises.
     """
-    if not await _runs(chain, _MCOPY) and await _runs(chain, _STOP):
+    if not await _may_run(chain):
         raise UsageError(
             f"chain {chain.chain_id} lacks instructions of Cancun, which the contracts need",
             Code.NO_CONTRACT,
@@ -139,15 +137,14 @@ async def price(
         ) from None
 
 
-async def _runs(chain: Chain, code: str) -> bool:
-    """Return True if a call that creates a contract by this code (0x hex) succeeds."""
+async def _may_run(chain: Chain) -> bool:
+    """Return False if the chain lacks instructions of Cancun."""
     try:
-        await chain.rpc.call("eth_call", [{"data": code}, "latest"], unhex)
+        return await runs_cancun(chain.rpc.call)
     except RpcError as error:
         if not error.answered or error.fault is RpcFault.RATE:
             raise
-        return False
-    return True
+        return True  # it refuses each such call
 
 
 async def stands(chain: Chain, creation: Creation) -> bool:

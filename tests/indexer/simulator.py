@@ -81,6 +81,9 @@ class SimulatedChain:
     max_blocks: int | None = None
     too_wide: tuple[int, str] | None = None  # code and words for more blocks than `max_blocks`
     no_tag: tuple[int, str] = (-32000, "'finalized' tag not supported on pre-merge network")
+    missing: frozenset[str] = frozenset()  # abilities, as `Abilities` names them
+    client: str = "Simulated/1"
+    syncing: Any = False
     log_time: Callable[[int], Any] | None = None  # what logs say of when their block was made
     package: Callable[[str], bytes] | None = None  # of a name; without it nobody has any bytes
     blocks: list[SimBlock] = field(default_factory=list)
@@ -181,13 +184,40 @@ class SimulatedChain:
         self.calls.append(call["method"])
         reply = {"jsonrpc": "2.0", "id": call["id"]}
         try:
-            result = getattr(self, "_" + call["method"])(*call["params"])
+            method = getattr(self, "_" + call["method"], None)
+            if method is None or self._lacks(call):
+                raise Refusal(-32601, "the method does not exist")
+            result = method(*call["params"])
             if self._bends[call["method"]] and result != []:
                 result = self._bends[call["method"]].pop(0)(result)
             reply["result"] = result
         except Refusal as refusal:
             reply["error"] = refusal.error
         return reply
+
+    def _lacks(self, call: dict[str, Any]) -> bool:
+        """Whether the call needs an ability that is in `missing`."""
+        method, params = call["method"], call["params"]
+        newest = hex(len(self._shown) - 1)
+        needs = {
+            "genesis": method == "eth_getBlockByNumber" and params[0] == "0x0",
+            "finalized": method == "eth_getBlockByNumber" and params[0] == "finalized",
+            "newest_logs": method == "eth_getLogs" and params[0].get("toBlock") == newest,
+            "logs_by_hash": method == "eth_getLogs" and "blockHash" in params[0],
+            "calls_by_hash": method == "eth_call" and isinstance(params[1], dict),
+            "cancun": method == "eth_call" and params[0].get("data") == "0x5f5f5f5e00",
+            "proofs": method == "eth_getProof",
+        }
+        return any(needs[name] for name in self.missing)
+
+    def _web3_clientVersion(self) -> str:  # noqa: N802
+        return self.client
+
+    def _eth_syncing(self) -> Any:
+        return self.syncing
+
+    def _eth_getProof(self, address: str, keys: list[str], block: str) -> Any:  # noqa: N802
+        return {"accountProof": [], "storageProof": []}
 
     @property
     def _shown(self) -> list[SimBlock]:
@@ -250,7 +280,9 @@ class SimulatedChain:
     def _eth_call(self, call: dict[str, str], at: Any) -> str:
         if not self.serves_state:
             raise Refusal(-32000, "missing trie node")
-        block = self._block(at["blockHash"])
+        if call.get("to") != "0x" + self.registry.hex():
+            return "0x"
+        block = self._block(at["blockHash"]) if isinstance(at, dict) else self._shown[int(at, 16)]
         if self.keeps_states and block.number <= self._shown[-1].number - self.keeps_states:
             raise Refusal(-32602, f"BlockOutOfRangeError: requested was {block.number}")
         slot = block.log_head

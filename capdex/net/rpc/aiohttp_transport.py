@@ -54,6 +54,7 @@ class AiohttpTransport(Transport):
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
+        self.zipped: set[str] = set()
 
     @override
     async def post(self, url: str, label: str, body: bytes) -> Answer:
@@ -63,6 +64,8 @@ class AiohttpTransport(Transport):
             async with self._session.post(
                 url, data=body, headers=HEADERS, allow_redirects=False
             ) as response:
+                if "Content-Encoding" in response.headers:
+                    self.zipped.add(label)
                 wait_s = retry_after(response.headers.get("retry-after"))
                 return Answer(response.status, wait_s, await _read(label, response))
         except TimeoutError:

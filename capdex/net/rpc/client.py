@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from capdex.errors import Code, UsageError
+from capdex.net.rpc.abilities import Abilities, as_is, first_block
 from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.failover import MAX_ATTEMPTS, Failover, clock
@@ -20,7 +21,7 @@ from capdex.net.rpc.pacing import MAX_BATCH, Breaker
 from capdex.net.rpc.transport import Call, PlainTransport, ReadReply, Transport, read_in_thread
 from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
 from capdex.net.tasks import together
-from capdex.registry.logs import LogColumns, RawLog
+from capdex.registry.logs import BlockRef, LogColumns, RawLog
 
 __all__ = ["Call", "EndpointAnswer", "EndpointState", "Rpc", "redact"]
 
@@ -42,10 +43,6 @@ class EndpointAnswer(Generic[T]):
     label: str
     origin: str
     answer: T | RpcError
-
-
-def _as_is(result: Any) -> Any:
-    return result
 
 
 class Rpc:
@@ -74,7 +71,6 @@ class Rpc:
             Endpoint(url, label, Breaker(BACKOFF_BASE_S, BACKOFF_CAP_S))
             for url, label in zip(http, labels(http), strict=True)
         ]
-        self._logs_by_number = False  # an endpoint refuses them by block hash
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
         self._failover = Failover(
             endpoints, transport or PlainTransport(), read_reply, max_attempts
@@ -112,9 +108,34 @@ class Rpc:
         now, pool = clock(), self._failover.pool
         return [one.state(now, current=one is pool.current) for one in pool.endpoints]
 
-    def expect(self, chain_id: int) -> None:
-        """Verify each endpoint's chain id before its first use and after an outage."""
+    @property
+    def abilities(self) -> Abilities:
+        """What the endpoint used last can do, as far as `look` or a refusal has led to probes."""
+        return self._failover.pool.current.abilities
+
+    def expect(self, chain_id: int, genesis: bytes = b"") -> None:
+        """Verify each endpoint's chain before its first use and after an outage.
+
+        `genesis` is the hash of the first block, if it is known; zeros stand for none.
+        """
+        if genesis not in (b"", self._failover.genesis):
+            self._failover.genesis = genesis
+            for endpoint in self._failover.pool.endpoints:
+                endpoint.verified = False
         self._failover.chain_id = chain_id
+
+    async def look(self) -> None:
+        """Probe the abilities of all endpoints that are not known, or of a client before."""
+        await together([self._failover.look(one) for one in self._failover.pool.endpoints])
+
+    async def first_block(self) -> bytes | None:
+        """Return the hash of the first block; None if an endpoint keeps neither it nor the next."""
+
+        async def ask(method: str, params: Sequence[Any], read: Callable[[Any], Any]) -> Any:
+            (found,), _ = await self._failover.ask([(method, params)], read, refusals=1)
+            return found
+
+        return await first_block(ask)
 
     def blame(self, why: str, label: str | None = None) -> RpcError:
         """Avoid an endpoint that contradicted itself; return the error to raise.
@@ -132,7 +153,7 @@ class Rpc:
         return error
 
     async def survey(
-        self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = _as_is
+        self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = as_is
     ) -> list[EndpointAnswer[T]]:
         """Send one call to every endpoint; return each result, or the RpcError instead."""
 
@@ -151,7 +172,7 @@ class Rpc:
     # ---------------------------------------------------------------------------------- calls
 
     async def call(
-        self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = _as_is
+        self, method: str, params: Sequence[Any] = (), read: Callable[[Any], T] = as_is
     ) -> T:
         """Return the result of one call, parsed by `read`; raises RpcError.
 
@@ -160,7 +181,7 @@ class Rpc:
         (result,), _ = await self._failover.ask([(method, params)], read)
         return result
 
-    async def batch(self, calls: Sequence[Call], read: Callable[[Any], T] = _as_is) -> list[T]:
+    async def batch(self, calls: Sequence[Call], read: Callable[[Any], T] = as_is) -> list[T]:
         """Return the results of many calls, in their order; raises RpcError if one fails."""
         pieces = [calls[at : at + MAX_BATCH] for at in range(0, len(calls), MAX_BATCH)]
         results: list[T] = []
@@ -224,26 +245,27 @@ class Rpc:
     async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[LogColumns]:
         """Return a contract's logs in each of these blocks, requested by block hash.
 
-        Where an endpoint refuses that, they are requested by number, and the hashes of the numbers
-        are read again behind them; one that has changed is an RpcError UNKNOWN_BLOCK.
+        From an endpoint without that ability they are requested by number, and the hashes of the
+        numbers are read again behind them; one that has changed is an RpcError UNKNOWN_BLOCK.
         """
         numbers = {
             block.hash: {"fromBlock": hex(block.number), "toBlock": hex(block.number)}
             for block in blocks
         }
-        if not self._logs_by_number:
+        if self.abilities.logs_by_hash is not False:
             hashes = {block.hash: {"blockHash": hex_(block.hash)} for block in blocks}
             try:
                 return await self._logs_at(address, blocks, hashes)
             except RpcError as error:
-                if error.fault is not RpcFault.FATAL or not error.answered:
+                if not error.answered or error.fault is RpcFault.RATE:
+                    raise
+                if (
+                    await self._failover.able(self._failover.pool.current, "logs_by_hash")
+                    is not False
+                ):
                     raise
         found = await self._logs_at(address, blocks, numbers)
-        self._logs_by_number = True
-        again = await self.blocks([block.number for block in blocks])
-        if [header and header.hash for header in again] != list(numbers):
-            why = "a block changed while its logs were read by number"
-            raise rpc_error(self.endpoint, RpcFault.UNKNOWN_BLOCK, why)
+        await self._check_hashes(blocks)
         return found
 
     async def _logs_at(
@@ -260,10 +282,23 @@ class Rpc:
         calls = [("eth_getLogs", [{"address": hex_(address), **queries[x.hash]}]) for x in blocks]
         return await self.batch(calls, read)
 
-    async def view(self, address: bytes, data: bytes, block: bytes | str = "latest") -> bytes:
-        """Return the output of a contract call at a block, by hash (EIP-1898) or tag."""
-        at = block if isinstance(block, str) else {"blockHash": hex_(block)}
-        return await self.call("eth_call", [{"to": hex_(address), "data": hex_(data)}, at], unhex)
+    async def view(self, address: bytes, data: bytes, block: BlockRef | str = "latest") -> bytes:
+        """Return the output of a contract call at a tag or a block, by hash as `logs_at` does."""
+        at: Any = block
+        by_number = self.abilities.calls_by_hash is False
+        if isinstance(block, BlockRef):
+            at = hex(block.number) if by_number else {"blockHash": hex_(block.hash)}
+        call = {"to": hex_(address), "data": hex_(data)}
+        found = await self.call("eth_call", [call, at], unhex)
+        if isinstance(block, BlockRef) and by_number:
+            await self._check_hashes([block])
+        return found
+
+    async def _check_hashes(self, blocks: Sequence[BlockRef]) -> None:
+        again = await self.blocks([block.number for block in blocks])
+        if [header and header.hash for header in again] != [block.hash for block in blocks]:
+            why = "a block changed while it was read by number"
+            raise rpc_error(self.endpoint, RpcFault.UNKNOWN_BLOCK, why)
 
     async def code(self, address: bytes, block: str = "latest") -> bytes:
         """Return the code at an address; empty if there is none."""

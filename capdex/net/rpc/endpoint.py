@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
+from capdex.net.rpc.abilities import Abilities
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import Batches, Breaker, Circuit, Throttle, full_jitter
 
@@ -27,6 +29,7 @@ class EndpointState:
     avoided_s: float
     last_error: str
     fault: RpcFault | None = None  # of the last error
+    abilities: Abilities = field(default_factory=Abilities)
 
 
 @dataclass(eq=False, slots=True)
@@ -38,7 +41,9 @@ class Endpoint:
     breaker: Breaker
     throttle: Throttle = field(default_factory=Throttle)
     batches: Batches = field(default_factory=Batches)
-    verified: bool = False  # it answered with the expected chain id
+    abilities: Abilities = field(default_factory=Abilities)
+    probed_at: float = -math.inf  # when all abilities were
+    verified: bool = False  # it answered with the expected chain id and first block
     avoided_until: float = 0.0  # it contradicted itself: used only while the others pause
     last_error: RpcError | None = None  # the last error, until the next answer
     refusals: int = 0  # rate refusals in a row
@@ -109,6 +114,7 @@ class Endpoint:
             max(0.0, self.avoided_until - now),
             self.last_error.why if self.last_error else "",
             self.last_error.fault if self.last_error else None,
+            self.abilities,
         )
 
 

@@ -7,19 +7,27 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from capdex.errors import Code
+from capdex.net.rpc import abilities
 from capdex.net.rpc.endpoint import Endpoint
 from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import MAX_DEBT_S
 from capdex.net.rpc.transport import Call, ReadReply, Transport, send
-from capdex.net.rpc.types import quantity
+from capdex.net.rpc.types import Header, quantity
+from capdex.net.tasks import together
 
 MAX_ATTEMPTS = 6  # about 8 s with one endpoint; a caller that can wait longer tries again
 MAX_TIMEOUTS = 2  # of one call: a smaller request helps more than a third attempt
 MAX_WAIT_S = 30.0  # a call fails if all endpoints pause for longer
 FOREIGN_COOLDOWN_S = 40.0  # of an endpoint of another chain: over MAX_WAIT_S, so no call waits
+DAY_S = 86_400.0  # until all abilities are probed again
+PROBED_RANGES = (1_000, 10_000)  # blocks
+PROBED_BATCH = 8  # calls
 STAY_S = 0.5  # wait for a shorter pause: another endpoint rarely has the same head
 
 T = TypeVar("T")
@@ -64,7 +72,8 @@ class Pool:
 class Failover:
     """Sends calls; `counts` has the number of calls by method, endpoint label and outcome.
 
-    If `chain_id` is set, an endpoint must answer with it before its first use and after an outage.
+    If `chain_id` is set, an endpoint must answer with it before its first use and after an outage,
+    and have the first block `genesis` if that is known.
     """
 
     def __init__(
@@ -78,6 +87,7 @@ class Failover:
         self.max_attempts = max_attempts
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.chain_id: int | None = None
+        self.genesis = b""
         self._transport, self._read_reply = transport, read_reply
         self._ids = itertools.count(1)
 
@@ -138,17 +148,75 @@ class Failover:
                 ):
                     raise
 
+    async def look(self, endpoint: Endpoint) -> None:
+        """Probe what is not known or was missing; all of it for a new client and each day.
+
+        An endpoint that does not answer keeps what is known of it.
+        """
+        probe = partial(self._probe, endpoint)
+        with suppress(RpcError):
+            client, now = await abilities.client_version(probe), clock()
+            if client != endpoint.abilities.client or now - endpoint.probed_at > DAY_S:
+                endpoint.abilities = abilities.Abilities(client=client)
+                endpoint.probed_at = now
+            head, known = await abilities.newest(probe), endpoint.abilities.known()
+            names = [name for name in abilities.PROBED if not known.get(name)]
+            await together([self.able(endpoint, name, head) for name in names])
+            if self._transport.zipped is not None:
+                zipped = endpoint.label in self._transport.zipped
+                endpoint.abilities = replace(endpoint.abilities, gzip=zipped)
+            if endpoint.abilities.batch < PROBED_BATCH:
+                await self._ask(endpoint, [("eth_chainId", ())] * PROBED_BATCH, abilities.as_is)
+            for blocks in PROBED_RANGES:
+                if endpoint.abilities.blocks < blocks <= head.number:
+                    call = abilities.logs_of_nobody(head.number - blocks + 1, head.number)
+                    await probe(*call, abilities.as_is)
+
+    async def able(self, endpoint: Endpoint, name: str, head: Header | None = None) -> bool | None:
+        """Return whether an endpoint has an ability, probed if that is not known; None if unknown.
+
+        With `head`, its newest block, the ability is probed again.
+        """
+        probe = partial(self._probe, endpoint)
+        if head or endpoint.abilities.known().get(name) is None:
+            with suppress(RpcError):
+                found = await abilities.has(probe, name, head or await abilities.newest(probe))
+                changes: dict[str, Any] = {name: found}
+                endpoint.abilities = replace(endpoint.abilities, **changes)
+        return endpoint.abilities.known().get(name)
+
     async def _verify(self, endpoint: Endpoint) -> None:
         if self.chain_id is None or endpoint.verified:
             return
         (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
-        endpoint.verified = found == self.chain_id
-        if not endpoint.verified:
-            why = f"it is of chain {found}, not {self.chain_id}"
+        why = f"it is of chain {found}, not {self.chain_id}" if found != self.chain_id else ""
+        if not why and any(self.genesis):
+            first = await abilities.first_block(partial(self._probe, endpoint))
+            if first not in (None, self.genesis):  # without its first blocks it is believed
+                why = f"its first block is 0x{first.hex()}, not 0x{self.genesis.hex()}"
+        endpoint.verified = not why
+        if why:
             error = rpc_error(endpoint.label, RpcFault.FATAL, why)
-            error.code, error.fix = Code.WRONG_CHAIN, "pass the endpoint of the configured chain"
+            error.code = Code.WRONG_CHAIN
+            error.fix = "pass an endpoint of the configured chain, or index into a new database"
             endpoint.cool_down(error, clock(), FOREIGN_COOLDOWN_S)
             raise error
+
+    async def _probe(
+        self, endpoint: Endpoint, method: str, params: Sequence[Any], read: Callable[[Any], Any]
+    ) -> Any:
+        """Send one call within the endpoint's limits; to refuse it is no fault of the endpoint."""
+        rest_s = endpoint.wait_s(clock())
+        if rest_s > MAX_DEBT_S:
+            raise endpoint.cooling_down(clock())
+        await asyncio.sleep(rest_s)
+        try:
+            (result,), _ = await self._ask(endpoint, [(method, params)], read)
+        except RpcError as error:
+            if error.answered and error.fault is not RpcFault.RATE:
+                endpoint.answered(1)
+            raise
+        return result
 
     async def _ask(
         self,
@@ -190,6 +258,7 @@ class Failover:
             result = await send(self._transport, to, ids, calls, read, self._read_reply)
             outcome = "ok"
             endpoint.answered(len(calls))
+            endpoint.abilities = endpoint.abilities.seen(calls)
         except RpcError as error:
             outcome = error.fault.lower()
             endpoint.failed(error, clock(), sent)

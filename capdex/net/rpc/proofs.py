@@ -80,7 +80,7 @@ class StorageReader:
     async def index_of(self, name: str, semver: str) -> int:
         """Return the index of a release by the contract's view; the proof will confirm it."""
         data = _INDEX_OF + encode([{"type": "string"}] * 2, [name, semver])
-        answer = await self._rpc.view(self._contract, data, self.block.hash)
+        answer = await self._rpc.view(self._contract, data, self.block)
         index = int.from_bytes(answer, "big")
         if len(answer) != WORD or index >= 2**32:
             raise ValueError("the index of a release is not a number below 2^32")

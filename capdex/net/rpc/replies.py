@@ -6,6 +6,7 @@ help. Nothing here waits: any thread or process may read a reply.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -40,6 +41,11 @@ def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> 
     reply = _load(label, answer)
     if not isinstance(reply, dict):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not a JSON-RPC object")
+    if reply.get("id") == str(id_):
+        why = (
+            "the reply has the call's id as text, where a number was sent (JSON-RPC 2.0, section 5)"
+        )
+        raise rpc_error(label, RpcFault.TRANSIENT, why)
     if reply.get("id") != id_ and not (reply.get("error") and reply.get("id") is None):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply carries another call's id")
     return _value(label, reply, read, answer.retry_after_s)
@@ -64,7 +70,7 @@ def _load(label: str, answer: Answer) -> Any:
     if is_dense(answer.data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply is megabytes of next to nothing")
     try:
-        reply = orjson.loads(answer.data)
+        reply = orjson.loads(answer.data.removeprefix(BOM_UTF8))  # RFC 8259, section 8.1
     except orjson.JSONDecodeError:
         reply = None
     if answer.status == 200:

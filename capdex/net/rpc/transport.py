@@ -42,7 +42,12 @@ async def read_in_thread(label: str, answer: Answer, id_: int, read: Callable[[A
 
 
 class Transport(Protocol):
-    """Sends one HTTP POST."""
+    """Sends one HTTP POST.
+
+    `zipped` are the labels of endpoints that have compressed a reply; None where that is not asked.
+    """
+
+    zipped: set[str] | None = None
 
     async def post(self, url: str, label: str, body: bytes) -> Answer:
         """Return the reply of an endpoint shown as `label`; raises RpcError."""
