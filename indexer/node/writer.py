@@ -97,8 +97,8 @@ class Writer:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
                 loops.create_task(self._beat(health))
-                loops.create_task(self._look())
                 await meet_chain(rpc, store, self.options.start_block, report)
+                loops.create_task(self._look())
                 self.reader = await self._open_reader(store)
                 walk = follow_chain(self.reader, store, committed=committed, report=report)
                 loops.create_task(walk)

@@ -201,6 +201,7 @@ class SimulatedChain:
         newest = hex(len(self._shown) - 1)
         needs = {
             "genesis": method == "eth_getBlockByNumber" and params[0] == "0x0",
+            "block_1": method == "eth_getBlockByNumber" and params[0] == "0x1",
             "finalized": method == "eth_getBlockByNumber" and params[0] == "finalized",
             "newest_logs": method == "eth_getLogs" and params[0].get("toBlock") == newest,
             "logs_by_hash": method == "eth_getLogs" and "blockHash" in params[0],

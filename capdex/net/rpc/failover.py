@@ -151,10 +151,13 @@ class Failover:
     async def look(self, endpoint: Endpoint) -> None:
         """Probe what is not known or was missing; all of it for a new client and each day.
 
-        An endpoint that does not answer keeps what is known of it.
+        An endpoint that pauses, does not answer or is of another chain keeps what is known of it.
         """
         probe = partial(self._probe, endpoint)
+        if endpoint.wait_s(clock()) > MAX_DEBT_S:
+            return
         with suppress(RpcError):
+            await self._verify(endpoint)
             client, now = await abilities.client_version(probe), clock()
             if client != endpoint.abilities.client or now - endpoint.probed_at > DAY_S:
                 endpoint.abilities = abilities.Abilities(client=client)

@@ -33,9 +33,9 @@ async def test_an_endpoint_that_once_has_no_first_block_is_asked_again(simulate)
     assert place.genesis == sim.blocks[0].hash
 
 
-async def test_an_endpoint_that_has_no_first_block_is_told_after_some_tries(simulate):
-    sim = await simulate()
-    sim.once("eth_getBlockByNumber", lambda block: None, times=1000)
+async def test_an_endpoint_that_keeps_no_first_blocks_is_told_after_some_tries(simulate):
+    sim = await simulate(missing=frozenset({"genesis", "block_1"}))
+    sim.mine(3)
     with pytest.raises(RpcError, match="did not answer") as caught:
         await find(sim)
     assert "genesis" in caught.value.why
