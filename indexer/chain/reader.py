@@ -213,8 +213,9 @@ class ChainReader:
         except RpcError as error:
             if not error.answered or error.fault is RpcFault.RATE:
                 return 0  # said at the next look, or by another endpoint
-            block, knows_tag = None, error.fault is RpcFault.UNKNOWN_BLOCK
-        if block is not None:
+            unknown = error.fault is RpcFault.UNKNOWN_BLOCK
+            block, knows_tag = None, unknown or not await self.rpc.lacks("finalized")
+        if block is not None or self.rpc.abilities.finalized:
             self._has_finalized_tag = True
         elif not self._has_finalized_tag:
             self._tag_missed_at = self._tag_missed_at or now

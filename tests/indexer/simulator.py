@@ -80,6 +80,7 @@ class SimulatedChain:
     max_logs: int | None = None
     max_blocks: int | None = None
     too_wide: tuple[int, str] | None = None  # code and words for more blocks than `max_blocks`
+    refused_tags: int = 0  # how often the tag is refused though the chain has it
     no_tag: tuple[int, str] = (-32000, "'finalized' tag not supported on pre-merge network")
     missing: frozenset[str] = frozenset()  # abilities, as `Abilities` names them
     client: str = "Simulated/1"
@@ -231,7 +232,9 @@ class SimulatedChain:
         return "0x6001" if address == "0x" + self.registry.hex() else "0x"
 
     def _eth_getBlockByNumber(self, tag: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
-        if tag == "finalized" and self.finalized is None:
+        refused = tag == "finalized" and self.refused_tags > 0
+        self.refused_tags -= refused
+        if refused or (tag == "finalized" and self.finalized is None):
             raise Refusal(*self.no_tag)
         named = {"latest": len(self._shown) - 1, "finalized": self.finalized or 0}
         number = named[tag] if tag in named else int(tag, 16)

@@ -124,6 +124,10 @@ class Rpc:
                 endpoint.verified = False
         self._failover.chain_id = chain_id
 
+    async def lacks(self, name: str) -> bool:
+        """True if the endpoint used last lacks an ability, probed if that is not known."""
+        return await self._failover.able(self._failover.pool.current, name) is False
+
     async def look(self) -> None:
         """Probe the abilities of all endpoints that are not known, or of a client before."""
         await together([self._failover.look(one) for one in self._failover.pool.endpoints])
@@ -259,10 +263,7 @@ class Rpc:
             except RpcError as error:
                 if not error.answered or error.fault is RpcFault.RATE:
                     raise
-                if (
-                    await self._failover.able(self._failover.pool.current, "logs_by_hash")
-                    is not False
-                ):
+                if not await self.lacks("logs_by_hash"):
                     raise
         found = await self._logs_at(address, blocks, numbers)
         await self._check_hashes(blocks)

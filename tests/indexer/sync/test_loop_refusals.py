@@ -103,6 +103,18 @@ async def test_a_tag_that_is_not_known_yet_makes_nothing_final(simulate, followi
         assert it.store.cursor().finalized > 0
 
 
+@pytest.mark.parametrize("times", [1, 3, 5])
+async def test_a_tag_that_is_refused_by_chance_is_no_missing_tag(simulate, following, times):
+    sim = await simulate(finalized=5)
+    sim.mine(30)
+    sim.refused_tags = times
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        sim.mine()
+        await it.reach(sim.head.hash)
+    assert max(report.finalized for report in it.reports) == 5
+
+
 async def test_a_tag_that_is_lost_makes_nothing_final_by_depth(simulate, following):
     sim = await simulate()
     sim.mine(30)
