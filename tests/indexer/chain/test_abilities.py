@@ -53,6 +53,7 @@ async def test_a_refusal_of_logs_by_hash_is_probed_without_a_look(simulate):
     sim.publish()
     async with Rpc([sim.url]) as rpc:
         header = await rpc.block(1)
+        assert header is not None
         assert rpc.abilities.logs_by_hash is None
         (logs,) = await rpc.logs_at(sim.registry, [header])
         assert (len(logs), rpc.abilities.logs_by_hash) == (1, False)
@@ -66,6 +67,7 @@ async def test_a_chance_refusal_takes_no_ability_away(simulate):
     sim.publish()
     async with Rpc([sim.url]) as rpc:
         header = await rpc.block(1)
+        assert header is not None
         sim.refuse_once("eth_getLogs", -32601, "the method is not available")
         with pytest.raises(RpcError):
             await rpc.logs_at(sim.registry, [header])
