@@ -252,6 +252,25 @@ def test_an_endpoint_that_does_not_speak_json_rpc_fails(doctor: Any, answer: Ans
     assert (found["status"], "--rpc-url" in found["fix"]) == ("fail", True)
 
 
+def test_what_an_endpoint_cannot_do_is_a_warning_with_what_follows(doctor: Any) -> None:
+    results = {"eth_chainId": "0x1", "eth_getBlockByNumber": block(), "eth_getLogs": []}
+
+    def answer(_: str, __: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        asked = json.loads(body)
+        if isinstance(asked, list) or asked["method"] not in results:
+            said: dict[str, Any] = {"error": {"code": -32601, "message": "no"}}
+        else:
+            said = {"result": results[asked["method"]]}
+        id_ = None if isinstance(asked, list) else asked["id"]
+        return 200, {}, json.dumps({"jsonrpc": "2.0", "id": id_, **said}).encode()
+
+    with simulated(answer) as url:
+        found = doctor(rpc_url=url)["abilities"]
+    assert found["status"] == "warn"
+    assert "no eth_getProof: answers cannot be proven" in found["result"]
+    assert "no logs by block hash" not in found["result"]
+
+
 def test_another_chain_fails(doctor: Any) -> None:
     with simulated(rpc(eth_chainId="0x2", eth_getBlockByNumber=block())) as url:
         found = doctor(rpc_url=url)["chain id"]
@@ -323,7 +342,7 @@ async def deployment(anvil: Any, tmp_path: Path) -> DeployedContract:
 def test_a_real_chain_is_ok(doctor: Any, anvil: Any, deployment: DeployedContract) -> None:
     ballots = create2.votes(deployment.registry).address
     found = doctor(rpc_url=anvil.url, chain_id=31337, registry=deployment.registry, votes=ballots)
-    wanted = dict.fromkeys(("RPC", "chain id", "registry", "votes", "clock"), "ok")
+    wanted = dict.fromkeys(("RPC", "chain id", "abilities", "registry", "votes", "clock"), "ok")
     assert {name: found[name]["status"] for name in wanted} == wanted
     swapped = doctor(registry=ballots, chain_id=31337)
     assert "there is no capdex registry" in swapped["registry"]["result"]

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from capdex import __version__
 from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.source import FetchOutcome, SourceState
+from capdex.net.rpc.abilities import Abilities
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.pacing import Circuit
 from indexer.monitoring.health import Health
@@ -131,7 +132,12 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
         [source],
         range_blocks=64,
     )
+    endpoints[1] = replace(endpoints[1], abilities=Abilities(proofs=False, genesis=True))
     found = samples(EMPTY, None, counters)
+    assert found["capdex_rpc_ability", "proofs", "2"] == 0
+    assert found["capdex_rpc_ability", "genesis", "2"] == 1
+    assert ("capdex_rpc_ability", "gzip", "2") not in found
+    assert counters.to_json()["endpoints"][1]["abilities"]["proofs"] is False
     assert found["capdex_rpc_requests_total", "2", "eth_getLogs", "ok"] == 5
     assert found["capdex_rpc_requests_total", "0", "eth_call", "rate"] == 1
     assert found["capdex_rpc_endpoint_rests_seconds", "2"] == 7.5

@@ -563,3 +563,15 @@ def test_a_reply_that_is_no_rpc_is_named_as_what_it_seems(status, body, why):
     with pytest.raises(RpcError) as failed:
         replies.read_one("here", replies.Answer(status, None, body), 1, len)
     assert failed.value.why == why
+
+
+def test_a_byte_order_mark_in_front_of_a_reply_is_left_out():
+    body = b"\xef\xbb\xbf" + orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": "0x7"})
+    assert replies.read_one("here", replies.Answer(200, None, body), 1, str) == "0x7"
+
+
+def test_an_id_that_comes_back_as_text_is_named_so():
+    body = orjson.dumps({"jsonrpc": "2.0", "id": "1", "result": "0x7"})
+    with pytest.raises(RpcError) as caught:
+        replies.read_one("here", replies.Answer(200, None, body), 1, str)
+    assert "id as text" in caught.value.why
