@@ -38,8 +38,6 @@ ORDERS: Final = {
     Algorithm.P256: 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551,
 }
 
-_SIGNATURE: Final = ("metadata", "signature")
-
 
 def signing_input(file: bytes | YamlReading, cap_uri: str) -> bytes:
     """Return the bytes that a package's author signs (P5).

@@ -1,17 +1,15 @@
-"""The literal parts of RE2 patterns: they find a trigger, and tell a precise one from a vague one.
+"""The literal parts of RE2 patterns: they find a trigger.
 
-The reading is cautious, not complete: optional parts and classes of characters count for nothing,
-so they make no pattern look more precise than it is.
+The reading is cautious, not complete: optional parts and classes of characters count for nothing.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from functools import lru_cache
 from typing import Final
 
-from capdex.routing.text import fold, width
+from capdex.routing.text import width
 
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]", re.DOTALL)
 _PLAIN: Final = re.compile(r"[^][(){}.*+?|^$\\]+(?![*+?{]|\(\?)")
@@ -32,23 +30,6 @@ MAX_CHOICES: Final = 64  # of one pattern; a group that makes more counts as no 
 # A part of a pattern: for each of its choices the literal text that every match has, in pieces.
 Part = tuple[str, ...]
 _NOTHING: Final[Part] = (_BREAK,)
-
-
-def precision(pattern: str, folded: str) -> int:
-    """Return the width of the literals of a pattern in a folded message that it matches.
-
-    Of several choices the widest one counts that is in the message whole and in order.
-    """
-    return max((_width(choice, folded) for choice in choices(pattern)), default=0)
-
-
-@lru_cache(maxsize=8_192)
-def choices(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """Return for each choice of a valid pattern the folded texts that every match has, in order."""
-    found, _ = _choices(pattern, 0)
-    return tuple(
-        dict.fromkeys(tuple(fold(run) for run in text.split(_BREAK) if run) for text in found)
-    )
 
 
 def required(pattern: str) -> tuple[tuple[str, ...], ...]:
@@ -98,17 +79,6 @@ def size(pattern: str) -> int:
             totals[-1] += last
             at = end
     return sum(totals)
-
-
-def _width(choice: tuple[str, ...], folded: str) -> int:
-    at = total = 0
-    for run in choice:
-        found = folded.find(run, at)
-        if found < 0:
-            return 0
-        at = found + len(run)
-        total += width(run)
-    return total
 
 
 def _choices(pattern: str, at: int) -> tuple[Part, int]:

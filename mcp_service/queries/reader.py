@@ -164,13 +164,6 @@ class Reader:
         denials = self.index.denial_cache.read(connection)
         return resolution.resolve(connection, uri, self.serve, denials)
 
-    def package(self, connection: Connection, uri: CapabilityURI) -> Package:
-        """Return the package of the release that a URI means.
-
-        Raises the errors of `resolve`, and Unavailable PENDING if this node lacks the bytes.
-        """
-        return self.package_of(self.resolve(connection, uri))
-
     def package_of(self, found: IndexedRelease) -> Package:
         """Return the package of a release that may be served; raises Unavailable PENDING."""
         data = self.file_of(found)
@@ -188,10 +181,6 @@ class Reader:
                 details={"cap_uri": found.cap_uri, "ipfs_cid": found.cid, "sha256": found.sha256},
             )
         return data
-
-    async def find_package(self, uri: CapabilityURI) -> Package:
-        """Return the package of the release that a URI means, read in a thread."""
-        return await self.read(self.package, uri)
 
     async def read(self, work: Callable[..., T], *given: Any) -> T:
         """Run a query in a thread, in one transaction, which is its first argument."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.manifest.triggers import compile_pattern
-from capdex.routing.literals import MAX_CHOICES, choices, precision, required, size
+from capdex.routing.literals import MAX_CHOICES, required, size
 
 
 @pytest.mark.parametrize(
@@ -22,65 +22,38 @@ from capdex.routing.literals import MAX_CHOICES, choices, precision, required, s
         (r"\bset (a|the) alarm\b", (("set a alarm",), ("set the alarm",))),
         ("colou?r", (("colo", "r"),)),
         ("ab+c", (("ab", "c"),)),
-        ("ab{0,3}c", (("a", "c"),)),
+        ("xab{0,3}cd", (("xa", "cd"),)),
         ("ab{2}?c", (("ab", "c"),)),
         (r"github\.com/[A-Za-z\]-]+x", (("github.com/", "x"),)),
         (r"\Qa.b|c\Ed", (("a.bc"[:3] + "|cd",),)),
         (r"\x41\x{42}\pL\p{Han}\d", (("ab",),)),
-        ("a(?i)*b", (("b",),)),
+        ("a(?i)*bc", (("bc",),)),
         ("(?i:News)(?P<n>x)", (("newsx",),)),
-        (".*", ((),)),
-        ("[[:alpha:]]+", ((),)),
-        ("", ((),)),
+        (".*ab", (("ab",),)),
+        ("[[:alpha:]]+ab", (("ab",),)),
+        ("", ()),
     ],
 )
 def test_each_choice_has_the_texts_that_its_matches_have(
     pattern: str, expected: tuple[tuple[str, ...], ...]
 ) -> None:
     compile_pattern(pattern)
-    assert choices(pattern) == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "message", "width"),
-    [
-        ("note|add note about", "add note about milk", 14),
-        ("note|add note about", "a note", 4),
-        ("记(.*)笔记", "记一下笔记", 6),
-        (".*(weather)?.*", "the weather", 0),
-        ("the.*weather", "weather the", 0),  # in order
-        ("[weather]+", "weather", 0),
-    ],
-)
-def test_the_widest_choice_in_the_message_counts(pattern: str, message: str, width: int) -> None:
-    assert precision(pattern, message) == width
+    assert required(pattern) == expected
 
 
 def test_a_pattern_of_very_many_choices_has_few() -> None:
-    assert len(choices("(a|b)" * 100)) <= MAX_CHOICES
-    assert choices("(" + "|".join("ab" * 40) + ")") == ((),)
+    assert len(required("(ab|cd)" * 100)) <= MAX_CHOICES
+    assert required("(" + "|".join(["ab", "cd"] * 40) + ")") == ()
 
 
 def test_a_deeply_nested_pattern_is_read() -> None:
-    assert choices("(" * 255 + "a" + ")" * 255) == (("a",),)
+    assert required("(" * 255 + "ab" + ")" * 255) == (("ab",),)
 
 
 SYNTAX = ["(", ")", "|", "*", "+", "?", ".", "[ab]", "[^]]", "(?:", "(?i)", "{2}", "{0,1}", r"\b"]
 PIECES = st.sampled_from(
     [*SYNTAX, r"\d", r"\.", r"\Qa|", r"\E", "^", "$", r"\pN", "a", "b", "note", "记", " ", "É"]
 )
-
-
-@given(st.lists(PIECES, max_size=12).map("".join), st.text("ab note记É.5", max_size=20))
-def test_each_match_of_a_valid_pattern_has_the_texts_of_one_choice(
-    pattern: str, message: str
-) -> None:
-    with contextlib.suppress(re2.error):
-        found = compile_pattern(f"(?i){pattern}").search(message)
-        compile_pattern(pattern)
-        if found is not None:
-            matched = found.group().casefold()
-            assert any(all(run in matched for run in choice) for choice in choices(pattern))
 
 
 @given(st.lists(PIECES, max_size=12).map("".join), st.text("ab note记É.5ß", max_size=20))
@@ -109,4 +82,4 @@ def test_the_size_of_a_pattern_is_about_that_of_its_program(pattern: str) -> Non
 
 @given(st.text(max_size=64))
 def test_any_text_is_read_without_an_error(pattern: str) -> None:
-    assert precision(pattern, "note") >= 0
+    assert isinstance(required(pattern), tuple)
