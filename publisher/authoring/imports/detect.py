@@ -17,7 +17,7 @@ FORMATS: Final = {
     "--from-skill": "an Agent Skill",
     "--from-openapi": "an OpenAPI document",
     "--from-mcp": "a list of MCP servers",
-    "--from-openai": "a list of OpenAI tools",
+    "--from-openai": "a list of tools",
 }
 
 
@@ -37,7 +37,7 @@ def import_option_for(data: bytes) -> str:
     if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
         return "--from-openapi"
     if isinstance(value, dict) and (
-        "mcpServers" in value or "servers" in value or _is_server(value)
+        "mcpServers" in value or "servers" in value or is_server(value)
     ):
         return "--from-mcp"
     if is_tool_list(tools_in(value)):
@@ -45,6 +45,6 @@ def import_option_for(data: bytes) -> str:
     return ""
 
 
-def _is_server(value: dict[str, object]) -> bool:
+def is_server(value: dict[str, object]) -> bool:
     """Return True for a server.json of the MCP registry."""
     return "remotes" in value or ("packages" in value and "name" in value)

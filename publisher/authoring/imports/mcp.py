@@ -10,6 +10,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -17,6 +18,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json
+from publisher.authoring.imports.detect import is_server
 from publisher.authoring.imports.draft import Draft, DraftTool
 from publisher.authoring.imports.report import DOCUMENT, Note
 from publisher.authoring.imports.schemas import Resolver, TooLarge, adapted
@@ -54,7 +56,7 @@ async def import_mcp(
     command. Raises UsageError for a command that cannot be read, and Unavailable if the server does
     not answer.
     """
-    source = _configured(source)
+    source, unsent = _configured(source)
     is_url = source.startswith(("http://", "https://"))
     with _quiet(), tempfile.TemporaryFile("w+", errors="replace") as errors:
         try:
@@ -64,7 +66,13 @@ async def import_mcp(
             said = "" if is_url else _last_lines(errors)
             why = f"it did not answer in {TIMEOUT_S:g} s" + (f"; it wrote: {said}" if said else "")
             raise _unavailable(source, why) from None
-    return _draft(found, source if is_url else "", service, name, wanted)
+        except Unavailable as error:
+            more = f"; its headers were not sent: {', '.join(unsent)}" if unsent else ""
+            raise replace(error, why=f"{error.why}{more}") from None
+    draft = _draft(found, source if is_url else "", service, name, wanted)
+    why = "a binding mcp_service sends no header: add by --service a URL that needs none"
+    added = [Note(DOCUMENT, f"header {x}", "left out", "", why) for x in unsent]
+    return replace(draft, notes=[*draft.notes, *added])
 
 
 class _Found:
@@ -240,29 +248,45 @@ def _command(text: str) -> tuple[list[str], dict[str, str]]:
     return words[first:], variables
 
 
-def _configured(source: str) -> str:
+def _configured(source: str) -> tuple[str, list[str]]:
     """Return the command line or URL of the one server in a file of `mcpServers`.
 
-    Another source is returned as it is. Raises UsageError if the file has several or none.
+    With it come the names of the headers of a URL. Another source is returned as it is. Raises
+    UsageError if the file has several or none.
     """
     path = Path(source)
     if path.suffix != ".json" or not path.is_file():
-        return source
+        return source, []
     value = parse(read_file(path), source)
     given = value.get("mcpServers", value.get("servers")) if isinstance(value, dict) else None
     servers: Json = given if isinstance(given, dict) else {}
     lines: dict[str, str] = {}
+    headers: list[str] = []
     for name, server in servers.items():
         if not isinstance(server, dict):
             continue
-        args, env = server.get("args"), server.get("env")
+        args, env, sent = server.get("args"), server.get("env"), server.get("headers")
         held = env.items() if isinstance(env, dict) else ()
         # An error names all servers, and holds no key of theirs.
         variables = [f"{x}={y if len(servers) == 1 else 'VALUE'}" for x, y in held]
         words = [server.get("command"), *(args if isinstance(args, list) else [])]
         lines[str(name)] = str(server.get("url") or shlex.join([*variables, *map(str, words)]))
+        headers = [clean(x) for x in sent] if isinstance(sent, dict) else []
     if len(lines) == 1:
-        return next(iter(lines.values()))
+        return next(iter(lines.values())), headers
+    if isinstance(value, dict) and is_server(value):
+        commands = {"npm": "npx -y", "pypi": "uvx"}
+        ways = [str(x["url"]) for x in _objects(value.get("remotes")) if x.get("url")]
+        ways += [
+            f"{commands.get(str(x.get('registryType')), 'COMMAND')} {x.get('identifier')}"
+            for x in _objects(value.get("packages"))
+        ]
+        raise UsageError(
+            f"{source} describes a server of the MCP registry, and lists no tools",
+            why="they are asked for at the server's URL, or of the command that starts it",
+            fix="; or ".join(f"capdex init --from-mcp {shlex.quote(clean(x))}" for x in ways)
+            or "give the URL of the server, or its command",
+        )
     raise UsageError(
         f"{source} lists {len(lines)} MCP servers; a package is made of one",
         why=", ".join(map(clean, lines)) or "it has no mcpServers",
@@ -272,6 +296,10 @@ def _configured(source: str) -> str:
         )
         or "give the URL of a server, or its command",
     )
+
+
+def _objects(value: Any) -> list[Json]:
+    return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
 
 
 def _last_lines(errors: TextIO) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import socket
 import sys
@@ -100,11 +101,18 @@ async def url(command: Callable[..., list[str]]) -> AsyncIterator[str]:
 
 
 @pytest.mark.real
-async def test_a_url_is_asked_over_http(url: str, manifest_of: ManifestOf) -> None:
+async def test_a_url_is_asked_over_http(url: str, manifest_of: ManifestOf, tmp_path: Path) -> None:
     manifest = manifest_of(write_package(await import_mcp(url, service=SERVICE)))
     assert manifest.bindings["echo"]["service_uri"] == SERVICE
     with pytest.raises(Unavailable, match="did not list its tools"):
         await import_mcp(url.replace("/mcp", "/nothing"))
+    file = tmp_path / "mcp.json"
+    server = {"url": url, "headers": {"X-Tide-Key": "s3cr3t-of-nobody"}}
+    file.write_text(json.dumps({"mcpServers": {"tide": server}}))
+    package = write_package(await import_mcp(str(file)))
+    [note] = [x for x in package.notes if x.subject == "header X-Tide-Key"]
+    assert note.fate == "left out"
+    assert "s3cr3t" not in package.text + str(package.notes)
 
 
 @pytest.mark.parametrize(

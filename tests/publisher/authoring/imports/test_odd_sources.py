@@ -294,3 +294,24 @@ def test_latin_1_is_converted_and_said(tmp_path: Path) -> None:
     draft = import_skill(skill(tmp_path, text, encoding="latin-1"))
     assert (draft.description, draft.prompt) == ("Pour le café.", "À table.")
     assert [(x.subject, x.before) for x in draft.notes] == [("encoding", "Latin-1")]
+
+
+async def test_headers_of_a_configuration_are_named_and_not_sent(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    one = {"url": "http://127.0.0.1:9/mcp", "headers": {"X-Tide-Key": "s3cr3t-of-nobody"}}
+    file.write_text(json.dumps({"mcpServers": {"x": one}}))
+    with pytest.raises(Unavailable) as error:
+        await import_mcp(str(file))
+    assert "its headers were not sent: X-Tide-Key" in error.value.why
+    assert "s3cr3t" not in str(error.value) + error.value.fix
+
+
+async def test_a_file_of_the_mcp_registry_is_told_what_to_give(tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+    value: dict[str, Any] = {"name": "dev.tides/mcp", "remotes": [{"url": "https://t.dev/mcp"}]}
+    value["packages"] = [{"registryType": "npm", "identifier": "@tides/mcp"}, 7]
+    file.write_text(json.dumps(value))
+    with pytest.raises(UsageError, match="describes a server of the MCP registry") as error:
+        await import_mcp(str(file))
+    assert "--from-mcp https://t.dev/mcp" in error.value.fix
+    assert "--from-mcp 'npx -y @tides/mcp'" in error.value.fix
