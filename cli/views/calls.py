@@ -77,14 +77,20 @@ def show_moves(app: App, at: dict[str, str]) -> None:
 
 
 def command_line(*words: str, schema: Json) -> str:
-    """Return a command that ends with an input as a schema seems to want it."""
+    """Return a command that ends with an input that fits a schema; with JSON if none is known."""
     import shlex
 
     import orjson
 
     from router.faces.arguments import example
+    from router.runtime.validation import Validation
 
-    return shlex.join([*words, orjson.dumps(example(schema)).decode("utf-8")])
+    found = example(schema)
+    try:
+        fits = Validation().check(schema, found) is None
+    except InvalidInput:  # the schema is too large
+        fits = False
+    return shlex.join([*words, orjson.dumps(found).decode("utf-8") if fits else "JSON"])
 
 
 def show_result(app: App, result: InvokeResult, example: str) -> None:

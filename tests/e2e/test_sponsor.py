@@ -42,7 +42,14 @@ def test_an_author_without_ether_publishes(
     process, url = serve(shell, "--allow", f"0x{address}", "--budget", "0.05")
     shell("init", "tea-timer", "--description", "Times how long tea steeps.", "--kind", "prompt")
     package = shell / "tea-timer.acp.yaml"
-    request = shell.json("sponsor", "sign", package.name, "--hours", "2", **author)
+    text, key = package.read_text("utf-8"), "8f14e45fceea167a5a36dedd4bea2543"
+    package.write_text(
+        text.replace("prompt: |", f"prompt: |\n  Send api_key={key} along."), "utf-8"
+    )
+    refused = shell.error("sponsor", "sign", package.name, code=1, **author)
+    assert "--allow-secret-like 'prompt'" in refused["fix"]
+    allowed = "--allow-secret-like", "prompt"
+    request = shell.json("sponsor", "sign", package.name, "--hours", "2", *allowed, **author)
     assert Path(request["file"]).name == "tea-timer.publication.json"
 
     sent = shell.json("sponsor", "send", request["file"], "--to", url)  # needs no key
@@ -53,7 +60,7 @@ def test_an_author_without_ether_publishes(
 
     again = shell.json("sponsor", "send", request["file"], "--to", url)
     assert again["already"]
-    whole = shell.json("sponsor", "send", package.name, "--to", url, **author)
+    whole = shell.json("sponsor", "send", package.name, "--to", url, *allowed, **author)
     assert (whole["already"], whole["cid"]) == (True, sent["cid"])
     status, body = http(url)
     told = json.loads(body)
@@ -62,7 +69,7 @@ def test_an_author_without_ether_publishes(
 
     text = package.read_text("utf-8").replace("tea-timer@0.1.0", "tea-timer@0.1.1")
     package.write_text(text.replace("require: []", "require: [state.read]"), "utf-8")
-    error = shell.error("sponsor", "sign", package.name, code=1, **author)
+    error = shell.error("sponsor", "sign", package.name, *allowed, code=1, **author)
     assert error["code"] == "STEP_TOO_SMALL"
 
     assert process.stop() == 130
