@@ -26,14 +26,15 @@ def line_chart(points: Sequence[Point], *, title: str, unit: str, window_s: floa
         return Markup('<p class="muted">{}: not enough samples yet.</p>').format(title)
     most, last = max(known), points[-1][0]
     window_s = max(1.0, min(window_s, last - points[0][0]))
-    scale = (HEIGHT - 2 * _EDGE) / (most or 1)
     pieces: list[list[str]] = [[]]
     for at, value in points:
         x = WIDTH - (last - at) / window_s * WIDTH
         if value is None or x < 0:
             pieces.append([])
         else:
-            pieces[-1].append(f"{x:.1f},{HEIGHT - _EDGE - value * scale:.1f}")
+            pieces[-1].append(
+                f"{x:.1f},{HEIGHT - _EDGE - value / (most or 1) * (HEIGHT - 2 * _EDGE):.1f}"
+            )
     lines = Markup("").join(
         Markup('<polyline points="{}"/>').format(" ".join(piece)) for piece in pieces if piece
     )

@@ -9,7 +9,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
@@ -128,6 +128,7 @@ def test_a_badge_escapes_its_texts() -> None:
         max_size=30,
     )
 )
+@example([(0.0, None), (0.0, 2.2250738585072014e-308)])  # the smallest figure that is not zero
 def test_a_chart_says_its_figures_in_words(points: list[tuple[float, float | None]]) -> None:
     points.sort(key=lambda point: point[0])
     chart = line_chart(points, title="Lag", unit=" s", window_s=3600)
