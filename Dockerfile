@@ -23,12 +23,12 @@ RUN /opt/build/bin/pip wheel --wheel-dir /wheels --require-hashes --no-deps --no
 # Last, so that a change of our own code does not install every dependency again.
 COPY pyproject.toml README.md LICENSE ./
 COPY capdex capdex
+COPY capdex_cli capdex_cli
+COPY capdex_explorer capdex_explorer
+COPY capdex_router capdex_router
 COPY indexer indexer
 COPY publisher publisher
-COPY router router
 COPY mcp_service mcp_service
-COPY explorer explorer
-COPY cli cli
 RUN /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
  && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl
 

@@ -14,7 +14,7 @@ export NODE_NO_WARNINGS := 1
 # PyPI ships wheels of all but one dependency, and what builds that one is locked as well.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
-SOURCES := capdex indexer publisher mcp_service explorer router cli contracts/build.py tests benchmarks
+SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp_service contracts/build.py tests benchmarks
 # Three workers by default: each drives servers of its own, and waits for them half of the time.
 # WORKERS=0 runs in one process.
 WORKERS ?= 3

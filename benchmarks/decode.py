@@ -18,6 +18,7 @@ from functools import partial
 from typing import TypeVar
 
 import orjson
+from capdex_indexer.projection.block_range import LogRows
 from eth_abi import encode
 
 from capdex.encoding.keccak import keccak
@@ -26,7 +27,6 @@ from capdex.net.rpc.types import read_logs
 from capdex.registry.events import PUBLISHED
 from capdex.registry.logs import LogHead
 from capdex.uri import name_id
-from indexer.projection.block_range import LogRows
 
 T = TypeVar("T")
 ACCOUNT = bytes(12) + keccak(b"account")[:20]

@@ -16,10 +16,10 @@ from typing import Any
 import click
 import pytest
 import yaml
+from capdex_indexer.query.search import directory_of
 
 from capdex import __version__
-from cli.main import program
-from indexer.query.search import directory_of
+from capdex_cli.main import program
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -209,7 +209,7 @@ def test_the_balancer_takes_its_configuration(tmp_path: Path) -> None:
 @pytest.mark.real
 def test_the_node_takes_the_registry_that_was_deployed(anvil: Any, tmp_path: Path) -> None:
     """The command of the service `deploy` on a real chain, then the settings of the node."""
-    from cli.config.load import load
+    from capdex_cli.config.load import load
 
     folder = tmp_path / "deployments"
     at = {"http://anvil:8545": anvil.url, "/deployments": str(folder), "/data": str(tmp_path)}
@@ -237,7 +237,7 @@ def test_the_node_takes_the_registry_that_was_deployed(anvil: Any, tmp_path: Pat
 
 def test_a_deployment_file_that_is_missing_is_named(tmp_path: Path) -> None:
     from capdex.errors import UsageError
-    from cli.config.load import load
+    from capdex_cli.config.load import load
 
     environment = {"CAPDEX_DEPLOYMENT": str(tmp_path / "none.json"), "CAPDEX_HOME": str(tmp_path)}
     with pytest.raises(UsageError, match=r"none\.json"):
@@ -268,8 +268,8 @@ def test_several_endpoints_sources_and_names_come_from_the_environment() -> None
 
 
 def test_every_variable_that_a_page_names_is_one_that_something_reads() -> None:
-    from cli.config.load import unused_variables
-    from cli.views.help_topics import environment
+    from capdex_cli.config.load import unused_variables
+    from capdex_cli.views.help_topics import environment
 
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "compose").iterdir()]
     pages += [ROOT / name for name in (".env.example", "docker-compose.yml", "Dockerfile")]
@@ -377,7 +377,7 @@ def test_readers_read_the_replica(name: str) -> None:
 
 
 def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_path: Path) -> None:
-    from cli.config.load import load
+    from capdex_cli.config.load import load
 
     own = {"CAPDEX_HOME": str(tmp_path), "CAPDEX_DEPLOYMENT": ""}
     network = load(environ=_environment("node") | own, cwd=tmp_path).need_network("rpc_url", "ipfs")
@@ -387,7 +387,7 @@ def test_the_node_finds_its_network_in_the_environment_of_the_compose_file(tmp_p
 
 @pytest.mark.parametrize("name", OURS)
 def test_only_variables_that_something_reads_are_set(name: str) -> None:
-    from cli.config.load import unused_variables
+    from capdex_cli.config.load import unused_variables
 
     assert unused_variables(_environment(name)) == []
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import eth_abi
 import pytest
+from capdex_indexer.query.search import FILTER_NAMES
+from capdex_service.answers import hit_schemas, schemas
 from click import Option
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -29,9 +31,7 @@ from capdex.registry.events import PUBLISHED, TOPICS, Announcement
 from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
-from cli.commands.run.node import node_command
-from indexer.query.search import FILTER_NAMES
-from mcp_service.answers import hit_schemas, schemas
+from capdex_cli.commands.run.node import node_command
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
@@ -266,7 +266,7 @@ def test_the_proof_shown_is_the_one_recorded() -> None:
 
 
 def test_every_metric_is_documented_and_every_documented_metric_exists() -> None:
-    source = (ROOT / "indexer/monitoring/metrics.py").read_text("utf-8")
+    source = (ROOT / "indexer/capdex_indexer/monitoring/metrics.py").read_text("utf-8")
     exported = set(re.findall(r'"(capdex_[a-z_]+)"', source))
     rows = _table(OPERATIONS, "| metric | says |")
     documented = {row.split("`")[1].partition("{")[0].removesuffix("_total") for row in rows}

@@ -21,7 +21,7 @@ import yaml
 from click.testing import CliRunner
 
 from capdex import __version__
-from cli.main import program
+from capdex_cli.main import program
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "publishing-from-ci.md").read_text("utf-8")

@@ -23,11 +23,11 @@ import uvicorn
 from aiohttp import web
 from mcp.server.mcpserver import MCPServer
 
-from router.bindings.egress import Egress
-from router.bindings.http import HttpTool
-from router.bindings.mcp import McpServices, McpTool
-from router.bindings.pins import Pins
-from router.policy.secrets import SecretFile, Secrets
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.http import HttpTool
+from capdex_router.bindings.mcp import McpServices, McpTool
+from capdex_router.bindings.pins import Pins
+from capdex_router.policy.secrets import SecretFile, Secrets
 
 WARM_UP = 50
 DID = "did:nuwa:mcp:echo"

@@ -23,17 +23,17 @@ from aiohttp import web
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from router.bindings.egress import Egress
-from router.bindings.http import HttpTool
-from router.faces.actions import Actions
-from router.faces.server import serve_stdio
-from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef
-from router.policy.grants import Grant
-from router.policy.secrets import SecretFile, Secrets
-from router.runtime.catalog import Fixed
-from router.runtime.invoke import Caller
-from router.runtime.opened import Runtime, opened
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.http import HttpTool
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.server import serve_stdio
+from capdex_router.model.capability import Capability, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.policy.grants import Grant
+from capdex_router.policy.secrets import SecretFile, Secrets
+from capdex_router.runtime.catalog import Fixed
+from capdex_router.runtime.invoke import Caller
+from capdex_router.runtime.opened import Runtime, opened
 
 WARM_UP = 50
 NAME, DIGEST = "did:nuwa:cap:bench", "ab" * 32

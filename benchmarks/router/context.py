@@ -26,7 +26,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.package import VerifiedPackage, verify
-from router.home.directory import Home
+from capdex_router.home.directory import Home
 
 sys.path += [str(ROOT / "benchmarks" / "service")]
 import filled
@@ -81,7 +81,7 @@ def started(home: Path, service: str = "http://127.0.0.1:9") -> StdioServerParam
     at = f"https://api.example.com={service}"
     return StdioServerParameters(
         command=sys.executable,
-        args=["-c", "from cli.main import main; main()", "router", "--at", at],
+        args=["-c", "from capdex_cli.main import main; main()", "router", "--at", at],
         cwd=ROOT,
         env={"CAPDEX_HOME": str(home), "PATH": os.environ["PATH"]},
     )

@@ -28,11 +28,11 @@ from install import ROOT, announced
 
 from capdex.package import verify
 from capdex.uri import PREFIX
-from router.model.capability import Capability
-from router.model.refs import CapabilityRef
-from router.runtime.catalog import Catalog, Listed
-from router.runtime.installed.short_forms import short
-from router.runtime.search import Search
+from capdex_router.model.capability import Capability
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.runtime.catalog import Catalog, Listed
+from capdex_router.runtime.installed.short_forms import short
+from capdex_router.runtime.search import Search
 
 sys.path += [str(ROOT / "benchmarks" / "service")]
 import filled

@@ -26,17 +26,17 @@ from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI
-from router.home.config import Config, NodeAddress
-from router.home.directory import Home
-from router.install.facts import accesses, locked
-from router.install.fetch import Cache
-from router.install.installer import Installer
-from router.install.lock_store import LockStore
-from router.install.sync import sync
-from router.policy.grant_file import GrantFile
-from router.policy.grants import EVERY_TOOL, Grant
-from router.runtime.audit import Audit
-from router.runtime.installed.short_forms import ShortForms
+from capdex_router.home.config import Config, NodeAddress
+from capdex_router.home.directory import Home
+from capdex_router.install.facts import accesses, locked
+from capdex_router.install.fetch import Cache
+from capdex_router.install.installer import Installer
+from capdex_router.install.lock_store import LockStore
+from capdex_router.install.sync import sync
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.grants import EVERY_TOOL, Grant
+from capdex_router.runtime.audit import Audit
+from capdex_router.runtime.installed.short_forms import ShortForms
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / "service"), str(ROOT / "benchmarks")]
@@ -128,7 +128,7 @@ async def offline(packages: list[VerifiedPackage], home: Home) -> None:
 async def starting(home: Path, names: list[str]) -> None:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-c", "from cli.main import main; main()", "router"],
+        args=["-c", "from capdex_cli.main import main; main()", "router"],
         cwd=ROOT,
         env={"CAPDEX_HOME": str(home), "PATH": os.environ["PATH"]},
     )

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from capdex.errors import InvalidInput
-from router.cmp.manifest import CommandTool, Intent, parse_capability, parse_manifest
-from router.cmp.match import is_guarded, match
+from capdex_router.cmp.manifest import CommandTool, Intent, parse_capability, parse_manifest
+from capdex_router.cmp.match import is_guarded, match
 
 DATA = Path(__file__).parents[2] / "tests/router/cmp/data"
 Reach = Callable[[str], Intent | None]

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from capdex.manifest.triggers import Trigger, compile_pattern
 from capdex.routing.text import fold, has_word, views
-from router.routing.index import TriggerIndex
-from router.routing.route import route
-from router.routing.stack import Stack
+from capdex_router.routing.index import TriggerIndex
+from capdex_router.routing.route import route
+from capdex_router.routing.stack import Stack
 
 TRIGGERS = 10_000
 PER_CAPABILITY = 4

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from router.bindings.sandbox import Room, Sandbox
+from capdex_router.bindings.sandbox import Room, Sandbox
 
 TARGET_MS = 8.0
 ARGV = ("/usr/bin/grep", "-c", "alpha", "notes.txt")

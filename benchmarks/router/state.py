@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from capdex.json import Json
-from router.state.patch import apply
-from router.state.query import read
-from router.state.rows import Space
-from router.state.store import ObjectStore
-from router.state.strategies import model
+from capdex_router.state.patch import apply
+from capdex_router.state.query import read
+from capdex_router.state.rows import Space
+from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import model
 
 OBJECTS = 10_000
 UPDATES = 2_000

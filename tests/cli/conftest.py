@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from capdex.codes import error_codes
 from capdex.errors import Code
-from cli.main import program
+from capdex_cli.main import program
 
 ROOT = Path(__file__).parents[2]
 MAKING = ROOT / "tests" / "indexer" / "making.py"

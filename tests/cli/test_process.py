@@ -14,7 +14,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from cli.config.settings import user_directories
+from capdex_cli.config.settings import user_directories
 from tests.capdex.net.test_introduction import ENVELOPE, hello, request
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def imported(*args: str, code: int = 0, stdin: str = "") -> set[str]:
     )
     assert done.returncode == code, done.stderr[-2000:]
     names = re.findall(r"^import time:[^|]*\|[^|]*\| *(\S+)$", done.stderr, re.MULTILINE)
-    assert "cli.terminal.app" in names  # what importlib imports by name is not listed itself
+    assert "capdex_cli.terminal.app" in names  # what importlib imports by name is not listed itself
     return {name.split(".")[0] for name in names}
 
 
@@ -74,7 +74,7 @@ def test_the_help_of_no_command_imports_anything_slow() -> None:
     script = """
 import sys
 from click.testing import CliRunner
-from cli.main import program
+from capdex_cli.main import program
 before = set(sys.modules)
 
 def walk(group, words):
@@ -155,7 +155,7 @@ def test_a_first_call_of_the_router_imports_no_key_ring_trigger_index_or_proof()
 
 
 def test_a_node_imports_no_client_for_writing_no_other_database_and_no_encoder() -> None:
-    script = "import sys, cli.node.serve, cli.node.worker; print(*sys.modules)"
+    script = "import sys, capdex_cli.node.serve, capdex_cli.node.worker; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

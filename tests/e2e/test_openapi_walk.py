@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from router.policy.secrets import SecretFile, Secrets
+from capdex_router.policy.secrets import SecretFile, Secrets
 
 pytestmark = pytest.mark.real
 

@@ -23,10 +23,10 @@ WARM = (
     "aiohttp",
     "mcp",
     "web3",
-    "cli.main",
-    "publisher.publish.publish",
-    "publisher.registry.registry",
-    "publisher.registry.votes",
+    "capdex_cli.main",
+    "capdex_publisher.publish.publish",
+    "capdex_publisher.registry.registry",
+    "capdex_publisher.registry.votes",
 )
 MAX_REQUEST_BYTES = 1 << 20
 

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 import uvicorn
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.sync.loop import SyncProgress
+from capdex_service.http.routes import build_reader_routes
+from capdex_service.limits.hosts import LOOPBACK
+from capdex_service.queries.reader import Reader
 
 from capdex import manifest
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.registry.logs import BlockRef
-from cli.node.explorer import build_explorer
-from cli.node.serve import build_app
-from cli.node.server import listen
-from indexer.http.status import Surface
-from indexer.monitoring.health import Health
-from indexer.query.index import Index
-from indexer.store import Store
-from indexer.sync.loop import SyncProgress
-from mcp_service.http.routes import build_reader_routes
-from mcp_service.limits.hosts import LOOPBACK
-from mcp_service.queries.reader import Reader
+from capdex_cli.node.explorer import build_explorer
+from capdex_cli.node.serve import build_app
+from capdex_cli.node.server import listen
 from tests.explorer import hostile
 from tests.indexer import making
 

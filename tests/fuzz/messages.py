@@ -18,20 +18,20 @@ from random import Random
 from typing import Any
 
 import structlog
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_service.answers.errors import PUBLIC
+from capdex_service.http.routes import build_reader_routes
+from capdex_service.limits.hosts import LOOPBACK
+from capdex_service.queries.reader import Reader
 from mutation import mutate_bytes, mutate_text, mutate_value
 from target import ROOT, Target
 
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from cli.node.serve import build_app
-from indexer.http.status import Surface
-from indexer.monitoring.health import Health
-from indexer.query.index import Index
-from indexer.store import Store
-from mcp_service.answers.errors import PUBLIC
-from mcp_service.http.routes import build_reader_routes
-from mcp_service.limits.hosts import LOOPBACK
-from mcp_service.queries.reader import Reader
+from capdex_cli.node.serve import build_app
 
 MODERN = "2026-07-28"
 META = {

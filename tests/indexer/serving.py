@@ -10,11 +10,10 @@ from typing import Any
 
 import aiohttp
 import uvicorn
+from capdex_indexer.http import gateway, mirror
+from capdex_indexer.http.status import Surface, build_routes
+from capdex_indexer.sync.loop import SyncProgress
 from starlette.applications import Starlette
-
-from indexer.http import gateway, mirror
-from indexer.http.status import Surface, build_routes
-from indexer.sync.loop import SyncProgress
 
 
 @dataclass(frozen=True)

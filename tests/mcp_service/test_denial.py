@@ -10,10 +10,9 @@ from typing import Any
 import aiohttp
 import mcp
 import pytest
-
-from indexer.query.index import Index
-from indexer.store import Operator
-from mcp_service.mcp.server import build_server
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Operator
+from capdex_service.mcp.server import build_server
 
 DENIED = {"reason": "it lies", "at": 1_700_000_000}
 

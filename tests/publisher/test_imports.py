@@ -11,16 +11,16 @@ SLOW = {"web3", "eth_account", "eth_abi", "eth_keyfile", "eth_keys", "eth_utils"
 
 COMMANDS = {
     "publish": (
-        "publisher.publish.publish",
-        "publisher.publish.preflight",
-        "publisher.publish.claim",
+        "capdex_publisher.publish.publish",
+        "capdex_publisher.publish.preflight",
+        "capdex_publisher.publish.claim",
     ),
-    "yank": ("publisher.registry.change", "publisher.registry.lifecycle"),
-    "transfer": ("publisher.registry.change", "publisher.registry.ownership"),
-    "list": ("publisher.registry.name_history",),
-    "account": ("publisher.keys.keystore",),
-    "signer": ("publisher.keys.external_signer",),
-    "deploy": ("publisher.deploy.deploy",),
+    "yank": ("capdex_publisher.registry.change", "capdex_publisher.registry.lifecycle"),
+    "transfer": ("capdex_publisher.registry.change", "capdex_publisher.registry.ownership"),
+    "list": ("capdex_publisher.registry.name_history",),
+    "account": ("capdex_publisher.keys.keystore",),
+    "signer": ("capdex_publisher.keys.external_signer",),
+    "deploy": ("capdex_publisher.deploy.deploy",),
 }
 
 
@@ -39,15 +39,19 @@ def test_a_command_imports_no_slow_package_before_it_signs(command: str) -> None
 def test_signing_imports_no_web3() -> None:
     signing = imported(
         *COMMANDS["publish"],
-        "publisher.keys.signer",
-        after="publisher.keys.signer.LocalSigner(bytes([7]) * 32)",
+        "capdex_publisher.keys.signer",
+        after="capdex_publisher.keys.signer.LocalSigner(bytes([7]) * 32)",
     )
     assert "eth_account" in signing
     assert "web3" not in signing
 
 
 def test_key_files_and_addresses_need_no_network() -> None:
-    offline = imported("publisher.keys.keystore", "publisher.deploy.create2", "publisher.ethereum")
+    offline = imported(
+        "capdex_publisher.keys.keystore",
+        "capdex_publisher.deploy.create2",
+        "capdex_publisher.ethereum",
+    )
     assert not offline & {"aiohttp", *SLOW}
 
 

@@ -12,11 +12,11 @@ from aiohttp import web
 
 from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage
-from router.home.config import Config
-from router.home.directory import Home
-from router.install.installer import Installer
-from router.policy.grant_file import GrantFile
-from router.runtime.audit import Audit
+from capdex_router.home.config import Config
+from capdex_router.home.directory import Home
+from capdex_router.install.installer import Installer
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.runtime.audit import Audit
 from tests.indexer import making
 from tests.router.simulated import Machine, Person, SimulatedNode
 

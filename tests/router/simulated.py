@@ -16,13 +16,13 @@ from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
-from router.home.config import NodeAddress
-from router.home.directory import Home
-from router.install.facts import accesses
-from router.install.installer import Installer
-from router.policy.grant_file import GrantFile
-from router.policy.grants import EVERY_TOOL, Grant
-from router.policy.proposal import Proposal
+from capdex_router.home.config import NodeAddress
+from capdex_router.home.directory import Home
+from capdex_router.install.facts import accesses
+from capdex_router.install.installer import Installer
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.grants import EVERY_TOOL, Grant
+from capdex_router.policy.proposal import Proposal
 from tests.indexer import making
 
 CONTRACT = checksum_address(making.REGISTRY)

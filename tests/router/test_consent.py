@@ -32,26 +32,26 @@ from capdex.ipld.cid import Cid
 from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from router.bindings.a2a import Agents
-from router.bindings.build import Wiring, executor
-from router.bindings.egress import Egress, Reply
-from router.bindings.mcp import McpServices
-from router.bindings.pins import Pins
-from router.home.config import Config
-from router.home.directory import Home
-from router.install.facts import accesses
-from router.install.installer import Installer
-from router.install.resolve import Release
-from router.policy.consent import pages, text
-from router.policy.grant_file import GrantFile
-from router.policy.proposal import Access, Proposal
-from router.policy.quoting import quoted
-from router.policy.secrets import SecretFile, Secrets
-from router.runtime.audit import Audit
-from router.runtime.catalog import Catalog, Fixed
-from router.runtime.invoke import Caller, Invoker
-from router.runtime.packages import capabilities
-from router.runtime.validation import Validation
+from capdex_router.bindings.a2a import Agents
+from capdex_router.bindings.build import Wiring, executor
+from capdex_router.bindings.egress import Egress, Reply
+from capdex_router.bindings.mcp import McpServices
+from capdex_router.bindings.pins import Pins
+from capdex_router.home.config import Config
+from capdex_router.home.directory import Home
+from capdex_router.install.facts import accesses
+from capdex_router.install.installer import Installer
+from capdex_router.install.resolve import Release
+from capdex_router.policy.consent import pages, text
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.proposal import Access, Proposal
+from capdex_router.policy.quoting import quoted
+from capdex_router.policy.secrets import SecretFile, Secrets
+from capdex_router.runtime.audit import Audit
+from capdex_router.runtime.catalog import Catalog, Fixed
+from capdex_router.runtime.invoke import Caller, Invoker
+from capdex_router.runtime.packages import capabilities
+from capdex_router.runtime.validation import Validation
 from tests.indexer import making
 from tests.router.simulated import Person
 

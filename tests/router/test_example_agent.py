@@ -53,7 +53,7 @@ async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> No
     (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
     capdex = tmp_path / "capdex"
     capdex.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -c 'from cli.main import main; main()' \"$@\""
+        f"#!/bin/sh\nexec {sys.executable} -c 'from capdex_cli.main import main; main()' \"$@\""
         f" --skills {tmp_path / 'skills'}\n"
     )
     capdex.chmod(0o700)

@@ -51,7 +51,7 @@ from contents import Watch, contents, differences
 from databases import databases
 from nodes import Nodes, Running, anvil
 
-from cli.terminal import logs
+from capdex_cli.terminal import logs
 
 TAKEOVER_S = 10.0
 DAY_S = 86_400.0

@@ -39,17 +39,17 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from aiohttp import web
 from attempts import conclude
+from capdex_publisher.authoring.imports import Imported, write_package
+from capdex_publisher.authoring.imports.openapi.document import Document as Source
+from capdex_publisher.authoring.imports.openapi.tool import import_operations
+from capdex_publisher.authoring.imports.source import parse
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.manifest.manifest import read
-from publisher.authoring.imports import Imported, write_package
-from publisher.authoring.imports.openapi.document import Document as Source
-from publisher.authoring.imports.openapi.tool import import_operations
-from publisher.authoring.imports.source import parse
-from router.bindings.egress import Egress
-from router.bindings.http import HttpTool
-from router.policy.secrets import SecretFile, Secrets
-from router.runtime.validation import Validation
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.http import HttpTool
+from capdex_router.policy.secrets import SecretFile, Secrets
+from capdex_router.runtime.validation import Validation
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = ROOT / ".tools/imports/node_modules"

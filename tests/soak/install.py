@@ -35,15 +35,15 @@ from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX
-from router.home.config import Config
-from router.home.directory import Home
-from router.install.installer import Installer
-from router.install.resolve import Release
-from router.install.sync import check
-from router.policy.grant_file import GrantFile
-from router.runtime.audit import Audit
-from router.runtime.audit import verify as verify_audit
-from router.runtime.installed.short_forms import ShortForms
+from capdex_router.home.config import Config
+from capdex_router.home.directory import Home
+from capdex_router.install.installer import Installer
+from capdex_router.install.resolve import Release
+from capdex_router.install.sync import check
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.runtime.audit import Audit
+from capdex_router.runtime.audit import verify as verify_audit
+from capdex_router.runtime.installed.short_forms import ShortForms
 from tests.indexer import making
 from tests.router.simulated import all_grants
 

@@ -25,8 +25,8 @@ ROOT = Path(__file__).absolute().parents[2]
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 LOOK_S = 0.005
 USED = (
-    "cli.node.serve",
-    "indexer.db.migrations",
+    "capdex_cli.node.serve",
+    "capdex_indexer.db.migrations",
     "alembic.command",
     "uvicorn.protocols.http.httptools_impl",
 )

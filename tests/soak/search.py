@@ -26,11 +26,10 @@ from random import Random
 from typing import Any
 
 from attempts import arguments, attempt, conclude
+from capdex_indexer.query import Index, SearchFilters
+from capdex_indexer.query.search import follower, live, snapshots
+from capdex_indexer.store import Store
 from state import loaded
-
-from indexer.query import Index, SearchFilters
-from indexer.query.search import follower, live, snapshots
-from indexer.store import Store
 
 MAKING = Path(__file__).parents[1] / "indexer" / "making.py"
 POINTS = 40  # of a life: some saves, with a merge after each three

@@ -26,14 +26,14 @@ from typing import Any
 
 from attempts import arguments, conclude
 
-from router.state import rows
-from router.state.object import StateObject
-from router.state.patch import apply
-from router.state.query import read
-from router.state.rows import Space
-from router.state.store import ObjectStore
-from router.state.strategies import model
-from router.state.sync import SyncEntry, merge_entries
+from capdex_router.state import rows
+from capdex_router.state.object import StateObject
+from capdex_router.state.patch import apply
+from capdex_router.state.query import read
+from capdex_router.state.rows import Space
+from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import model
+from capdex_router.state.sync import SyncEntry, merge_entries
 
 HISTORIES = Path(__file__).parents[1] / "router" / "state" / "histories.py"
 SPACE = Space("did:nuwa:cap:note", "sc:note")

@@ -18,7 +18,7 @@ import yaml
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from router.faces.hosts.table import ALIASES, HOSTS
+from capdex_router.faces.hosts.table import ALIASES, HOSTS
 
 Json = dict[str, Any]
 Start = tuple[str, list[str], dict[str, str]]  # the program, its arguments, its environment

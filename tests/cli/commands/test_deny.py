@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from indexer.query.index import Index
-from indexer.store import Store
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
 
 
 @pytest.fixture

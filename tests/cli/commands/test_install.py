@@ -56,7 +56,7 @@ def home() -> Path:
 def router() -> Client:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-c", "from cli.main import main; main()", "router"],
+        args=["-c", "from capdex_cli.main import main; main()", "router"],
         cwd=ROOT,
         env={key: value for key, value in os.environ.items() if key.startswith("CAPDEX_")},
     )
@@ -195,9 +195,9 @@ def test_remove_takes_the_rights_back(capdex: Any, publish: Any) -> None:
 
 
 def test_objects_stay_unless_they_are_purged(capdex: Any, publish: Any) -> None:
-    from router.state.rows import Space
-    from router.state.store import ObjectStore
-    from router.state.strategies import model
+    from capdex_router.state.rows import Space
+    from capdex_router.state.store import ObjectStore
+    from capdex_router.state.strategies import model
 
     space, schema = Space("did:nuwa:cap:weather", "notes"), model("urn:notes", {"type": "object"})
     other = Space("did:nuwa:cap:tides", "notes")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from indexer.store import Operator, Store
+from capdex_indexer.store import Operator, Store
 
 
 @pytest.fixture

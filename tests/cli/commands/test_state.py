@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from router.state.rows import Space
-from router.state.store import ObjectStore
-from router.state.strategies import model
+from capdex_router.state.rows import Space
+from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import model
 
 NOTE = Space("did:nuwa:cap:note", "sc:note")
 MODEL = model("did:nuwa:state:note#v1", {})

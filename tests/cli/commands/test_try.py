@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from router.policy.secrets import SecretFile, Secrets
+from capdex_router.policy.secrets import SecretFile, Secrets
 
 API = "https://api.tides.dev"
 KEY = "k3y-of-no-service"

@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import Refused
-from router.policy.secrets import SecretFile, Secrets
-from router.runtime.audit import verify
+from capdex_router.policy.secrets import SecretFile, Secrets
+from capdex_router.runtime.audit import verify
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = ROOT / "tests/router/runtime/foreign.py"
@@ -35,7 +35,7 @@ def router(home: Path, *options: str) -> Client:
     skills = home / "skills" / "plain"
     skills.mkdir(parents=True, exist_ok=True)
     (skills / "SKILL.md").write_text(SKILL)
-    script = "from cli.main import main; main()"
+    script = "from capdex_cli.main import main; main()"
     server = StdioServerParameters(
         command=sys.executable,
         args=["-c", script, "router", "--skills", str(skills.parent), *options],
@@ -87,7 +87,7 @@ async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
 ) -> None:
     file = tmp_path / "pid"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from cli.main import main; main()", "router"),
+        *(sys.executable, "-c", "from capdex_cli.main import main; main()", "router"),
         *("--mcp", f"hostile={sys.executable} {HOSTILE} {mode} {file}"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

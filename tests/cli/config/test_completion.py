@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cli.config import completion_cache as cache
-from cli.config.settings import TEMPLATES, user_directories
+from capdex_cli.config import completion_cache as cache
+from capdex_cli.config.settings import TEMPLATES, user_directories
 
 # What a TAB must not wait for; see test_process.py for --help.
 SLOW = {"aiohttp", "asyncio", "cryptography", "eth_account", "mcp", "orjson", "sqlmodel", "web3"}

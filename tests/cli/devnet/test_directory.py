@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, UsageError
-from cli.devnet.directory import LOCK, MARKER, NetworkDirectory
+from capdex_cli.devnet.directory import LOCK, MARKER, NetworkDirectory
 
 HOLD = (
     "import pathlib, sys\n"
-    "from cli.devnet.directory import NetworkDirectory\n"
+    "from capdex_cli.devnet.directory import NetworkDirectory\n"
     "with NetworkDirectory(pathlib.Path(sys.argv[1])).locked(fresh=False):\n"
     "    print('held', flush=True)\n"
     "    sys.stdin.read()\n"

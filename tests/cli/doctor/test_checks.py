@@ -18,16 +18,16 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from capdex_publisher.deploy import create2
+from capdex_publisher.deploy.deploy import DeployedContract, deploy
+from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.keys import keystore as keys
+from capdex_publisher.keys.secret import Secret
+from capdex_publisher.keys.signer import LocalSigner
 
 from capdex.ipld.cid import Cid
-from cli.doctor import network
-from cli.doctor.check import EACH_S
-from publisher.deploy import create2
-from publisher.deploy.deploy import DeployedContract, deploy
-from publisher.ethereum.client import Chain
-from publisher.keys import keystore as keys
-from publisher.keys.secret import Secret
-from publisher.keys.signer import LocalSigner
+from capdex_cli.doctor import network
+from capdex_cli.doctor.check import EACH_S
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - what must never be shown
 Answer = Callable[[str, str, bytes], tuple[int, dict[str, str], bytes]]
@@ -119,7 +119,7 @@ def test_python_and_disk_are_ok_here(doctor: Any) -> None:
 def test_without_node_js_only_up_does_not_work(
     doctor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.doctor.machine.find_spec", lambda name: None)
+    monkeypatch.setattr("capdex_cli.doctor.machine.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     found = doctor()["Node.js"]
     assert (found["status"], "install Node.js 20" in found["fix"]) == ("warn", True)

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from indexer.store import Deployment, Store
+from capdex_indexer.store import Deployment, Store
 
 TIMES = 300
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from capdex_service.limits.options import ClientLimits
 
-from cli.node import serve as node_run
-from cli.node.limit_options import DEFAULTS
-from mcp_service.limits.options import ClientLimits
+from capdex_cli.node import serve as node_run
+from capdex_cli.node.limit_options import DEFAULTS
 
 READER = ("node", "--role", "reader", "--db", "sqlite:///index.db")
 
@@ -67,7 +67,7 @@ def test_limits_that_make_no_sense_are_refused(
 
 
 def test_a_wrong_token_file_stops_a_node(capdex: Any, folder: Path) -> None:
-    from indexer.store import Deployment, Store
+    from capdex_indexer.store import Deployment, Store
 
     db = f"sqlite:///{folder / 'index.db'}"
     Store.open(db, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()

@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 import uvloop
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.options import Role
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Deployment, Store
+from capdex_service.limits.hosts import LOOPBACK
 
 from capdex.errors import Code, UsageError
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from cli.node.serve import serve
-from cli.node.server import listen, url_of
-from indexer.http.status import Surface
-from indexer.monitoring.health import Health
-from indexer.options import Role
-from indexer.query.index import Index
-from indexer.store import Deployment, Store
-from mcp_service.limits.hosts import LOOPBACK
+from capdex_cli.node.serve import serve
+from capdex_cli.node.server import listen, url_of
 
 
 def options(role: Role = Role.BOTH) -> SimpleNamespace:
@@ -119,7 +119,7 @@ async def test_whoever_fails_beside_a_node_ends_it(surface: Surface) -> None:
 async def test_a_client_that_is_cut_off_when_a_node_ends_leaves_no_trace_in_the_log(
     surface: Surface, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("cli.node.server.STOP_S", 0.1)
+    monkeypatch.setattr("capdex_cli.node.server.STOP_S", 0.1)
     async with served(surface, asyncio.Event().wait) as (url, _):  # type: ignore[arg-type]
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
         head = "POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json"

@@ -11,8 +11,8 @@ from contextlib import suppress
 import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
-from cli.node import validate_file
-from cli.node.validate_file import FileValidation
+from capdex_cli.node import validate_file
+from capdex_cli.node.validate_file import FileValidation
 from tests.indexer import making
 
 GOOD = making.package_bytes("tea", description="Steeps a tea.")

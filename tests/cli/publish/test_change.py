@@ -60,11 +60,11 @@ class Chain:
         asyncio.run(self._publish(name, versions))
 
     async def _publish(self, name: str, versions: tuple[str, ...]) -> None:
-        from publisher.keys.keystore import load_account
-        from publisher.keys.secret import Secret
-        from publisher.registry.registry import Registry
-        from publisher.tx.confirm import confirm
-        from publisher.tx.submit import submit
+        from capdex_publisher.keys.keystore import load_account
+        from capdex_publisher.keys.secret import Secret
+        from capdex_publisher.registry.registry import Registry
+        from capdex_publisher.tx.confirm import confirm
+        from capdex_publisher.tx.submit import submit
 
         account = load_account(self.folder / "home" / "owner.json", Secret("correct horse"))
         state = self.folder / "home" / "state"

@@ -16,10 +16,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.config.load import unused_variables
-from cli.main import program
-from cli.terminal.click_commands import GLOBALS, Command, Group
-from cli.views import help_topics
+from capdex_cli.config.load import unused_variables
+from capdex_cli.main import program
+from capdex_cli.terminal.click_commands import GLOBALS, Command, Group
+from capdex_cli.views import help_topics
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment

@@ -12,8 +12,8 @@ import pytest
 
 from capdex.codes import error_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
-from cli.terminal.errors import exit_code, guard, show, worst
-from cli.terminal.output import Format, Output
+from capdex_cli.terminal.errors import exit_code, guard, show, worst
+from capdex_cli.terminal.output import Format, Output
 
 TABLE = {
     0: {"ALREADY_DONE"},

@@ -12,7 +12,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.terminal import logs
+from capdex_cli.terminal import logs
 
 EVIL = "a\x1b[2Jb\x07c\nd\re\u202ef\x9bg\u2028h\x00i"
 

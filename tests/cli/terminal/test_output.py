@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.terminal.output import Format, Output, Stream, wants_color
+from capdex_cli.terminal.output import Format, Output, Stream, wants_color
 
 
 def stream(encoding: str = "utf-8", *, tty: bool = False) -> Stream:

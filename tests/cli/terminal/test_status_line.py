@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from cli.terminal import status_line
-from cli.terminal.output import Format, Output, Stream
-from cli.terminal.status_line import ERASE, StatusLine
+from capdex_cli.terminal import status_line
+from capdex_cli.terminal.output import Format, Output, Stream
+from capdex_cli.terminal.status_line import ERASE, StatusLine
 
 
 def open_line(file: io.StringIO, *, tty: bool = True, verbosity: int = 0) -> StatusLine:

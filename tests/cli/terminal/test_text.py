@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.terminal.text import (
+from capdex_cli.terminal.text import (
     clip,
     columns,
     duration,

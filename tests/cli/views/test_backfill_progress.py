@@ -7,14 +7,14 @@ import io
 from contextlib import suppress
 
 import pytest
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.sync.loop import SyncProgress
 
 from capdex.errors import Code, Unavailable
 from capdex.registry.logs import BlockRef
-from cli.terminal.output import Format, Output, Stream
-from cli.terminal.status_line import ERASE, StatusLine
-from cli.views.backfill_progress import Pace, show_backfill
-from indexer.monitoring.health import Health
-from indexer.sync.loop import SyncProgress
+from capdex_cli.terminal.output import Format, Output, Stream
+from capdex_cli.terminal.status_line import ERASE, StatusLine
+from capdex_cli.views.backfill_progress import Pace, show_backfill
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_pace_is_the_recent_one() -> None:
 async def test_it_is_shown_while_the_writer_reads_the_past_and_then_taken_away(
     line: StatusLine, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.views.backfill_progress.EVERY_S", 0.001)
+    monkeypatch.setattr("capdex_cli.views.backfill_progress.EVERY_S", 0.001)
     health = Health(writes=True)
     task = asyncio.create_task(show_backfill(health, line))
 

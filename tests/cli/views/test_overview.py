@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from capdex.manifest.manifest import read
-from cli.terminal.output import Stream
-from cli.terminal.text import columns
-from cli.views.overview import overview, package_json, versions
+from capdex_cli.terminal.output import Stream
+from capdex_cli.terminal.text import columns
+from capdex_cli.views.overview import overview, package_json, versions
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

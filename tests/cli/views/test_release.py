@@ -1,4 +1,4 @@
-"""Releases of answers as text (cli/views/release.py)."""
+"""Releases of answers as text (capdex_cli/views/release.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import io
 
 import click
 
-from cli.terminal.output import Stream
-from cli.views.release import highlighted
+from capdex_cli.terminal.output import Stream
+from capdex_cli.views.release import highlighted
 
 
 def test_a_terminal_shows_the_words_that_were_found() -> None:

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from capdex.errors import InvalidInput
-from explorer.http.headers import accepts
-from explorer.samples import DAY, HOUR, Samples, read_sample
-from explorer.site import MAX_PARAMETERS, PageRequest
+from capdex_explorer.http.headers import accepts
+from capdex_explorer.samples import DAY, HOUR, Samples, read_sample
+from capdex_explorer.site import MAX_PARAMETERS, PageRequest
 from tests.explorer.conftest import Growing, Served
 
 Reply = tuple[int, dict[str, str], bytes]

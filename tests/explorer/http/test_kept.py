@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from capdex_service.answers.rendered import Moment
 
-from explorer.http.kept import MAX_AGE_S, MAX_STALE_S, KeptPages
-from explorer.http.rendered import Rendered
-from mcp_service.answers.rendered import Moment
+from capdex_explorer.http.kept import MAX_AGE_S, MAX_STALE_S, KeptPages
+from capdex_explorer.http.rendered import Rendered
 
 PAGE = Rendered.of(b"x" * 100, "text/html")
 

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cli.node import validate_file
-from explorer.http.headers import CONTENT_SECURITY_POLICY
+from capdex_cli.node import validate_file
+from capdex_explorer.http.headers import CONTENT_SECURITY_POLICY
 from tests.explorer import hostile
 from tests.explorer.addresses import ACCOUNT, HEAVY, PAGES
 from tests.explorer.conftest import OTHER, Filled

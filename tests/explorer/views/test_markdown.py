@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.views.markdown import MAX_CHARS, markdown
+from capdex_explorer.views.markdown import MAX_CHARS, markdown
 
 PIECES = st.lists(
     st.sampled_from(

@@ -15,13 +15,13 @@ from markupsafe import Markup
 
 from capdex.problems import Verdict
 from capdex.yaml.characters import forbidden
-from explorer.views import text
-from explorer.views.badge import badge_svg
-from explorer.views.charts import line_chart
-from explorer.views.environment import build_environment
-from explorer.views.identicon import identicon
-from explorer.views.schema_rows import MAX_ROWS, schema_rows
-from explorer.views.verdicts import BADGES, CHECKS, badge_of
+from capdex_explorer.views import text
+from capdex_explorer.views.badge import badge_svg
+from capdex_explorer.views.charts import line_chart
+from capdex_explorer.views.environment import build_environment
+from capdex_explorer.views.identicon import identicon
+from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
+from capdex_explorer.views.verdicts import BADGES, CHECKS, badge_of
 
 ANYTHING = st.text(max_size=200)
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -146,7 +146,7 @@ def test_a_chart_says_its_figures_in_words(points: list[tuple[float, float | Non
 
 
 def test_linked_data_cannot_end_its_script() -> None:
-    from explorer.views.environment import build_environment
+    from capdex_explorer.views.environment import build_environment
 
     assets = {name: name for name in ("icon.svg", "app.css", "app.js", "htmx-4.0.1.min.js")}
     environment = build_environment(assets)

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import pytest
+from capdex_indexer.chain.backfill import (
+    MAX_BLOCKS,
+    MAX_GROWTH,
+    TARGET_BYTES,
+    TARGET_LOGS,
+    RangeSizer,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-
-from indexer.chain.backfill import MAX_BLOCKS, MAX_GROWTH, TARGET_BYTES, TARGET_LOGS, RangeSizer
 
 REPLY = st.tuples(
     st.integers(1, 200_000), st.integers(0, 100_000), st.integers(0, 2**27), st.booleans()

@@ -10,6 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from capdex_indexer.fetch import fetcher as fetch
+from capdex_indexer.fetch import result_writer
+from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.fetch.result_writer import MAX_TRIES, delay_s
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.pending import read_queue
+from capdex_indexer.store import Delay, Lane, Operator, Store
+from capdex_indexer.workers.pool import Verifier
 
 from capdex.encoding.multiformats import write_varint
 from capdex.errors import Code, Unavailable
@@ -18,14 +26,6 @@ from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.source import FetchOutcome, SourceFault
 from capdex.problems import Reason
-from indexer.fetch import fetcher as fetch
-from indexer.fetch import result_writer
-from indexer.fetch.fetcher import Fetcher
-from indexer.fetch.result_writer import MAX_TRIES, delay_s
-from indexer.query.index import Index
-from indexer.query.pending import read_queue
-from indexer.store import Delay, Lane, Operator, Store
-from indexer.workers.pool import Verifier
 
 
 class Shelf:

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from capdex_indexer.http.gateway import BlockFormat, ByteRange, read_request
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers, QueryParams
@@ -21,10 +25,6 @@ from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.open import MultiSource
-from indexer.http.gateway import BlockFormat, ByteRange, read_request
-from indexer.http.status import Surface
-from indexer.monitoring.health import Health
-from indexer.query.index import Index
 
 CARS = Path(__file__).parents[2] / "vectors" / "car" / "gateway-conformance"
 PACKAGE = b"metadata: {}\n"

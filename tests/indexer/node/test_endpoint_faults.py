@@ -15,17 +15,17 @@ from typing import Any
 import aiohttp
 import pytest
 import structlog
+from capdex_indexer.chain import reorg
+from capdex_indexer.node.node import Node
+from capdex_indexer.options import NodeOptions
+from capdex_service.limits.hosts import LOOPBACK
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from cli.node.serve import serve
-from cli.node.server import listen, url_of
-from indexer.chain import reorg
-from indexer.node.node import Node
-from indexer.options import NodeOptions
-from mcp_service.limits.hosts import LOOPBACK
+from capdex_cli.node.serve import serve
+from capdex_cli.node.server import listen, url_of
 
 FAIL_AFTER_S = 20.0  # a hang's end; no test waits for it
 MANY = 10_000  # answers: more than a test asks for

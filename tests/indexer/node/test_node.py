@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from capdex_indexer.chain.start_block import locate_registry
+from capdex_indexer.node.node import Node, NodeOptions
+from capdex_indexer.sync.loop import SyncProgress
 from eth_abi import encode
 from eth_hash.auto import keccak
 
@@ -21,9 +24,6 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.client import Rpc
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from indexer.chain.start_block import locate_registry
-from indexer.node.node import Node, NodeOptions
-from indexer.sync.loop import SyncProgress
 
 FAIL_AFTER_S = 60.0  # a hang's end; no test waits for it
 DEV = 31337

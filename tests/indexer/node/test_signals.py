@@ -11,15 +11,14 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-
-from indexer.node.signals import run_until_stopped
+from capdex_indexer.node.signals import run_until_stopped
 
 ROOT = Path(__file__).parents[3]
 FAIL_AFTER_S = 60
 
 PRELUDE = """
 import asyncio, sys
-from indexer.node.signals import run_until_stopped
+from capdex_indexer.node.signals import run_until_stopped
 def say(word): print(word, flush=True)
 """
 WAITING = """

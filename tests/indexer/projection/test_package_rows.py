@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 import pytest
+from capdex_indexer.projection.package_rows import MAX_JSON_CHARS, Judgement
 
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
 from capdex.package import judge
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
-from indexer.projection.package_rows import MAX_JSON_CHARS, Judgement
 
 NAMES = tuple(Judgement.__slots__)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from indexer.query import BoundReleases, Index
-from indexer.store import Store
+from capdex_indexer.query import BoundReleases, Index
+from capdex_indexer.store import Store
 
 MCP = {"type": "mcp_service", "service_uri": "https://mcp.example.org/mcp", "mcp_action": "do"}
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-from indexer.query import Index, read_changes, read_listed_releases
-from indexer.query.changes import NameChange
-from indexer.store import Store
+from capdex_indexer.query import Index, read_changes, read_listed_releases
+from capdex_indexer.query.changes import NameChange
+from capdex_indexer.store import Store
 
 
 def feed(index: Index, after: tuple[int, str] = (0, ""), limit: int = 100) -> list[NameChange]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from indexer.query import (
+from capdex_indexer.query import (
     HistoryEvent,
     Index,
     read_account_history,
     read_block_history,
     read_name_history,
 )
-from indexer.query.history import MAX_EVENTS
-from indexer.store import Store
+from capdex_indexer.query.history import MAX_EVENTS
+from capdex_indexer.store import Store
 
 PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 OTHER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sqlalchemy import Connection
-
-from capdex.encoding.abi import checksum_address
-from capdex.problems import Verdict
-from indexer.query import (
+from capdex_indexer.query import (
     BoundReleases,
     Index,
     read_newest,
     read_newest_releases,
     read_versions_like,
 )
-from indexer.store import Operator, Store
+from capdex_indexer.store import Operator, Store
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+
+from capdex.encoding.abi import checksum_address
+from capdex.problems import Verdict
 
 FATES = ("served", "rejected", "pending", "denied", "denied name", "yanked", "repeated")
 NAMES = ("amber", "birch", "cedar")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from capdex.problems import Verdict
-from indexer.db.denylist import Denial, Denials
-from indexer.query import (
+from capdex_indexer.db.denylist import Denial, Denials
+from capdex_indexer.query import (
     Index,
     read_names_like,
     read_newest,
     read_versions_like,
 )
-from indexer.store import Store
+from capdex_indexer.store import Store
+
+from capdex.problems import Verdict
 
 VERIFIED = frozenset({Verdict.VERIFIED})
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from capdex.problems import Verdict
-from indexer.db.denylist import Denials
-from indexer.query import (
+from capdex_indexer.db.denylist import Denials
+from capdex_indexer.query import (
     Index,
     count_versions,
     read_newest_releases,
@@ -17,7 +15,9 @@ from indexer.query import (
     read_versions,
     read_waiting,
 )
-from indexer.store import Store
+from capdex_indexer.store import Store
+
+from capdex.problems import Verdict
 
 
 @pytest.fixture

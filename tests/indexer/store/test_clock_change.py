@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.fetch.result_writer import DISK_RETRY_S, MAX_TRIES, delay_s
-from indexer.store import Delay, Store
+from capdex_indexer.fetch.result_writer import DISK_RETRY_S, MAX_TRIES, delay_s
+from capdex_indexer.store import Delay, Store
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0

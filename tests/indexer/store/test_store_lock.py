@@ -17,18 +17,18 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from capdex_indexer.db import engine as database
+from capdex_indexer.db.engine import SessionLost
+from capdex_indexer.db.heartbeat import Heartbeat
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
 from sqlalchemy import make_url
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
-from indexer.db import engine as database
-from indexer.db.engine import SessionLost
-from indexer.db.heartbeat import Heartbeat
-from indexer.query.index import Index
-from indexer.store import Store
 
 WRITER = """
 import sys
-from indexer.store import Deployment, Store
+from capdex_indexer.store import Deployment, Store
 store = Store.open(sys.argv[1], Deployment(31337, sys.argv[2], 0, bytes.fromhex(sys.argv[3])))
 print("open", flush=True)
 sys.stdin.read()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-
-from capdex.errors import Code, Unavailable
-from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault
-from capdex.registry.logs import BlockRef, LogHead
-from indexer.sync.log_completeness import Checkpoint, MissingLogs
-from indexer.sync.recovery import (
+from capdex_indexer.sync.log_completeness import Checkpoint, MissingLogs
+from capdex_indexer.sync.recovery import (
     PAUSE_BASE_S,
     PAUSE_CAP_S,
     RECHECK_ALL_EVERY,
     RECHECK_EVERY,
     Recovery,
 )
+
+from capdex.errors import Code, Unavailable
+from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault
+from capdex.registry.logs import BlockRef, LogHead
 
 
 def block(number: int) -> BlockRef:

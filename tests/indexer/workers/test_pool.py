@@ -13,6 +13,19 @@ from typing import Any
 
 import pytest
 import structlog
+from capdex_indexer.db.models import RELEASE
+from capdex_indexer.fetch import fetcher
+from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.projection.block_range import LogReader
+from capdex_indexer.projection.package_rows import Judgement
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.sync.loop import SyncProgress
+from capdex_indexer.workers import pool
+from capdex_indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, WorkStatus
+from capdex_indexer.workers.pool import COMMAND, Parked, Verifier
+from capdex_indexer.workers.process import WorkerLost
 from sqlalchemy import select
 
 from capdex.encoding.abi import checksum_address
@@ -26,19 +39,6 @@ from capdex.package import judge
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.logs import BlockRef
-from indexer.db.models import RELEASE
-from indexer.fetch import fetcher
-from indexer.fetch.fetcher import Fetcher
-from indexer.monitoring.health import Health
-from indexer.projection.block_range import LogReader
-from indexer.projection.package_rows import Judgement
-from indexer.query.index import Index
-from indexer.store import Store
-from indexer.sync.loop import SyncProgress
-from indexer.workers import pool
-from indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, WorkStatus
-from indexer.workers.pool import COMMAND, Parked, Verifier
-from indexer.workers.process import WorkerLost
 
 PACKAGES = Path(__file__).parents[2] / "vectors" / "packages" / "hostile"
 
@@ -47,7 +47,7 @@ HOSTILE = """
 import os, resource, signal, sys, time
 from pathlib import Path
 from capdex import package
-from indexer.workers import main as worker
+from capdex_indexer.workers import main as worker
 
 once = Path(sys.argv[1])
 steps = open(sys.argv[2], "a", buffering=1)
@@ -519,7 +519,7 @@ async def test_a_reply_that_ends_its_worker_is_read_here(
 ) -> None:
     script = tmp_path / "dying.py"
     script.write_text(
-        "import os, sys\nfrom indexer.workers import main\n"
+        "import os, sys\nfrom capdex_indexer.workers import main\n"
         f"def read_logs(*request):\n    {how}\n"
         "main.read_logs = read_logs\nmain.main()\n"
     )

@@ -7,8 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-
-from indexer.query import Index
+from capdex_indexer.query import Index
 
 pytestmark = pytest.mark.real
 

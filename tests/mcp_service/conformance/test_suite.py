@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from indexer.query import Index
-from mcp_service.mcp import endpoint
-from mcp_service.mcp.server import build_server
+from capdex_indexer.query import Index
+from capdex_service.mcp import endpoint
+from capdex_service.mcp.server import build_server
 
 from .fixtures import with_fixtures
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from indexer.mirror.content import path_of
-from indexer.query.index import Index
+from capdex_indexer.mirror.content import path_of
+from capdex_indexer.query.index import Index
 
 LEFT_OUT = {"chain": {"finality"}, "verification": {"checks"}}
 

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from mcp_service.http.openapi import PATH
+from capdex_service.http.openapi import PATH
 
 # Read before fixtures clean the environment.
 COUNT, SEED = int(os.environ.get("COUNT", "150")), os.environ.get("SEED", "1")

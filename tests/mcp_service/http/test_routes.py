@@ -11,9 +11,8 @@ from typing import Any
 import aiohttp
 import mcp
 import pytest
-
-from indexer.query.index import Index
-from mcp_service.limits.bodies import MAX_BODY_BYTES
+from capdex_indexer.query.index import Index
+from capdex_service.limits.bodies import MAX_BODY_BYTES
 
 PROBLEM = "application/problem+json"
 ACCEPT = "application/json, text/event-stream"

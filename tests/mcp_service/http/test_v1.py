@@ -6,10 +6,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from capdex_service.answers.hit_schemas import RESULTS_SCHEMA
+from capdex_service.answers.schemas import RESOLUTION_SCHEMA
 from jsonschema import Draft202012Validator
-
-from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
-from mcp_service.answers.schemas import RESOLUTION_SCHEMA
 
 PROBLEM = "application/problem+json"
 NOTE = "/v1/resolve?uri=did:nuwa:cap:note"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import random
 
-from mcp_service.limits.addresses import Addresses
-from mcp_service.limits.connections import MAX_UNREAD_BYTES, ConnectionTable
-from mcp_service.limits.options import ClientLimits
+from capdex_service.limits.addresses import Addresses
+from capdex_service.limits.connections import MAX_UNREAD_BYTES, ConnectionTable
+from capdex_service.limits.options import ClientLimits
 
 
 class Made:

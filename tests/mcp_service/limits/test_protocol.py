@@ -14,17 +14,17 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
-
-from cli.node.server import listen
-from mcp_service.limits.addresses import Addresses
-from mcp_service.limits.connections import ConnectionTable
-from mcp_service.limits.options import ClientLimits
-from mcp_service.limits.protocol import (
+from capdex_service.limits.addresses import Addresses
+from capdex_service.limits.connections import ConnectionTable
+from capdex_service.limits.options import ClientLimits
+from capdex_service.limits.protocol import (
     MAX_HEAD_BYTES,
     MAX_PIPELINE,
     BoundedProtocol,
     JoiningTransport,
 )
+
+from capdex_cli.node.server import listen
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"

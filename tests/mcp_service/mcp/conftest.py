@@ -7,11 +7,10 @@ from typing import Any
 
 import mcp
 import pytest
-
-from indexer.query.index import Index
-from mcp_service.mcp.server import build_server
-from mcp_service.mcp.subscriptions import feed
-from mcp_service.queries.reader import Reader
+from capdex_indexer.query.index import Index
+from capdex_service.mcp.server import build_server
+from capdex_service.mcp.subscriptions import feed
+from capdex_service.queries.reader import Reader
 
 
 @pytest.fixture

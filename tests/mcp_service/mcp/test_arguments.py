@@ -6,13 +6,12 @@ from typing import Any
 
 import mcp
 import pytest
+from capdex_service.mcp.calls import call
+from capdex_service.mcp.server import build_server
+from capdex_service.mcp.tools import TOOLS
+from capdex_service.queries.reader import Reader
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from mcp_service.mcp.calls import call
-from mcp_service.mcp.server import build_server
-from mcp_service.mcp.tools import TOOLS
-from mcp_service.queries.reader import Reader
 
 GIVEN: dict[str, dict[str, Any]] = {
     "resolve_capability": {"cap_uri": "did:nuwa:cap:guide"},

@@ -9,13 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from capdex_service.mcp.front import Front
+from capdex_service.mcp.server import build_server
+from capdex_service.mcp.tools import PROFILES, TOOLS, Profile
+from capdex_service.queries.reader import Reader
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp
-
-from mcp_service.mcp.front import Front
-from mcp_service.mcp.server import build_server
-from mcp_service.mcp.tools import PROFILES, TOOLS, Profile
-from mcp_service.queries.reader import Reader
 
 COUNT = 1000
 OLD, NEW = "2025-11-25", "2026-07-28"

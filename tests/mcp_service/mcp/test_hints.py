@@ -7,9 +7,8 @@ from typing import Any
 
 import mcp
 import pytest
-
-from mcp_service.mcp.calls import EXAMPLES
-from mcp_service.mcp.tools import TOOLS
+from capdex_service.mcp.calls import EXAMPLES
+from capdex_service.mcp.tools import TOOLS
 
 ClientOf = Callable[..., mcp.Client]
 

@@ -16,6 +16,18 @@ from typing import Any
 
 import mcp
 import pytest
+from capdex_indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
+from capdex_indexer.query.search.filters import OTHERS
+from capdex_indexer.store import Store
+from capdex_service.answers.cmp import LEVELS
+from capdex_service.answers.hit_schemas import RESULTS_SCHEMA
+from capdex_service.answers.schemas import RESOLUTION_SCHEMA
+from capdex_service.mcp import calls, tools
+from capdex_service.mcp.server import build_server
+from capdex_service.queries.proofs import PROOF_KINDS
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.resolve import INCLUDES
+from capdex_service.queries.search import MAX_REPLY_BYTES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -24,18 +36,6 @@ from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
 from capdex.profiles import cap
-from indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
-from indexer.query.search.filters import OTHERS
-from indexer.store import Store
-from mcp_service.answers.cmp import LEVELS
-from mcp_service.answers.hit_schemas import RESULTS_SCHEMA
-from mcp_service.answers.schemas import RESOLUTION_SCHEMA
-from mcp_service.mcp import calls, tools
-from mcp_service.mcp.server import build_server
-from mcp_service.queries.proofs import PROOF_KINDS
-from mcp_service.queries.reader import Reader
-from mcp_service.queries.resolve import INCLUDES
-from mcp_service.queries.search import MAX_REPLY_BYTES
 
 FREE = {
     "yanked": False,
@@ -109,7 +109,7 @@ def test_the_schemas_are_json_schemas_and_have_the_values_that_the_queries_take(
 
 
 def test_the_tools_are_known_without_the_sdk_and_the_index() -> None:
-    code = "import sys, mcp_service.mcp.tools; print(*sys.modules)"
+    code = "import sys, capdex_service.mcp.tools; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.store.operator import Operator
+from capdex_service.answers.rendered import Answer, Rendered
+from capdex_service.queries.kept import KeptAnswers
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.resolve import WHOLE, name_page, question, resolve
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from indexer.query.index import Index
-from indexer.store import Store
-from indexer.store.operator import Operator
-from mcp_service.answers.rendered import Answer, Rendered
-from mcp_service.queries.kept import KeptAnswers
-from mcp_service.queries.reader import Reader
-from mcp_service.queries.resolve import WHOLE, name_page, question, resolve
 
 NOTE, MEMO = "did:nuwa:cap:note", "did:nuwa:cap:memo"
 

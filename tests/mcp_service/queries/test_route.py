@@ -1,4 +1,4 @@
-"""Routing a message over HTTP and MCP (mcp_service/queries/route.py)."""
+"""Routing a message over HTTP and MCP (mcp_service/capdex_service/queries/route.py)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import aiohttp
 import mcp
 import pytest
+from capdex_indexer.query import Index
+from capdex_service.answers.hit_schemas import ROUTES_SCHEMA
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.route import route
 from jsonschema import Draft202012Validator
 
-from indexer.query import Index
-from mcp_service.answers.hit_schemas import ROUTES_SCHEMA
-from mcp_service.queries.reader import Reader
-from mcp_service.queries.route import route
 from tests.mcp_service.conftest import VERIFIED, fill
 
 

@@ -12,17 +12,17 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
+from capdex_publisher.ethereum.client import Chain, Patience
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.keys.signer import LocalSigner
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.pending import PendingTransaction
+from capdex_publisher.tx.submit import submit
 from eth_account import Account
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
-from publisher.ethereum.client import Chain, Patience
-from publisher.ethereum.transaction import Sent
-from publisher.keys.signer import LocalSigner
-from publisher.registry.registry import Registry
-from publisher.tx.confirm import confirm
-from publisher.tx.pending import PendingTransaction
-from publisher.tx.submit import submit
 
 GWEI = 10**9
 CID = Cid.of(b"bytes")
@@ -382,9 +382,9 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from eth_account import Account
-from publisher.ethereum.client import Chain
-from publisher.keys.signer import LocalSigner
-from publisher.tx.submit import submit
+from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.keys.signer import LocalSigner
+from capdex_publisher.tx.submit import submit
 
 def die(sent):
     os.kill(os.getpid(), signal.SIGKILL)

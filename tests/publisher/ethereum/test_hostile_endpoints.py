@@ -7,6 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 from eth_account import Account
 from eth_hash.auto import keccak
 from hypothesis import given
@@ -16,11 +21,6 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import artifact
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
-from publisher.ethereum.client import Chain
-from publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
-from publisher.registry.registry import Registry
-from publisher.tx.confirm import confirm
-from publisher.tx.submit import submit
 
 ADDRESS = Account.from_key(b"\x07" * 32).address
 SELECTORS = [

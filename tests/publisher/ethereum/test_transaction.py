@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from capdex_publisher.ethereum.transaction import Fees, Transaction
 from hypothesis import given
 from hypothesis import strategies as st
-
-from publisher.ethereum.transaction import Fees, Transaction
 
 FEES = st.builds(Fees, st.integers(0, 10**13), st.integers(0, 10**13))
 TRANSACTIONS = st.builds(

@@ -6,21 +6,21 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import PackageFile
+from capdex_publisher.ethereum.contract import Receipt, all_events
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.progress import Uploaded
+from capdex_publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bound
+from capdex_publisher.publish.publish import publish as publish_files
+from capdex_publisher.publish.upload import Uploader
+from capdex_publisher.tx.submit import submit
 
 from capdex.errors import Code, Refused, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import Published
-from publisher.authoring.scaffold import PackageKind, scaffold
-from publisher.authoring.sign import sign
-from publisher.authoring.validate import PackageFile
-from publisher.ethereum.contract import Receipt, all_events
-from publisher.ethereum.transaction import Sent
-from publisher.progress import Uploaded
-from publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bound
-from publisher.publish.publish import publish as publish_files
-from publisher.publish.upload import Uploader
-from publisher.tx.submit import submit
 
 
 class Killed(BaseException):

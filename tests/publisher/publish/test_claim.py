@@ -7,27 +7,27 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import PackageFile
+from capdex_publisher.commit_reveal.commit import CommitSecretFile, commitment_of, secret_text
+from capdex_publisher.deploy import create2
+from capdex_publisher.deploy.deploy import deploy
+from capdex_publisher.ethereum.contract import Receipt, all_events
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.progress import Reserved, Reserving
+from capdex_publisher.publish.claim import claim as claim_name
+from capdex_publisher.publish.plan import PublishPlan, claim_gas
+from capdex_publisher.publish.publish import publish as publish_files
+from capdex_publisher.publish.upload import Uploader
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 from eth_account import Account
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.registry.events import Claimed, Committed, Published
-from publisher.authoring.scaffold import PackageKind, scaffold
-from publisher.authoring.sign import sign
-from publisher.authoring.validate import PackageFile
-from publisher.commit_reveal.commit import CommitSecretFile, commitment_of, secret_text
-from publisher.deploy import create2
-from publisher.deploy.deploy import deploy
-from publisher.ethereum.contract import Receipt, all_events
-from publisher.ethereum.transaction import Sent
-from publisher.progress import Reserved, Reserving
-from publisher.publish.claim import claim as claim_name
-from publisher.publish.plan import PublishPlan, claim_gas
-from publisher.publish.publish import publish as publish_files
-from publisher.publish.upload import Uploader
-from publisher.registry.registry import Registry
-from publisher.tx.confirm import confirm
-from publisher.tx.submit import submit
 
 AGE_S = 60
 DAY_S = 86_400

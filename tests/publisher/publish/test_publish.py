@@ -8,6 +8,18 @@ import logging
 import sys
 
 import pytest
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import PackageFile
+from capdex_publisher.ethereum.contract import Receipt, all_events
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.keys.signer import LocalSigner
+from capdex_publisher.progress import Served, Uploaded
+from capdex_publisher.publish.plan import PublishPlan
+from capdex_publisher.publish.prepare import FileRead, FileSigned
+from capdex_publisher.publish.publish import publish as publish_files
+from capdex_publisher.publish.upload import Uploader
+from capdex_publisher.publish.version_check import VersionComparison
 from eth_account import Account
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, VerificationFailure
@@ -16,18 +28,6 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.events import PUBLISHED
 from capdex.registry.logs import LogHead
 from capdex.yaml.reader import read_yaml
-from publisher.authoring.scaffold import PackageKind, scaffold
-from publisher.authoring.sign import sign
-from publisher.authoring.validate import PackageFile
-from publisher.ethereum.contract import Receipt, all_events
-from publisher.ethereum.transaction import Sent
-from publisher.keys.signer import LocalSigner
-from publisher.progress import Served, Uploaded
-from publisher.publish.plan import PublishPlan
-from publisher.publish.prepare import FileRead, FileSigned
-from publisher.publish.publish import publish as publish_files
-from publisher.publish.upload import Uploader
-from publisher.publish.version_check import VersionComparison
 
 
 class Killed(BaseException):

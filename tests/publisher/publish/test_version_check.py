@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import announcement_of
+from capdex_publisher.publish.preflight import look_up
+from capdex_publisher.publish.version_check import compare_with_previous
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 
 from capdex.diff.diff import Allowance
 from capdex.errors import Code, InvalidInput
@@ -10,13 +17,6 @@ from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import verify
-from publisher.authoring.scaffold import PackageKind, scaffold
-from publisher.authoring.sign import sign
-from publisher.authoring.validate import announcement_of
-from publisher.publish.preflight import look_up
-from publisher.publish.version_check import compare_with_previous
-from publisher.tx.confirm import confirm
-from publisher.tx.submit import submit
 
 WIDER = frozenset({Allowance.WIDENED_PERMISSION})
 

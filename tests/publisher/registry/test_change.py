@@ -5,6 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from capdex_publisher.deploy import create2
+from capdex_publisher.deploy.deploy import deploy
+from capdex_publisher.ethereum.contract import Contract, Receipt
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.registry.change import carry_out_change, plan_change
+from capdex_publisher.registry.lifecycle import (
+    change_release as flag,
+)
+from capdex_publisher.registry.lifecycle import (
+    deprecate_name,
+    undeprecate_name,
+)
+from capdex_publisher.registry.ownership import (
+    accept_transfer,
+    add_maintainer,
+    cancel_transfer,
+    offer_transfer,
+    remove_maintainer,
+    renounce,
+)
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.registry.votes import vote
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
@@ -15,30 +39,6 @@ from capdex.registry.events import (
     Voted,
     YankChanged,
 )
-from publisher.deploy import create2
-from publisher.deploy.deploy import deploy
-from publisher.ethereum.contract import Contract, Receipt
-from publisher.ethereum.transaction import Sent
-from publisher.registry.change import carry_out_change, plan_change
-from publisher.registry.lifecycle import (
-    change_release as flag,
-)
-from publisher.registry.lifecycle import (
-    deprecate_name,
-    undeprecate_name,
-)
-from publisher.registry.ownership import (
-    accept_transfer,
-    add_maintainer,
-    cancel_transfer,
-    offer_transfer,
-    remove_maintainer,
-    renounce,
-)
-from publisher.registry.registry import Registry
-from publisher.registry.votes import vote
-from publisher.tx.confirm import confirm
-from publisher.tx.submit import submit
 
 NOBODY = "0x" + "00" * 20
 

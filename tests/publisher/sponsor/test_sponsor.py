@@ -14,6 +14,19 @@ from typing import cast
 import orjson
 import pytest
 import uvicorn
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.deploy import create2
+from capdex_publisher.deploy.deploy import deploy
+from capdex_publisher.ethereum.contract import all_events
+from capdex_publisher.keys.signer import recover_typed_data
+from capdex_publisher.publish.upload import Uploader
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.sponsor.budget import Budget, Share
+from capdex_publisher.sponsor.http import routes
+from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
+from capdex_publisher.sponsor.send import send_request, sign_request
+from capdex_publisher.sponsor.sponsor import Sponsor
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
@@ -21,19 +34,6 @@ from starlette.applications import Starlette
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Published
-from publisher.authoring.scaffold import PackageKind, scaffold
-from publisher.authoring.sign import sign
-from publisher.deploy import create2
-from publisher.deploy.deploy import deploy
-from publisher.ethereum.contract import all_events
-from publisher.keys.signer import recover_typed_data
-from publisher.publish.upload import Uploader
-from publisher.registry.registry import Registry
-from publisher.sponsor.budget import Budget, Share
-from publisher.sponsor.http import routes
-from publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
-from publisher.sponsor.send import send_request, sign_request
-from publisher.sponsor.sponsor import Sponsor
 from tests.publisher.ethereum.test_client import until
 from tests.publisher.publish.test_publish import Killed
 

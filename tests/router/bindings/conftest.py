@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from aiohttp import web
 
-from router.bindings.egress import Egress
-from router.policy.secrets import SecretFile, Secrets
+from capdex_router.bindings.egress import Egress
+from capdex_router.policy.secrets import SecretFile, Secrets
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -14,9 +14,9 @@ from capdex.did import did_key, did_url
 from capdex.encoding.multiformats import decode_multibase
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused
 from capdex.signing import verify_signature
-from router.bindings.a2a import Agents, AgentTool, signed_bytes
-from router.bindings.egress import Egress
-from router.model.requests import AgentRequest
+from capdex_router.bindings.a2a import Agents, AgentTool, signed_bytes
+from capdex_router.bindings.egress import Egress
+from capdex_router.model.requests import AgentRequest
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
 BOB = did_key(Ed25519PrivateKey.from_private_bytes(b"\x08" * 32).public_key().public_bytes_raw())

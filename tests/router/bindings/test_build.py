@@ -17,13 +17,13 @@ from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from router.bindings.a2a import Agents, AgentTool
-from router.bindings.build import Wiring, bound, executor, moved
-from router.bindings.egress import Egress
-from router.bindings.http import HttpTool
-from router.bindings.mcp import McpServices, McpTool
-from router.bindings.pins import Pins
-from router.policy.secrets import Secrets
+from capdex_router.bindings.a2a import Agents, AgentTool
+from capdex_router.bindings.build import Wiring, bound, executor, moved
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.http import HttpTool
+from capdex_router.bindings.mcp import McpServices, McpTool
+from capdex_router.bindings.pins import Pins
+from capdex_router.policy.secrets import Secrets
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"

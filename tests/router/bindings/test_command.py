@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
-from router.bindings.command import CommandExecutor
-from router.bindings.sandbox import ProcessLimits, Room, Sandbox
-from router.cmp.manifest import parse_capability
-from router.cmp.template import CommandTemplate, Parameter
-from router.model.requests import ProcessRequest
+from capdex_router.bindings.command import CommandExecutor
+from capdex_router.bindings.sandbox import ProcessLimits, Room, Sandbox
+from capdex_router.cmp.manifest import parse_capability
+from capdex_router.cmp.template import CommandTemplate, Parameter
+from capdex_router.model.requests import ProcessRequest
 
 CMP = Path(__file__).parents[1] / "cmp"
 INTENTS = parse_capability((CMP / "data/inboxd.json").read_bytes())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from capdex.errors import Code, ExecutionFailed, Refused, Unavailable
-from router.bindings.egress import Egress, address_fault, unwrap
+from capdex_router.bindings.egress import Egress, address_fault, unwrap
 
 PRIVATE = [
     *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
-from router.bindings.egress import Egress
-from router.bindings.http import HttpTool
-from router.model.requests import HostRequest
-from router.policy.secrets import Secrets
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.http import HttpTool
+from capdex_router.model.requests import HostRequest
+from capdex_router.policy.secrets import Secrets
 
 SECRET = "s3cret/value+1"  # noqa: S105 - of no service
 

@@ -17,10 +17,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
-from router.bindings.egress import Egress
-from router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
-from router.bindings.pins import Pins
-from router.model.requests import ServiceRequest
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
+from capdex_router.bindings.pins import Pins
+from capdex_router.model.requests import ServiceRequest
 
 DID = "did:nuwa:mcp:weather:1"
 Context = ServerRequestContext[Any]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Refused, UsageError
-from router.bindings.pins import Pins, fingerprint
+from capdex_router.bindings.pins import Pins, fingerprint
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.bindings.request import Outgoing, RequestTemplate, check_header
+from capdex_router.bindings.request import Outgoing, RequestTemplate, check_header
 
 
 def fill(url: str, arguments: dict[str, Any], type_: str = "http_get", **fields: Any) -> Outgoing:

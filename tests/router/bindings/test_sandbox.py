@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code
-from router.bindings.sandbox import ProcessLimits, ProcessResult, Room, Sandbox
+from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Room, Sandbox
 
 PYTHON = Path(sys.executable).resolve()
 SMALL = ProcessLimits(stdout_bytes=100_000, stderr_bytes=1_000)

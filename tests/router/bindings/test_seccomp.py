@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from router.bindings.sandbox import ProcessResult, Room, Sandbox, seccomp
+from capdex_router.bindings.sandbox import ProcessResult, Room, Sandbox, seccomp
 
 PYTHON = Path(sys.executable).resolve()
 MACHINE = platform.machine()

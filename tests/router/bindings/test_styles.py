@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.manifest.bindings.http_request import STYLES
-from router.bindings.request import Outgoing, RequestTemplate
+from capdex_router.bindings.request import Outgoing, RequestTemplate
 
 PROTOCOL = (Path(__file__).parents[3] / "docs/protocol.md").read_text("utf-8")
 EXAMPLE: dict[str, Any] = {"a": "x y", "l": ["a", "b c"], "o": {"k": 1, "m": 2}}

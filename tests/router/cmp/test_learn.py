@@ -14,10 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import ExecutionFailed, InvalidInput
-from router.bindings.command import CommandExecutor
-from router.bindings.sandbox import ProcessResult, Room, Sandbox
-from router.cmp.learn import Learned, ProbeValues, kind_of, learn
-from router.cmp.manifest import CommandManifest, parse_capability, parse_intent, parse_manifest
+from capdex_router.bindings.command import CommandExecutor
+from capdex_router.bindings.sandbox import ProcessResult, Room, Sandbox
+from capdex_router.cmp.learn import Learned, ProbeValues, kind_of, learn
+from capdex_router.cmp.manifest import (
+    CommandManifest,
+    parse_capability,
+    parse_intent,
+    parse_manifest,
+)
 
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
 MANIFEST = CommandManifest("files", "grep", "Search of files", "0.0.0", "grep")

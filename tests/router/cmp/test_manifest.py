@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
-from router.cmp.manifest import MAX_FILE_BYTES, CommandManifest, parse_capability, parse_manifest
+from capdex_router.cmp.manifest import (
+    MAX_FILE_BYTES,
+    CommandManifest,
+    parse_capability,
+    parse_manifest,
+)
 
 DATA = Path(__file__).parent / "data"
 MANIFEST = {

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, InvalidInput
-from router.cmp.manifest import (
+from capdex_router.cmp.manifest import (
     CommandManifest,
     CommandTool,
     parse_capability,
     parse_intent,
     parse_manifest,
 )
-from router.cmp.match import is_guarded, match
+from capdex_router.cmp.match import is_guarded, match
 
 DATA = Path(__file__).parent / "data"
 INBOX = CommandTool(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
-from router.cmp.manifest import CommandManifest, CommandTool, Intent, parse_capability
-from router.cmp.protocol import Protocol
-from router.model.refs import InvokeResult
+from capdex_router.cmp.manifest import CommandManifest, CommandTool, Intent, parse_capability
+from capdex_router.cmp.protocol import Protocol
+from capdex_router.model.refs import InvokeResult
 
 DATA = Path(__file__).parent / "data"
 # The answer of `capabilities` in the specification has fewer patterns than its capability.json:

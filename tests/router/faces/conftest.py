@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from router.faces.server import build_server
+from capdex_router.faces.server import build_server
 from tests.router.faces.demo import actions
 
 ROOT = Path(__file__).parents[3]

@@ -6,17 +6,17 @@ import asyncio
 import sys
 from pathlib import Path
 
-from router.faces.actions import Actions
-from router.faces.server import serve_stdio
-from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef
-from router.model.requests import HostRequest
-from router.policy.grant_file import GrantFile
-from router.runtime.audit import Audit
-from router.runtime.catalog import Catalog, Fixed
-from router.runtime.invoke import Invoker
-from router.runtime.results import Results
-from router.runtime.search import Search
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.server import serve_stdio
+from capdex_router.model.capability import Capability, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.model.requests import HostRequest
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.runtime.audit import Audit
+from capdex_router.runtime.catalog import Catalog, Fixed
+from capdex_router.runtime.invoke import Invoker
+from capdex_router.runtime.results import Results
+from capdex_router.runtime.search import Search
 from tests.router.runtime.conftest import Echo, check, tool
 
 HOST = HostRequest("POST", "https", "api.example.org", 443, "/say")

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from capdex.errors import CapdexError, InvalidInput
-from router.faces.cap import Cap, methods, read_ref
-from router.model.refs import CapabilityRef
-from router.runtime.invoke import Caller
+from capdex_router.faces.cap import Cap, methods, read_ref
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.runtime.invoke import Caller
 from tests.router.faces.demo import actions
 
 MANIFEST = {

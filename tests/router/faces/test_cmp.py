@@ -11,14 +11,14 @@ from typing import Any
 
 import orjson
 
-from router.cmp.help import Help
-from router.cmp.learn import Learned
-from router.cmp.manifest import CommandManifest, CommandTool
-from router.faces.cap import Cap, methods
-from router.faces.cmp import Cmp
-from router.faces.socket import serving
-from router.policy.grants import Grant
-from router.runtime.opened import Mounts, Runtime, opened
+from capdex_router.cmp.help import Help
+from capdex_router.cmp.learn import Learned
+from capdex_router.cmp.manifest import CommandManifest, CommandTool
+from capdex_router.faces.cap import Cap, methods
+from capdex_router.faces.cmp import Cmp
+from capdex_router.faces.socket import serving
+from capdex_router.policy.grants import Grant
+from capdex_router.runtime.opened import Mounts, Runtime, opened
 from tests.router.runtime.learned.programs import emails, learned_inbox
 from tests.router.runtime.test_mcp_mount import SERVER
 

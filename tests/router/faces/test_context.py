@@ -12,11 +12,11 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from router.faces.actions import Actions
-from router.faces.context import MAX_PROMPTS
-from router.faces.server import build_server
-from router.runtime.installed.source import Installed
-from router.runtime.opened import Mounts, opened
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.context import MAX_PROMPTS
+from capdex_router.faces.server import build_server
+from capdex_router.runtime.installed.source import Installed
+from capdex_router.runtime.opened import Mounts, opened
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, Connect
 from tests.router.runtime.test_mcp_mount import SERVER

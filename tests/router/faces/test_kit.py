@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from capdex.json import Json
-from router.faces import kit
-from router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
-from router.policy.consent import Refuse
-from router.runtime.invoke import Caller
+from capdex_router.faces import kit
+from capdex_router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
+from capdex_router.policy.consent import Refuse
+from capdex_router.runtime.invoke import Caller
 from tests.router.faces.demo import actions
 from tests.router.runtime.conftest import Person
 

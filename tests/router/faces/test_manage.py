@@ -11,11 +11,11 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 
-from router.faces.actions import Actions
-from router.faces.manage import Packages
-from router.faces.server import build_server
-from router.runtime.installed.source import Installed
-from router.runtime.opened import Runtime, opened
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.manage import Packages
+from capdex_router.faces.server import build_server
+from capdex_router.runtime.installed.source import Installed
+from capdex_router.runtime.opened import Runtime, opened
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, User, said
 from tests.router.simulated import Machine, SimulatedNode, weather

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
 
-from router.faces.actions import Actions
-from router.faces.arguments import MAX_EXAMPLE_STEPS, example
-from router.faces.server import build_server
-from router.runtime.opened import opened
-from router.runtime.session import Session
-from router.runtime.validation import Validation
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, example
+from capdex_router.faces.server import build_server
+from capdex_router.runtime.opened import opened
+from capdex_router.runtime.session import Session
+from capdex_router.runtime.validation import Validation
 from tests.router.faces.conftest import User, said
 from tests.router.faces.test_manage import managed
 from tests.router.faces.test_server import result_of

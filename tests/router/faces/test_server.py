@@ -14,11 +14,11 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from router.faces.actions import Actions
-from router.faces.server import build_server
-from router.faces.tools import INSTRUCTIONS, TOOLS
-from router.runtime.audit import verify
-from router.runtime.opened import opened
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.server import build_server
+from capdex_router.faces.tools import INSTRUCTIONS, TOOLS
+from capdex_router.runtime.audit import verify
+from capdex_router.runtime.opened import opened
 from tests.router.faces.conftest import ERAS, Connect, User, audit, said
 
 ECHO = "did:nuwa:cap:demo#echo"

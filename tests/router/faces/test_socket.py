@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import UsageError
-from router.faces.cap import Cap, methods
-from router.faces.socket import MAX_LINE_BYTES, serving
+from capdex_router.faces.cap import Cap, methods
+from capdex_router.faces.socket import MAX_LINE_BYTES, serving
 from tests.router.faces.demo import actions
 
 ECHO = {"capability_id": "did:nuwa:cap:demo#echo", "version": "1.0.0"}

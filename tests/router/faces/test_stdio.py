@@ -141,7 +141,7 @@ def test_an_interrupt_ends_it_before_and_after_the_first_call(tmp_path: Path) ->
 def test_the_end_of_stdin_ends_a_router_that_waits_for_a_person(
     tmp_path: Path, cancelled: bool
 ) -> None:
-    patient = "import capdex.net.stdio as x; x.LAST_ANSWERS_S = 1e6; import cli.main as m"
+    patient = "import capdex.net.stdio as x; x.LAST_ANSWERS_S = 1e6; import capdex_cli.main as m"
     program = [sys.executable, "-c", f"{patient}; m.main()", "router"]
     manage = {"name": "manage", "arguments": {"action": "learn", "target": "wc"}}
     messages = [hello(capabilities={"elicitation": {}}), INITIALIZED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from router.home.derived import Derived
+from capdex_router.home.derived import Derived
 
 
 def test_values_are_kept_and_replaced(tmp_path: Path) -> None:

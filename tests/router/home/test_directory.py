@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, Unavailable, UsageError
-from router.home.directory import Home
+from capdex_router.home.directory import Home
 
 HOLD = """
 import sys
 from pathlib import Path
-from router.home.directory import Home
+from capdex_router.home.directory import Home
 with Home(Path(sys.argv[1])).writing():
     print("held", flush=True)
     sys.stdin.read()

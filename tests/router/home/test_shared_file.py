@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code
 from capdex.net.files import write_whole
-from router.bindings.pins import Pins
-from router.home.shared_file import SharedFile, texts_file
-from router.policy.grant_file import GrantFile
-from router.policy.grants import Grant, Grants
-from router.policy.secrets import SecretFile
+from capdex_router.bindings.pins import Pins
+from capdex_router.home.shared_file import SharedFile, texts_file
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.grants import Grant, Grants
+from capdex_router.policy.secrets import SecretFile
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a disk takes 10 times as long
 COUNT = int(os.environ.get("COUNT", "300"))  # examples of each property: COUNT=10000 for a soak

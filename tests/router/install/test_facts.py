@@ -11,8 +11,8 @@ from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from router.install.facts import accesses, check, lint_label, locked, tools_digest
-from router.install.plan import targets_after
+from capdex_router.install.facts import accesses, check, lint_label, locked, tools_digest
+from capdex_router.install.plan import targets_after
 from tests.indexer import making
 from tests.router.simulated import weather
 

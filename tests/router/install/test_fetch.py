@@ -8,7 +8,7 @@ import pytest
 
 from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
-from router.install.fetch import Cache, open_gateways
+from capdex_router.install.fetch import Cache, open_gateways
 from tests.router.simulated import SimulatedNode, weather
 
 

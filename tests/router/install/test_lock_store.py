@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import UsageError
-from router.install.lock_store import LockStore
-from router.install.lockfile import Lock
+from capdex_router.install.lock_store import LockStore
+from capdex_router.install.lockfile import Lock
 
 
 def test_a_lock_is_read_again_when_another_process_wrote_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
-from router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked, diff
+from capdex_router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked, diff
 
 DIGEST = "ab" * 32
 

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.install.prompt_diff import prompt_diff
+from capdex_router.install.prompt_diff import prompt_diff
 
 PROMPTS = st.lists(st.sampled_from(["Do it. ", "Read files.", "\n", "x" * 400, "one", "\u3164"]))
 

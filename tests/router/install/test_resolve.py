@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from capdex.errors import CapdexError, Code, Unavailable
-from router.home.config import Config
-from router.install.resolve import Release, resolve, search
+from capdex_router.home.config import Config
+from capdex_router.install.resolve import Release, resolve, search
 from tests.indexer import making
 from tests.router.simulated import SimulatedNode, answer, uri, weather
 

@@ -15,10 +15,10 @@ from capdex.errors import CapdexError, Code
 from capdex.ipld.cid import Cid
 from capdex.package import verify
 from capdex.registry.events import Announcement
-from router.install.facts import locked
-from router.install.lock_store import LockStore
-from router.install.lockfile import Lock, Locked
-from router.install.sync import check, sync
+from capdex_router.install.facts import locked
+from capdex_router.install.lock_store import LockStore
+from capdex_router.install.lockfile import Lock, Locked
+from capdex_router.install.sync import check, sync
 from tests.indexer import making
 from tests.router.simulated import Machine, Person, SimulatedNode, uri, weather
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from capdex.errors import Code, InvalidInput
-from router.home.config import Config
-from router.install.resolve import NodeHit
-from router.install.wish import candidates, choose, pick
+from capdex_router.home.config import Config
+from capdex_router.install.resolve import NodeHit
+from capdex_router.install.wish import candidates, choose, pick
 from tests.indexer import making
 from tests.router.simulated import Machine, SimulatedNode, weather
 

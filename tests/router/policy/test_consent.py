@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from capdex.errors import Code, Refused
-from router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, pages, text
-from router.policy.proposal import Access, Proposal
+from capdex_router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, pages, text
+from capdex_router.policy.proposal import Access, Proposal
 
 
 def proposal(accesses: int = 1, **given: object) -> Proposal:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import UsageError
-from router.policy.grant_file import GrantFile
-from router.policy.grants import Grant
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.grants import Grant
 
 HOST = Grant("did:nuwa:cap:weather", "aa", "now", "host:api.example.org", 100.0)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
-from router.policy.grants import MAX_GRANTS, Grant, Grants
+from capdex_router.policy.grants import MAX_GRANTS, Grant, Grants
 
 HOST = Grant("did:nuwa:cap:weather", "aa", "now", "host:api.example.org", 100.0)
 GRANTS = st.builds(

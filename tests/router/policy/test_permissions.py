@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Refused
-from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef
-from router.model.requests import (
+from capdex_router.model.capability import Capability, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.model.requests import (
     AgentRequest,
     HostRequest,
     ProcessRequest,
@@ -17,7 +17,7 @@ from router.model.requests import (
     ServiceRequest,
     StateRequest,
 )
-from router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target, targets
+from capdex_router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target, targets
 
 READS = ToolHints(read_only=True, destructive=False)
 OSLO = HostRequest("GET", "https", "api.example.org", 443, "/oslo")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.policy.quoting import MAX_CHARS, MAX_DEPTH, escaped, quoted, shortened, tree
+from capdex_router.policy.quoting import MAX_CHARS, MAX_DEPTH, escaped, quoted, shortened, tree
 
 
 @pytest.mark.parametrize(

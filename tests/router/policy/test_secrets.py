@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused
-from router.policy.secrets import HIDDEN, Keyring, SecretFile, Secrets, basic
+from capdex_router.policy.secrets import HIDDEN, Keyring, SecretFile, Secrets, basic
 
 VALUE = 'p4ss"w/rd + more'
 

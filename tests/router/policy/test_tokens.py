@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Refused
-from router.policy.tokens import Token, bearer, carrying, check
+from capdex_router.policy.tokens import Token, bearer, carrying, check
 
 NOW = 1_000.0
 TOKEN = Token(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from capdex.manifest.triggers import Trigger, compile_pattern
 from capdex.routing.text import fold, has_word, views
 from capdex.routing.triggers import MAX_OPEN
-from router.routing.index import (
+from capdex_router.routing.index import (
     BROAD,
     KEYWORD,
     REGEX,

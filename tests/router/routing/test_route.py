@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.manifest.triggers import Trigger
-from router.routing.index import TriggerIndex
-from router.routing.route import MAX_CANDIDATES, Ambiguous, Fallback, RoutedCapability, route
-from router.routing.stack import IDLE_S, Stack
+from capdex_router.routing.index import TriggerIndex
+from capdex_router.routing.route import MAX_CANDIDATES, Ambiguous, Fallback, RoutedCapability, route
+from capdex_router.routing.stack import IDLE_S, Stack
 
 NOTE, NOTEBOOK = "did:nuwa:cap:note", "did:nuwa:cap:notebook"
 WEATHER, NEWS = "did:nuwa:cap:weatherreporter", "did:nuwa:cap:news"

@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from capdex.errors import ExecutionFailed
 from capdex.json import Json
-from router.model.refs import InvokeResult
-from router.routing.stack import IDLE_S, MAX_DEPTH, Stack
+from capdex_router.model.refs import InvokeResult
+from capdex_router.routing.stack import IDLE_S, MAX_DEPTH, Stack
 
 NAMES = st.sampled_from([f"c{i}" for i in range(20)])
 

@@ -15,14 +15,14 @@ from aiohttp import web
 
 from capdex.errors import ExecutionFailed
 from capdex.json import Json
-from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef
-from router.model.requests import HostRequest, Request
-from router.policy.grants import Grant
-from router.policy.proposal import Proposal
-from router.runtime.audit import Audit
-from router.runtime.catalog import Catalog, Fixed
-from router.runtime.invoke import Caller, CallLimits, Invoker
+from capdex_router.model.capability import Capability, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.model.requests import HostRequest, Request
+from capdex_router.policy.grants import Grant
+from capdex_router.policy.proposal import Proposal
+from capdex_router.runtime.audit import Audit
+from capdex_router.runtime.catalog import Catalog, Fixed
+from capdex_router.runtime.invoke import Caller, CallLimits, Invoker
 
 READS = ToolHints(read_only=True, destructive=False)
 LIMITS = CallLimits()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.runtime.audit import MAX_LINE_BYTES, Audit, Report, tail, verify
+from capdex_router.runtime.audit import MAX_LINE_BYTES, Audit, Report, tail, verify
 
 
 def written(path: Path, count: int = 3) -> Path:

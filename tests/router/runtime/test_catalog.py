@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.model.capability import Capability, Owner
-from router.model.refs import CapabilityRef
-from router.runtime.catalog import Catalog, Fixed, split
+from capdex_router.model.capability import Capability, Owner
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.runtime.catalog import Catalog, Fixed, split
 
 
 def capability(capability_id: str, version: str = "1.0.0") -> Capability:

@@ -12,13 +12,13 @@ import pytest
 
 from capdex.errors import ExecutionFailed, InvalidInput, Unavailable
 from capdex.json import Json
-from router.model.capability import Capability, Owner, ToolHints
-from router.model.refs import CapabilityRef
-from router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
-from router.policy import tokens
-from router.policy.consent import text
-from router.runtime.audit import verify
-from router.runtime.invoke import Caller, CallLimits
+from capdex_router.model.capability import Capability, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
+from capdex_router.policy import tokens
+from capdex_router.policy.consent import text
+from capdex_router.runtime.audit import verify
+from capdex_router.runtime.invoke import Caller, CallLimits
 from tests.router.runtime.conftest import TEXT_INPUT, Echo, Http, Person, Runtime, tool
 
 Make = Callable[..., Runtime]

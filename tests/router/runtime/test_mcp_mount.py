@@ -14,9 +14,9 @@ from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Unavailable
 from capdex.json import Json
-from router.bindings.mcp_transport import MAX_LINE_BYTES
-from router.model.capability import Capability
-from router.runtime.mcp_mount import mounted
+from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
+from capdex_router.model.capability import Capability
+from capdex_router.runtime.mcp_mount import mounted
 from tests.router.runtime.conftest import Person, Runtime
 from tests.router.runtime.hostile import HINTS
 

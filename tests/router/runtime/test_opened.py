@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from router.runtime.opened import Mounts, open_grants, opened
+from capdex_router.runtime.opened import Mounts, open_grants, opened
 
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 

@@ -20,13 +20,13 @@ from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.profiles import cap
 from capdex.registry.events import Announcement
-from router.bindings.a2a import Agents
-from router.bindings.build import Wiring, executor
-from router.bindings.egress import Egress
-from router.bindings.mcp import McpServices
-from router.bindings.pins import Pins
-from router.policy.secrets import SecretFile, Secrets
-from router.runtime.packages import capabilities
+from capdex_router.bindings.a2a import Agents
+from capdex_router.bindings.build import Wiring, executor
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.mcp import McpServices
+from capdex_router.bindings.pins import Pins
+from capdex_router.policy.secrets import SecretFile, Secrets
+from capdex_router.runtime.packages import capabilities
 from tests.router.runtime.conftest import Person, Runtime
 
 HOST = "api.weather.example"

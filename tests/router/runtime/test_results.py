@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from router.model.refs import InvokeResult
-from router.runtime.results import Bounds, Results
+from capdex_router.model.refs import InvokeResult
+from capdex_router.runtime.results import Bounds, Results
 
 
 def stored(path: Path, bounds: Bounds = Bounds(), now: list[float] | None = None) -> Results:  # noqa: B008

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from router.runtime.schema_bounds import (
+from capdex_router.runtime.schema_bounds import (
     MAX_DEPTH,
     MAX_EVALUATIONS,
     MAX_NODES,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from router.model.capability import Capability, Kind
-from router.model.refs import CapabilityRef
-from router.runtime.catalog import Catalog, Listed
-from router.runtime.search import Search
+from capdex_router.model.capability import Capability, Kind
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.runtime.catalog import Catalog, Listed
+from capdex_router.runtime.search import Search
 
 
 class Shelf:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from capdex.json import Json
 from capdex.manifest.triggers import Trigger
-from router.model.capability import Capability, Owner
-from router.model.refs import CapabilityRef, InvokeResult
-from router.runtime.catalog import Catalog, Fixed, Listed
-from router.runtime.session import Session
+from capdex_router.model.capability import Capability, Owner
+from capdex_router.model.refs import CapabilityRef, InvokeResult
+from capdex_router.runtime.catalog import Catalog, Fixed, Listed
+from capdex_router.runtime.session import Session
 
 WEATHER, NOTE = "did:nuwa:cap:weather", "did:nuwa:cap:note"
 WORDS = {WEATHER: "weather", NOTE: "note"}

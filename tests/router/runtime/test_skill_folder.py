@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.model.refs import CapabilityRef
-from router.runtime.skill_folder import read_resource, read_skill, skills, split
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.runtime.skill_folder import read_resource, read_skill, skills, split
 
 SKILL = """---
 name: pdf-forms

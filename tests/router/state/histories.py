@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 from capdex.json import Json
-from router.state.object import StateObject
-from router.state.strategies import Model, Strategy, model
+from capdex_router.state.object import StateObject
+from capdex_router.state.strategies import Model, Strategy, model
 
 KINDS = ("a/b", "mv", "text", "set", "map", "n", "flag", "log")
 SCHEMA: Json = {

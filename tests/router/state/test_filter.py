@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.state.filter import compiled
+from capdex_router.state.filter import compiled
 
 NOTE = {
     "title": "Oslo in winter",

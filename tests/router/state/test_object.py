@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.state.object import MAX_BLOB_BYTES, MAX_FOREIGN_WRITES, StateObject
-from router.state.strategies import Strategy, model
+from capdex_router.state.object import MAX_BLOB_BYTES, MAX_FOREIGN_WRITES, StateObject
+from capdex_router.state.strategies import Strategy, model
 from tests.router.state import histories
 
 MODEL = model("did:nuwa:state:demo#v1", histories.SCHEMA)
@@ -233,7 +233,7 @@ def test_content_that_no_write_of_ours_makes_is_left_out() -> None:
 
 
 def test_a_document_at_its_limit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("router.state.object.MAX_BLOB_BYTES", 500)
+    monkeypatch.setattr("capdex_router.state.object.MAX_BLOB_BYTES", 500)
     document = made({"text": "".join(chr(0x4E00 + n) for n in range(500))})
     assert MAX_BLOB_BYTES > 500
     with pytest.raises(InvalidInput) as caught:

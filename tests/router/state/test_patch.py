@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from router.state.patch import MAX_OPERATIONS, apply
-from router.state.values import canonical, equal
+from capdex_router.state.patch import MAX_OPERATIONS, apply
+from capdex_router.state.values import canonical, equal
 
 CASES = json.loads((Path(__file__).parents[2] / "vectors/json-patch/cases.json").read_text("utf-8"))
 VALUES = st.recursive(

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from router.state import database, store
-from router.state.patch import Patched, apply
-from router.state.query import read
-from router.state.rows import Space
-from router.state.store import ObjectStore
-from router.state.strategies import Model, model
+from capdex_router.state import database, store
+from capdex_router.state.patch import Patched, apply
+from capdex_router.state.query import read
+from capdex_router.state.rows import Space
+from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import Model, model
 
 NOTE = Space("did:nuwa:cap:note", "sc:note")
 MODEL = model(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from router.state.strategies import Strategy, duration_s, model
+from capdex_router.state.strategies import Strategy, duration_s, model
 
 URI = "did:nuwa:state:demo#v1"
 

@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput, UsageError
-from router.state import sync
-from router.state.patch import apply
-from router.state.query import read
-from router.state.rows import Space
-from router.state.store import ObjectStore
-from router.state.strategies import model
-from router.state.sync import export, merge
+from capdex_router.state import sync
+from capdex_router.state.patch import apply
+from capdex_router.state.query import read
+from capdex_router.state.rows import Space
+from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import model
+from capdex_router.state.sync import export, merge
 
 OWNER = "did:nuwa:cap:note"
 SPACE = Space(OWNER, "sc:note")

@@ -15,14 +15,14 @@ import pytest
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.json import Json
 from capdex.manifest.tools import BUILT_IN
-from router.model.capability import Owner
-from router.model.requests import StateRequest
-from router.policy.tokens import Token, carrying
-from router.runtime.validation import Validation
-from router.state.store import ObjectStore
-from router.state.strategies import Model, model
-from router.state.sync import SyncEntry, entries, merge_entries
-from router.state.tools import Parts, StateTool
+from capdex_router.model.capability import Owner
+from capdex_router.model.requests import StateRequest
+from capdex_router.policy.tokens import Token, carrying
+from capdex_router.runtime.validation import Validation
+from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import Model, model
+from capdex_router.state.sync import SyncEntry, entries, merge_entries
+from capdex_router.state.tools import Parts, StateTool
 
 URI = "did:nuwa:state:note#v1"
 SCHEMA: Json = {

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import structlog
+from capdex_indexer.query.search.mapped_encoder import FILE, MappedEncoder
 
 from capdex.search.encoder import SentenceEncoder
-from indexer.query.search.mapped_encoder import FILE, MappedEncoder
 
 TEXTS = ["Will it rain tomorrow?", "我想把美元换成欧元", ""]
 MAPS = """
 import sys
 from pathlib import Path
-from indexer.query.search.mapped_encoder import MappedEncoder
+from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 
 encoder = MappedEncoder(Path(sys.argv[1]))
 encoder.encode(["rain"])

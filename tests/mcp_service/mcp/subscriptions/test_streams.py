@@ -12,8 +12,7 @@ import aiohttp
 import mcp
 import mcp_types as types
 import pytest
-
-from mcp_service.mcp.subscriptions.sessions import Sessions
+from capdex_service.mcp.subscriptions.sessions import Sessions
 
 WITHIN_S = 60  # of a notification: far more than it takes
 ACCEPT = {"Accept": "application/json, text/event-stream"}

@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from capdex.errors import InvalidInput, Unavailable, UsageError
-from capdex.manifest.manifest import read
-from publisher.authoring.imports import (
+from capdex_publisher.authoring.imports import (
     Imported,
     import_mcp,
     import_openai,
@@ -22,7 +19,10 @@ from publisher.authoring.imports import (
     mcp,
     write_package,
 )
-from publisher.authoring.imports.source import parse
+from capdex_publisher.authoring.imports.source import parse
+
+from capdex.errors import InvalidInput, Unavailable, UsageError
+from capdex.manifest.manifest import read
 
 STUB = Path(__file__).with_name("mcp_stub.py")
 CHAIN = [(x, y) for y, x in pairwise("abcdefghijkl")]

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from capdex_publisher.authoring.imports import (
+    Imported,
+    import_option_for,
+    import_skill,
+    write_package,
+)
+from capdex_publisher.authoring.imports.skill import split
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput, UsageError
 from capdex.manifest.manifest import Manifest, read
-from publisher.authoring.imports import Imported, import_option_for, import_skill, write_package
-from publisher.authoring.imports.skill import split
 
 ManifestOf = Callable[[Imported], Manifest]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
-from router.faces.hosts.edit import adding, removing, write
-from router.faces.hosts.table import HOSTS
+from capdex_router.faces.hosts.edit import adding, removing, write
+from capdex_router.faces.hosts.table import HOSTS
 
 ENTRY = {"command": "/opt/capdex", "args": ["router"]}
 CLAUDE = """{

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.faces.hosts.jsonc import MAX_DEPTH, put, read, remove
+from capdex_router.faces.hosts.jsonc import MAX_DEPTH, put, read, remove
 
 PATH = ("servers", "capdex")
 ENTRY: dict[str, Any] = {"command": "capdex", "args": ["router"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from router.faces.hosts.table import HOSTS, Scope
+from capdex_router.faces.hosts.table import HOSTS, Scope
 
 HOME, PROJECT = Path("/home/a"), Path("/src/p")
 

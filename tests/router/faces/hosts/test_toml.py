@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.faces.hosts.toml import put, read, remove
+from capdex_router.faces.hosts.toml import put, read, remove
 
 PATH = ("mcp_servers", "capdex")
 ENTRY = {"command": "capdex", "args": ["router"]}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from router.faces.hosts.yaml import put, read, remove
+from capdex_router.faces.hosts.yaml import put, read, remove
 
 PATH = ("extensions", "capdex")
 ENTRY: dict[str, Any] = {"enabled": True, "cmd": "capdex", "args": ["router"], "envs": {}}

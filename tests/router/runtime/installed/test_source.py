@@ -12,15 +12,15 @@ from capdex.errors import CapdexError, Code
 from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from router.home.directory import Home
-from router.install.facts import locked
-from router.install.fetch import Cache
-from router.install.lock_store import LockStore
-from router.model.refs import CapabilityRef
-from router.policy.grant_file import GrantFile
-from router.runtime.catalog import Catalog
-from router.runtime.installed.short_forms import ShortForms
-from router.runtime.installed.source import Installed
+from capdex_router.home.directory import Home
+from capdex_router.install.facts import locked
+from capdex_router.install.fetch import Cache
+from capdex_router.install.lock_store import LockStore
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.runtime.catalog import Catalog
+from capdex_router.runtime.installed.short_forms import ShortForms
+from capdex_router.runtime.installed.source import Installed
 from tests.indexer import making
 from tests.router.simulated import all_grants
 

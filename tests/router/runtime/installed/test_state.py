@@ -12,16 +12,16 @@ import yaml
 from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from router.bindings.egress import Egress
-from router.home.directory import Home
-from router.install.facts import locked
-from router.install.fetch import Cache
-from router.install.lock_store import LockStore
-from router.policy.grant_file import GrantFile
-from router.policy.secrets import Secrets
-from router.runtime.installed.source import packages
-from router.runtime.invoke import Caller
-from router.runtime.opened import Runtime, open_grants, opened
+from capdex_router.bindings.egress import Egress
+from capdex_router.home.directory import Home
+from capdex_router.install.facts import locked
+from capdex_router.install.fetch import Cache
+from capdex_router.install.lock_store import LockStore
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.secrets import Secrets
+from capdex_router.runtime.installed.source import packages
+from capdex_router.runtime.invoke import Caller
+from capdex_router.runtime.opened import Runtime, open_grants, opened
 from tests.indexer import making
 from tests.router.simulated import Person, all_grants
 

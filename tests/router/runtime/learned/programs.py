@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from router.cmp import adapters
-from router.cmp.learn import Learned
-from router.runtime.opened import Runtime, opened
+from capdex_router.cmp import adapters
+from capdex_router.cmp.learn import Learned
+from capdex_router.runtime.opened import Runtime, opened
 
 CMP = Path(__file__).parents[2] / "cmp"
 MANIFEST = {

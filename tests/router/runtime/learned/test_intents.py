@@ -8,9 +8,9 @@ import pytest
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from router.model.refs import InvokeResult
-from router.runtime.invoke import Caller
-from router.runtime.opened import Runtime, opened
+from capdex_router.model.refs import InvokeResult
+from capdex_router.runtime.invoke import Caller
+from capdex_router.runtime.opened import Runtime, opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import learned_inbox, write_boxes
 

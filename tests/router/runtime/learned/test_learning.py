@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
-from router.cmp.learn import Learned, command_of
-from router.policy.consent import Refuse
-from router.runtime.opened import opened
+from capdex_router.cmp.learn import Learned, command_of
+from capdex_router.policy.consent import Refuse
+from capdex_router.runtime.opened import opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import (
     INBOX,
@@ -124,7 +124,7 @@ async def test_each_subcommand_with_a_help_of_its_own_is_a_tool(tmp_path: Path) 
 async def test_a_subcommand_that_waits_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.runtime.learned.learning.PROBE_S", 1.0)
+    monkeypatch.setattr("capdex_router.runtime.learned.learning.PROBE_S", 1.0)
     program = write_boxes(tmp_path, more="watch) while :; do :; done;;")
     async with opened(tmp_path / "router") as runtime:
         found = await runtime.learning.study(str(program))
@@ -134,7 +134,7 @@ async def test_a_subcommand_that_waits_is_left_out(
 async def test_the_number_of_subcommands_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.cmp.learn.MAX_COMMANDS", 1)
+    monkeypatch.setattr("capdex_router.cmp.learn.MAX_COMMANDS", 1)
     async with opened(tmp_path / "router") as runtime:
         found = await runtime.learning.study(str(write_boxes(tmp_path)))
     assert [command_of(one.template) for one in found.tool.intents] == [("add",)]
@@ -143,7 +143,7 @@ async def test_the_number_of_subcommands_is_bounded(
 async def test_all_of_a_program_has_a_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.runtime.learned.learning.LEARN_S", -1.0)
+    monkeypatch.setattr("capdex_router.runtime.learned.learning.LEARN_S", -1.0)
     async with opened(tmp_path / "router") as runtime:
         with pytest.raises(CapdexError) as late:
             await runtime.learning.study("sort")
@@ -155,7 +155,7 @@ async def test_what_is_too_long_to_read_again_is_not_kept(
 ) -> None:
     async with opened(tmp_path / "router") as runtime:
         found = await runtime.learning.study("sort")
-        monkeypatch.setattr("router.cmp.learn.MAX_LEARNED_BYTES", 1_000)
+        monkeypatch.setattr("capdex_router.cmp.learn.MAX_LEARNED_BYTES", 1_000)
         with pytest.raises(InvalidInput, match="too many commands"):
             runtime.learning.keep(found)
         assert runtime.grants.read().all == ()
@@ -206,7 +206,7 @@ async def test_a_program_that_reports_no_help_has_none_of_the_options(tmp_path: 
 async def test_a_program_that_never_ends_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.runtime.learned.learning.PROBE_S", 1.0)
+    monkeypatch.setattr("capdex_router.runtime.learned.learning.PROBE_S", 1.0)
     program = tmp_path / "inbox"
     program.write_text("#!/bin/sh\nwhile :; do :; done\n")
     program.chmod(0o755)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from capdex.errors import InvalidInput, UsageError
-from router.bindings.sandbox import Sandbox
-from router.cmp.manifest import CommandManifest, CommandTool, parse_intent
-from router.runtime.invoke import Caller
-from router.runtime.learned.source import LearnedTools, refs
-from router.runtime.opened import Runtime, opened
+from capdex_router.bindings.sandbox import Sandbox
+from capdex_router.cmp.manifest import CommandManifest, CommandTool, parse_intent
+from capdex_router.runtime.invoke import Caller
+from capdex_router.runtime.learned.source import LearnedTools, refs
+from capdex_router.runtime.opened import Runtime, opened
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import (
     emails,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import UsageError
-from router.cmp.help import Help
-from router.cmp.learn import Learned
-from router.cmp.manifest import CommandManifest, CommandTool
-from router.runtime.learned import store
-from router.runtime.learned.store import LearnedStore
+from capdex_router.cmp.help import Help
+from capdex_router.cmp.learn import Learned
+from capdex_router.cmp.manifest import CommandManifest, CommandTool
+from capdex_router.runtime.learned import store
+from capdex_router.runtime.learned.store import LearnedStore
 
 TOOL = Learned(
     CommandTool(CommandManifest("files", "ls", "Names", "9.1", "ls"), ()),

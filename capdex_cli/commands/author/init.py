@@ -1,0 +1,247 @@
+"""`capdex init`: a first package, by a few questions or by options."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from capdex.errors import Code, InvalidInput, Refused, UsageError
+from capdex.uri import check_name
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import FILE, command
+from capdex_cli.terminal.output import Format
+from capdex_cli.terminal.text import columns, safe
+
+if TYPE_CHECKING:
+    from capdex_publisher.authoring.imports import Imported
+
+
+MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
+_HEADER: Final = ("of", "what", "is", "before", "now, or why not")
+
+
+@command(
+    "init",
+    examples=[
+        "capdex init",
+        "capdex init weather --description 'Tells the weather of a city.' --keyword forecast",
+        "capdex init notes --from-mcp 'npx -y @acme/notes-mcp' --service https://mcp.acme.dev/mcp",
+        "capdex init --from-openapi openapi.yaml --operation listPets --operation addPet",
+        "capdex init --from-skill skills/pdf",
+    ],
+)
+@click.argument("name", required=False)
+@click.option("--title", metavar="TEXT", help="What people call it.")
+@click.option("--description", metavar="TEXT", help="What it does, in a sentence or two.")
+@click.option("--summary", metavar="TEXT", help="The description in at most 120 characters.")
+@click.option(
+    "--keyword", "keywords", multiple=True, metavar="TEXT", help="A keyword that triggers it."
+)
+@click.option("--tag", "tags", multiple=True, metavar="TEXT", help="A tag.")
+@click.option("--domain", metavar="TEXT", help="Its domain, like weather or productivity.")
+@click.option("--license", metavar="SPDX", help="Its licence, like Apache-2.0.")
+@click.option(
+    "--kind", type=click.Choice(["tool", "prompt"]), default="tool",
+    help="A prompt and a tool that calls a service, or a prompt alone.",
+)  # fmt: skip
+@click.option("--from-mcp", metavar="URL|COMMAND", help="Take the tools of an MCP server.")
+@click.option("--service", metavar="URL", help="With --from-mcp: where others reach that server.")
+@click.option("--from-openai", metavar="FILE", help="Take OpenAI function tools from JSON.")
+@click.option("--from-openapi", metavar="FILE|URL", help="Take operations of an OpenAPI document.")
+@click.option(
+    "--operation", "operations", multiple=True, metavar="ID",
+    help="With --from-openapi: an operationId, or 'GET /path'.",
+)  # fmt: skip
+@click.option(
+    "--tool", "tools", multiple=True, metavar="NAME",
+    help="With --from-mcp: take this tool alone; several times for several.",
+)  # fmt: skip
+@click.option("--from-skill", metavar="FOLDER", help="Take an Agent Skill, whose SKILL.md it has.")
+@click.option("--out", type=FILE, metavar="FILE", help="[default: NAME.acp.yaml]")
+def init_command(
+    app: App,
+    name: str | None,
+    title: str | None,
+    description: str | None,
+    kind: str,
+    out: Path | None,
+    from_mcp: str | None,
+    service: str | None,
+    from_openai: str | None,
+    from_openapi: str | None,
+    operations: tuple[str, ...],
+    tools: tuple[str, ...],
+    from_skill: str | None,
+    **more: Any,
+) -> None:
+    """Start a capability package, or make one of what you have.
+
+    Of an MCP server, a list of tools, an API or a skill it makes a package, and says in a table
+    what is changed, left out or refused, before it writes the file. Without these it asks, on a
+    terminal, for what no option says. A file that exists is never overwritten.
+    """
+    if more["license"] is not None:
+        from capdex_publisher.authoring.licence import check_licence
+
+        more["license"] = check_licence(more["license"])
+    sources = Sources(from_mcp, from_openai, from_openapi, from_skill)
+    if service and not from_mcp:
+        raise UsageError("--service is an option of --from-mcp")
+    if tools and not from_mcp:
+        raise UsageError("--tool is an option of --from-mcp")
+    if operations and not from_openapi:
+        raise UsageError("--operation is an option of --from-openapi")
+    if any(source is not None for source in sources):
+        values = {"title": title, "description": description, **more}
+        imported = app.run(_import(app, sources, name, service or "", operations, tools, values))
+        _report(app, imported)  # first: what stands in a package that is published stays
+        path = _write(out, imported.name, imported.text)
+        _show(app, path, imported)
+        return
+    from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+
+    if name is None:
+        if not app.may_ask:
+            raise Refused(
+                "init was given no name, and there is no terminal to ask for it",
+                fix="capdex init NAME --description …",
+            )
+        name = _asked_name(app)
+        title = title or _ask("Title", name.replace("-", " ").title())
+        description = description or _ask("Description, in a sentence or two") or None
+    check_name(name)
+    from capdex.manifest.editor_schema import PATH
+
+    network = app.settings.network
+    schema = f"{network.node_url.rstrip('/')}{PATH}" if network and network.node_url else ""
+    more |= {"title": title, "description": description, "schema": schema}
+    text = scaffold(name, kind=PackageKind(kind), **more)
+    path = _write(out, name, text)
+    mark = app.output.out.mark("ok")
+    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
+    app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
+
+
+class Sources(NamedTuple):
+    """What to import from; at most one is given."""
+
+    mcp: str | None
+    openai: str | None
+    openapi: str | None
+    skill: str | None
+
+
+async def _import(
+    app: App,
+    sources: Sources,
+    name: str | None,
+    service: str,
+    operations: tuple[str, ...],
+    tools: tuple[str, ...],
+    values: dict[str, Any],
+) -> Imported:
+    from capdex_publisher.authoring.imports import (
+        import_mcp,
+        import_openai,
+        import_openapi,
+        import_skill,
+        read_source,
+        write_package,
+    )
+
+    given = [(key, source) for key, source in sources._asdict().items() if source is not None]
+    if len(given) > 1:
+        raise UsageError("init imports from one source", fix="make a package of each")
+    [(kind, source)] = given
+    if not source:
+        raise UsageError(f"--from-{kind} is empty")
+    own = check_name(name) if name else None
+    stem = PurePosixPath(source.rstrip("/")).stem
+    if kind == "mcp":
+        app.output.say(f"  asking {safe(source)} for its tools")
+        draft = await import_mcp(source, service=service, name=own or "", wanted=tools)
+    elif kind == "openai":
+        draft = import_openai(await read_source(source), stem)
+    elif kind == "openapi":
+        base = source if source.startswith(("http://", "https://")) else ""
+        draft = import_openapi(await read_source(source), stem, operations, base=base)
+    else:
+        draft = import_skill(Path(source), own or "")
+    texts = ("title", "description", "summary", "license")
+    draft = draft.with_values(name=own, **{key: values[key] for key in texts})
+    more = {key: values[key] for key in ("keywords", "tags", "domain")}
+    return write_package(draft, **more)
+
+
+def _write(out: Path | None, name: str, text: str) -> Path:
+    """Create the file; raises UsageError if it exists."""
+    path = out or Path(f"{name}.acp.yaml")
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists already", why="init never overwrites", fix="name another with --out"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
+        ) from None
+    return path
+
+
+def _report(app: App, imported: Imported) -> None:
+    """Show people what of the source is not in the package as it stands."""
+    if (notes := imported.notes) and app.output.format is Format.HUMAN:
+        rows = [(x.source, x.subject, x.fate, x.before, x.after) for x in notes]
+        app.output.out.write("  not in the package as it stands in the source:")
+        for line in columns([_HEADER, *([safe(cell) for cell in row] for row in rows)], indent=4):
+            app.output.out.write(line)
+        app.output.out.write("")
+
+
+def _show(app: App, path: Path, imported: Imported) -> None:
+    value: dict[str, Any] = {
+        "file": str(path),
+        "name": imported.name,
+        "notes": [note.to_json() for note in imported.notes],
+        "to_edit": list(imported.to_edit),
+        "next": _next(path, imported),
+    }
+    human = [f"{app.output.out.mark('ok')} {safe(path)}"]
+    if edits := imported.to_edit:
+        human += ["", "  to edit before you publish:"]
+        human += [f"    {safe(x)}" for x in edits[:MAX_EDITS]]
+        human += [f"    and {len(edits) - MAX_EDITS} more"] if len(edits) > MAX_EDITS else []
+    human += ["", f"  then: {safe(value['next'])}"]
+    app.output.result("package", value, human=human, plain=[path])
+
+
+def _next(path: Path, imported: Imported) -> str:
+    """Return the command that shows the first request, or checks a package that makes none."""
+    import shlex
+
+    from capdex.manifest.manifest import read
+    from capdex_cli.views.calls import command_line
+
+    manifest = read(imported.text.encode()).require()
+    for tool in manifest.tools:
+        if tool.name in manifest.bindings:
+            return command_line("capdex", "try", f"{path}#{tool.name}", schema=tool.parameters)
+    return shlex.join(["capdex", "validate", str(path)])
+
+
+def _asked_name(app: App) -> str:
+    """Ask for a name until one is a name."""
+    while True:
+        try:
+            return check_name(_ask("Name (a-z, 0-9, hyphens; can never change)"))
+        except InvalidInput as error:
+            app.output.warn(error.line)
+
+
+def _ask(question: str, default: str = "") -> str:
+    answer: str = click.prompt(question, default=default, show_default=bool(default), err=True)
+    return answer

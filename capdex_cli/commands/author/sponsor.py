@@ -1,0 +1,350 @@
+"""`capdex sponsor`: publish without ether, and pay for the publications of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import click
+
+from capdex.errors import Code, InvalidInput, UsageError
+from capdex_cli.config.load import wei
+from capdex_cli.config.settings import user_directories
+from capdex_cli.node.options import environment_option
+from capdex_cli.publish.account import (
+    account_options,
+    author_options,
+    fee_cap_wei,
+    open_author,
+    open_signer,
+    spending_options,
+    unlock,
+)
+from capdex_cli.publish.allowances import Allowed, allow_options
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import FILE, Group, command
+from capdex_cli.terminal.file_arguments import read
+from capdex_cli.terminal.status_line import StatusLine
+from capdex_cli.terminal.text import safe, short
+from capdex_cli.views.progress import not_served, open_registry, until_served
+
+if TYPE_CHECKING:
+    from capdex_publisher.sponsor.budget import Share
+    from capdex_publisher.sponsor.request import SponsorRequest
+    from capdex_publisher.sponsor.sponsor import Sponsor
+    from capdex_service.limits.client_faults import ClientFaults
+    from capdex_service.limits.options import ClientLimits
+    from starlette.types import ASGIApp
+
+DEFAULT_PORT = 8767
+SUFFIX = ".publication.json"
+OTHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # an account for the examples
+
+HOURS = click.option(
+    "--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True,
+    help="How long the signature is valid.",
+)  # fmt: skip
+
+
+@command(
+    "sign",
+    examples=[
+        "capdex sponsor sign weather.acp.yaml",
+        "capdex sponsor sign weather.acp.yaml --out ci/weather.publication.json --hours 72",
+    ],
+)
+@click.argument("file", metavar="FILE")
+@click.option("--out", type=FILE, metavar="FILE", help="Where the signed publication goes.")
+@HOURS
+@allow_options
+@author_options
+@account_options
+def sign_command(app: App, file: str, out: Path | None, hours: int, **allowed: Any) -> None:
+    """Sign the publication of a package, for a sponsor to send.
+
+    Nothing is sent and nothing is paid. The file that is written holds the package and one
+    signature of the publishing account: whoever has it can publish this release and nothing else,
+    so a pipeline needs no key. A signature is used once, in the order in which they were made.
+    """
+    from capdex.net.files import write_atomically
+
+    request = app.run(_sign(app, file, hours, **allowed))
+    path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
+    write_atomically(path, _json(request))
+    human = [f"next: capdex sponsor send {safe(path)} --to URL"]
+    value = {
+        "file": str(path),
+        "publisher": request.publisher,
+        "number": request.nonce,
+        "deadline": request.deadline,
+    }
+    app.output.result("publication-request", value, human=human, plain=[str(path)])
+
+
+@command(
+    "send",
+    examples=[
+        "capdex sponsor send weather.publication.json --to https://sponsor.example.net",
+        "capdex sponsor send weather.acp.yaml --to https://sponsor.example.net",
+    ],
+)
+@click.argument("file", metavar="FILE")
+@click.option("--to", required=True, metavar="URL", help="The sponsor.")
+@HOURS
+@allow_options
+@author_options
+@account_options
+def send_command(app: App, file: str, to: str, hours: int, **allowed: Any) -> None:
+    """Publish by a sponsor, which pays; wait until it is on chain and served.
+
+    FILE is what `capdex sponsor sign` wrote, which needs no key and no chain endpoint here; or a
+    package, which is signed first. Safe to stop and to run again: nothing is paid twice.
+    """
+    app.run(_send(app, file, to, hours, **allowed))
+
+
+@command(
+    "serve",
+    examples=[
+        f"capdex sponsor serve --allow {OTHER} --budget 0.05",
+        "capdex sponsor serve --allow-file authors.txt --budget 1 --host 0.0.0.0 "
+        "--allowed-host sponsor.example.net",
+    ],
+)
+@click.option("--allow", multiple=True, metavar="0x…", help="Pay for this account; repeatable.")
+@click.option(
+    "--allow-file", type=FILE, metavar="FILE", help="Pay for the accounts in it, one in a line."
+)
+@click.option("--budget", required=True, metavar="ETH", help="The most to spend in all, in ETH.")
+@click.option(
+    "--account-publications", type=click.IntRange(1), default=20, show_default=True,
+    help="The most publications of one account in 24 hours, failed ones too.",
+)  # fmt: skip
+@click.option(
+    "--account-budget", metavar="ETH",
+    help="The most that the publications of one account cost in 24 hours, in ETH.",
+)  # fmt: skip
+@click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True,
+    help="Port; 0: any free one.",
+)  # fmt: skip
+@environment_option(
+    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
+    help="Accept this Host header besides loopback's.",
+)  # fmt: skip
+@spending_options
+def serve_command(
+    app: App,
+    allow: tuple[str, ...],
+    allow_file: Path | None,
+    budget: str,
+    account_publications: int,
+    account_budget: str | None,
+    ipfs: str | None,
+    host: str,
+    port: int,
+    allowed_host: tuple[str, ...],
+) -> int:
+    """Pay for the publications of the accounts that you allow, up to a budget.
+
+    Each package is verified before anything is paid. What was spent, by reverted transactions too,
+    is kept in the state directory; --fee-cap limits one publication. Runs until it is stopped.
+    """
+    from capdex_indexer.node.signals import run_until_stopped
+    from capdex_publisher.sponsor.budget import Share
+
+    from capdex_cli.terminal import logs
+
+    allowed = _accounts(allow, allow_file)
+    most = None if account_budget is None else wei(account_budget, "account-budget")
+    budgets = wei(budget, "budget"), Share(account_publications, most)
+    app.settings.need_network("rpc_url", "chain_id", "registry")
+    logs.set_up("logfmt" if app.output.err.tty else "json")
+    return run_until_stopped(_serve(app, allowed, budgets, ipfs, host, port, allowed_host))
+
+
+sponsor_command = Group(
+    "sponsor",
+    commands=[sign_command, send_command, serve_command],
+    help="Publish without ether: sign, and let a sponsor send and pay.",
+    examples=[
+        "capdex sponsor sign weather.acp.yaml",
+        "capdex sponsor send weather.publication.json --to https://sponsor.example.net",
+        f"capdex sponsor serve --allow {OTHER} --budget 0.05",
+    ],
+)
+
+
+async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> SponsorRequest:
+    from contextlib import AsyncExitStack
+
+    from capdex_publisher.authoring.validate import PackageFile
+    from capdex_publisher.progress import ignore
+    from capdex_publisher.publish.prepare import Preparation
+    from capdex_publisher.sponsor.send import sign_request
+
+    from capdex.net.ipfs.open import Gateway
+    from capdex.package import VerifiedPackage
+
+    signer = await open_signer(app)
+    preparation = Preparation(
+        account=signer.address,
+        chain_id=app.settings.need_network("chain_id").chain,
+        author=partial(open_author, app),
+        write=True,
+        on_step=ignore,
+        allow_secret_like=allowed["allow_secret_like"],
+    )
+    package = await preparation.prepare(PackageFile(name, read(name), Path(name)))
+    if not isinstance(package, VerifiedPackage):
+        raise package.failure()
+    network = app.settings.need_network()
+    urls = dict.fromkeys(filter(None, (network.node_url, network.gateway_url)))
+    async with AsyncExitStack() as parts:
+        registry = await parts.enter_async_context(open_registry(app))
+        sources = [Gateway(url) for url in urls]
+        for source in sources:
+            parts.push_async_callback(source.close)
+        request = await sign_request(
+            package,
+            registry=registry,
+            signer=signer,
+            sources=sources,
+            allow=allowed["allow"],
+            valid_s=hours * 3600,
+        )
+    words = f"{package.announcement.cap_uri} as {short(signer.address)}, valid for {hours} h"
+    app.output.step("ok", "signed", safe(words))
+    return request
+
+
+async def _send(app: App, name: str, url: str, hours: int, **allowed: Unpack[Allowed]) -> None:
+    from capdex_publisher.progress import ignore, wait_served
+    from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
+    from capdex_publisher.sponsor.send import send_request
+
+    if name.endswith(".json"):
+        request = SponsorRequest.parse(read(name, MAX_REQUEST_BYTES))
+    else:
+        try:
+            request = await _sign(app, name, hours, **allowed)
+        except InvalidInput as error:
+            if error.code is not Code.ALREADY_DONE:
+                raise
+            app.output.step("ok", "unchanged", safe(error.message))
+            value = {"already": True, **(error.details or {})}
+            plain = [value["cid"]]
+            app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
+            return
+    line = StatusLine(app.output)
+    try:
+        answer = await send_request(request, url, on_wait=lambda words: line.show(safe(words)))
+    finally:
+        line.clear()
+    uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
+    place = f"tx {safe(answer.get('tx_hash'))}"
+    already = answer.get("already")
+    words = f"{safe(uri)} is published: {place}" if already else f"{place}, paid by the sponsor"
+    app.output.step("ok", "unchanged" if already else "published", words)
+    asked = until_served(app)
+    served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
+    if served.after_s is not None:
+        app.output.step("ok", "served", f"your node answers with it after {served.after_s:.1f} s")
+    value = {**answer, "served_after_s": served.after_s}
+    app.output.result("publication", value, human=[safe(uri)], plain=[str(answer.get("cid"))])
+    if served.why:
+        raise not_served(app, [uri], served.why)
+
+
+async def _serve(
+    app: App,
+    allowed: Sequence[str],
+    budgets: tuple[int, Share],
+    ipfs: str | None,
+    host: str,
+    port: int,
+    allowed_host: Sequence[str],
+) -> None:
+    import asyncio
+
+    import structlog
+    from capdex_publisher.publish.upload import Uploader
+    from capdex_publisher.sponsor.budget import Budget
+    from capdex_publisher.sponsor.sponsor import Sponsor
+    from capdex_service.limits.client_faults import ClientFaults
+    from capdex_service.limits.hosts import known_hosts
+    from capdex_service.limits.options import ClientLimits
+
+    from capdex_cli.node.server import listen, serve_app, url_of
+
+    log = structlog.get_logger(part="sponsor")
+    network = app.settings.need_network("rpc_url", "chain_id", "registry")
+    ipfs = ipfs or app.settings.need_network("ipfs").ipfs
+    names, faults, limits = known_hosts(host, allowed_host), ClientFaults(), ClientLimits()
+    signer = await open_signer(app)
+    unlock(app)  # while a person is there
+    where = f"{network.chain}-{network.registry}-{signer.address}".lower()
+    path = user_directories().state / "sponsor" / f"{where}.json"
+    with listen(host, port) as listener, Budget.open(path, *budgets) as budget:
+        async with open_registry(app) as registry, Uploader.open(ipfs) as uploader:
+            sponsor = Sponsor(
+                registry, signer, uploader, budget, allowed=allowed, fee_cap_wei=fee_cap_wei(app)
+            )
+            served = _app(sponsor, names, faults, limits)
+            async with serve_app(served, listener, faults=faults, limits=limits):
+                log.info("listening", url=url_of(listener), **sponsor.to_json())
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await sponsor.close()
+
+
+def _app(
+    sponsor: Sponsor, names: Sequence[str], faults: ClientFaults, limits: ClientLimits
+) -> ASGIApp:
+    """Return the ASGI application of a sponsor behind the checks of client, host and body."""
+    from capdex_publisher.sponsor.http import routes
+    from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES
+    from capdex_service.http.problem import EXCEPTION_HANDLERS
+    from capdex_service.limits.bodies import WholeBody
+    from capdex_service.limits.clients import client_check
+    from capdex_service.limits.hosts import HostCheck
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+
+    return Starlette(
+        routes=routes(sponsor),
+        middleware=[
+            client_check(limits),
+            Middleware(HostCheck, allowed=names),
+            Middleware(WholeBody, faults=faults, max_bytes=MAX_REQUEST_BYTES),
+        ],
+        exception_handlers=EXCEPTION_HANDLERS,
+    )
+
+
+def _accounts(allow: Sequence[str], allow_file: Path | None) -> list[str]:
+    """Return the accounts of the options (EIP-55); raises UsageError if there are none."""
+    from capdex.encoding.abi import parse_address
+
+    lines = [] if allow_file is None else read(str(allow_file)).decode("utf-8").splitlines()
+    written = [line.partition("#")[0].strip() for line in lines]
+    accounts = [parse_address(one) for one in (*allow, *filter(None, written))]
+    if not accounts:
+        raise UsageError(
+            "a sponsor must know for whom it pays",
+            Code.CONFIG,
+            why="else anybody could spend its budget",
+            fix="name the accounts: --allow 0x…, or --allow-file FILE",
+        )
+    return accounts
+
+
+def _json(request: SponsorRequest) -> bytes:
+    import json
+
+    return f"{json.dumps(request.to_json(), indent=2, ensure_ascii=False)}\n".encode()

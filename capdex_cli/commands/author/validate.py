@@ -1,0 +1,108 @@
+"""`capdex validate`: check a file as a node would, before anything is paid for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capdex.errors import UsageError
+from capdex.problems import Severity
+from capdex_cli.publish.allowances import secret_option
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.errors import NO, OK, exit_code, show, worst
+from capdex_cli.terminal.file_arguments import expand, read
+from capdex_cli.terminal.output import Format
+from capdex_cli.terminal.text import safe
+from capdex_cli.views.problems import concise, counted, full, github
+
+if TYPE_CHECKING:
+    from capdex_publisher.authoring.validate import PackageValidation
+
+FORMATS = tuple(one.value for one in Format)  # those of every command, besides its own
+
+
+@command(
+    "validate",
+    examples=[
+        "capdex validate weather.acp.yaml",
+        "capdex validate --format github *.acp.yaml",
+        "capdex validate - < weather.acp.yaml",
+    ],
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["full", "concise", "github", *FORMATS]),
+    help="How problems are written; human is full, plain is concise.  "
+    "[default: full; into a pipe one JSON object a file]",
+)
+@secret_option
+def validate_command(
+    app: App, files: tuple[str, ...], form: str | None, allow_secret_like: tuple[str, ...]
+) -> int:
+    """Check packages and show what to correct.
+
+    FILE may be - for stdin or @LIST for a file of names. Exit code: 0 valid, 1 not, 2 unreadable.
+    """
+    if form in FORMATS:
+        app.options.format, form = Format(form), None
+    from capdex_publisher.authoring.validate import PackageFile, validate
+
+    codes: list[int] = []
+    validated: list[PackageValidation] = []
+    names = expand(files)
+    for name in names:
+        try:
+            validated.append(validate(PackageFile(name, read(name)), allow_secret_like))
+        except UsageError as error:
+            show(error, app.output)
+            codes.append(exit_code(error))
+    form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
+    if form == "json":
+        values = [_value(one) for one in validated]
+        if app.output.format is Format.JSON and len(values) == len(names) == 1:
+            app.output.result("validation", values[0])
+        else:
+            ok = all(one.valid for one in validated) and not codes
+            app.output.results("validation", values, ok=ok)
+    else:
+        _write(app, validated, form)
+    return worst([*codes, *(OK if one.valid else NO for one in validated)])
+
+
+def _write(app: App, validated: list[PackageValidation], form: str) -> None:
+    stream = app.output.out
+    for one in validated:
+        for problem in one.problems:
+            if form == "github":
+                lines = [github(one.file.name, problem)]
+            elif form == "concise":
+                lines = [concise(one.file.name, problem, stream)]
+            else:
+                lines = full(one.file.name, one.file.data, problem, stream)
+            for line in lines:
+                stream.write(line)
+    for one in validated:
+        uri = f"  {one.manifest.uri}" if one.manifest else ""
+        words = f"{safe(one.file.name)}: {counted(one.problems)}, {one.verdict}{safe(uri)}"
+        app.output.say(f"{app.output.err.mark('ok' if one.valid else 'fail')} {words}")
+
+
+def _value(one: PackageValidation) -> dict[str, Any]:
+    from capdex.ipld.cid import Cid
+    from capdex.manifest.prompt_injection import lint_summary
+
+    cid = Cid.of(one.file.data)
+    return {
+        "file": one.file.name,
+        "ok": one.valid,
+        "verdict": str(one.verdict),
+        "cap_uri": str(one.manifest.uri) if one.manifest else None,
+        "cid": cid.text,
+        "sha256": cid.digest.hex(),
+        "lint": lint_summary(x.code for x in one.problems if x.severity is not Severity.ERROR),
+        "problems": [problem.to_json() for problem in one.problems],
+    }

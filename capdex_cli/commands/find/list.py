@@ -1,0 +1,130 @@
+"""`capdex list`: the names that an account owns, maintains or is offered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from capdex.errors import UsageError
+from capdex.json import Json
+from capdex.version import Version, latest
+from capdex_cli.publish.account import account_address, account_options
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.output import Stream
+from capdex_cli.terminal.text import safe
+from capdex_cli.views.progress import open_registry
+from capdex_cli.views.release import flags, name_of
+
+if TYPE_CHECKING:
+    from capdex_publisher.registry.registry import Registry
+
+    from capdex.registry.state import NameState
+
+NODE_PAGE: Final = 50
+MAX_NODE_PAGES: Final = 20  # a thousand names of one account; the chain has them all
+
+
+@command(
+    "list",
+    examples=[
+        "capdex list --mine",
+        "capdex list --owner 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 --json",
+    ],
+)
+@click.option("--mine", is_flag=True, help="Names of your own account; the default.")
+@click.option("--owner", metavar="ADDRESS", help="Names of this account.")
+@account_options
+def list_command(app: App, mine: bool, owner: str | None) -> None:
+    """List the names that an account holds.
+
+    It may own them, maintain them, or have them on offer. Read from the chain's own logs, so that
+    no node has to be trusted for it; without an endpoint, what the node says it published.
+    """
+    if mine and owner:
+        raise UsageError("--mine and --owner are two accounts", fix="say one of them")
+    found, account, block = app.run(_list(app, owner))
+    source = "node" if block is None else "chain"
+    human = [_row(app.output.out, x) for x in found]
+    plain = [x["name"] for x in found]
+    about = {"account": account, "source": source, "block_number": block}
+    app.output.results("name", found, human=human, plain=plain, **about)
+    said = f"{len(found)} name{'' if len(found) == 1 else 's'} of {account}"
+    if block is None:
+        app.output.warn("no chain endpoint is set: these are the names it published, by the node")
+    app.output.say(app.output.err.dim(f"{said} · {source if block is None else f'block {block}'}"))
+
+
+async def _list(app: App, owner: str | None) -> tuple[list[Json], str, int | None]:
+    """The names, the account, and the block of the chain (None: the node was asked)."""
+    from capdex.encoding.abi import parse_address
+
+    network = app.settings.need_network()
+    account = await account_address(app) if owner is None else parse_address(owner)
+    if not network.has_chain and network.mcp_url:
+        return await _published_by(network.mcp_url, account), account, None
+    async with open_registry(app) as registry:
+        found, block = await _held_by(registry, account)
+    return found, account, block
+
+
+async def _published_by(mcp_url: str, account: str) -> list[Json]:
+    """The names whose listed release an account published, as the node answers a search."""
+    from capdex.net.node_client import NodeClient
+
+    found: list[Json] = []
+    asked: Json = {"query_string": "", "filters": {"publisher": account}, "limit": NODE_PAGE}
+    async with NodeClient(mcp_url) as node:
+        for _ in range(MAX_NODE_PAGES):
+            answer = await node.call("search_capabilities", asked)
+            hits = answer.get("list_of_results")
+            for hit in hits if isinstance(hits, list) else []:
+                if isinstance(hit, dict):
+                    semver = hit.get("semver")
+                    row = {"role": "publisher", "release_count": None, "latest": semver}
+                    found.append({"name": name_of(hit), **row, "flags": flags(hit)})
+            if not answer.get("next_cursor"):
+                break
+            asked["cursor"] = answer["next_cursor"]
+    return found
+
+
+async def _held_by(registry: Registry, account: str) -> tuple[list[Json], int]:
+    """The names that an account owns, maintains or is offered, and the block they were read at."""
+    from capdex_publisher.registry.audit import describe
+    from capdex_publisher.registry.name_history import names_held
+
+    held, block = await names_held(registry, account)
+    found = []
+    for one in held:
+        releases = one.state.releases
+        highest = latest(Version.parse(x.semver) for x in releases if not x.yanked)
+        row = {
+            "role": one.role,
+            "release_count": len(releases),
+            "latest": None if highest is None else str(highest),
+            "flags": _flags(one.state),
+        }
+        found.append(describe(one.name, one.state) | row)
+    return found, block
+
+
+def _flags(state: NameState) -> list[str]:
+    yanked = sum(x.yanked for x in state.releases)
+    deprecated = sum(x.deprecated for x in state.releases)
+    flags = ["deprecated"] if state.deprecated else []
+    flags += [f"on offer to {state.pending_owner}"] if state.pending_owner else []
+    flags += [f"{yanked} yanked"] if yanked else []
+    return flags + ([f"{deprecated} deprecated"] if deprecated else [])
+
+
+def _row(stream: Stream, held: Json) -> tuple[str, ...]:
+    count = held["release_count"]
+    return (
+        stream.style(safe(held["name"]), bold=True),
+        held["role"],
+        "" if count is None else f"{count} release{'' if count == 1 else 's'}",
+        safe(held["latest"] or "-"),
+        ", ".join(held["flags"]),
+    )

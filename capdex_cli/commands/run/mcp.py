@@ -1,0 +1,110 @@
+"""`capdex mcp`: MCP over stdin and stdout, for hosts that start their servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capdex_cli.node.options import (
+    blocks_beside,
+    blocks_option,
+    default_blocks,
+    environment_option,
+    profile_option,
+    semantic_option,
+    semantic_wanted,
+    serve_signed_option,
+    served_verdicts,
+)
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+
+if TYPE_CHECKING:
+    from capdex_indexer.query.index import Index
+    from capdex_indexer.query.status import IndexStatus
+    from capdex_service.mcp.tools import Profile
+
+    from capdex.net.stdio import Stdio
+    from capdex.problems import Verdict
+
+
+@command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
+@environment_option("--db", required=True, metavar="URL", help="Database of a node.")
+@environment_option(
+    "--rpc-url", multiple=True, metavar="URL",
+    help="Chain endpoint that answers are proven by; without one they are not proven.",
+)  # fmt: skip
+@serve_signed_option
+@semantic_option
+@blocks_option
+@profile_option
+def mcp_command(
+    app: App,
+    db: str,
+    rpc_url: tuple[str, ...],
+    serve_signed: bool,
+    blocks: Path | None,
+    profile: str,
+    semantic: bool | None,
+) -> int:
+    """Answer MCP over stdin and stdout.
+
+    Reads the database of a node that runs, or has run, on this machine.
+    """
+    from capdex_service.mcp.tools import PROFILES
+
+    from capdex.net.stdio import Stdio
+    from capdex_cli.terminal.errors import show
+
+    tools = PROFILES[profile]
+    verdicts = served_verdicts(serve_signed)
+    if not (Path(db.removeprefix("sqlite:///")).is_file() or db.startswith("postgres")):
+        with _index(db):  # it says what is wrong with the URL
+            pass
+    stdio = Stdio(tools.introduction)
+    return stdio.run(
+        lambda: app.run(_serve(stdio, db, verdicts, rpc_url, blocks, tools, semantic)),
+        lambda error: show(error, app.output),
+    )
+
+
+@contextmanager
+def _index(db: str) -> Iterator[tuple[Index, IndexStatus]]:
+    """Open a database; raises for one that is no index of this version, or cannot be read."""
+    from capdex_indexer.query.index import Index
+
+    with closing(Index(db)) as index:
+        yield index, index.status()
+
+
+async def _serve(
+    stdio: Stdio,
+    db: str,
+    serve: frozenset[Verdict],
+    rpc_urls: Sequence[str],
+    blocks: Path | None,
+    profile: Profile,
+    semantic: bool | None,
+) -> None:
+    from capdex_indexer.query.search import directory_of
+    from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+    from capdex_service.mcp.server import serve_stdio
+    from capdex_service.queries.reader import Reader
+
+    from capdex.net.ipfs.block_store import BlockDirectory
+    from capdex_cli.node.serve import open_prover
+    from capdex_cli.terminal import logs
+
+    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
+    with _index(db) as (index, state):
+        proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
+        async with proving if rpc_urls else nullcontext() as prover:
+            kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
+            directory = directory_of(db, kept)
+            index.follow(directory, MappedEncoder(directory) if semantic_wanted(semantic) else None)
+            with closing(
+                Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
+            ) as reader:
+                await serve_stdio(reader, stdio, profile)

@@ -1,0 +1,186 @@
+"""`capdex node`: index a registry, verify its packages, answer over HTTP and MCP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from capdex_cli.node.limit_options import client_limit_options, client_limits
+from capdex_cli.node.options import (
+    blocks_option,
+    database_option,
+    default_blocks,
+    default_database,
+    environment_option,
+    explorer_option,
+    profile_option,
+    semantic_option,
+    semantic_wanted,
+    serve_signed_option,
+    served_verdicts,
+)
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import Entry, run_group
+
+DEFAULT_PORT = 8765
+DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
+MAX_WORKERS = 64  # each takes memory as a node does
+MAX_FINALITY_BLOCKS = 1_000_000  # months; their hashes are held in memory
+POLL_S = (0.01, 3600.0)  # more often would overload the endpoint, less often is not following
+
+
+def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
+    if not POLL_S[0] <= value <= POLL_S[1]:  # NaN is refused, too
+        raise click.BadParameter(f"{value} is not in the range {POLL_S[0]}<=x<={POLL_S[1]:g}.")
+    return value
+
+
+@run_group(
+    "node",
+    entries={
+        name: Entry("Commands for a running node", "capdex_cli.commands.run.operator", purpose)
+        for name, purpose in {
+            "deny": "Refuse to serve a CID or a name",
+            "queue": "Show releases that are not fetched or judged yet, or try them again",
+            "accept": "Follow the chain through a block that contradicts a final one",
+        }.items()
+    },
+    examples=[
+        "capdex node --network sepolia",
+        "capdex node --rpc-url http://127.0.0.1:8545 --chain-id 31337 --registry 0x5FbD…0aa3",
+        "capdex node --network base --role writer --standby --db postgresql://capdex@db/capdex",
+        "capdex node --role reader --db postgresql://reader@db/capdex --host 0.0.0.0",
+    ],
+)
+@environment_option(
+    "--rpc-url", plural="CAPDEX_RPC_URLS", metavar="URL", help="Chain endpoint; several fail over."
+)
+@click.option("--chain-id", type=int, help="Chain id of the endpoints.")
+@click.option("--registry", metavar="ADDRESS", help="Registry contract.")
+@click.option(
+    "--votes", metavar="ADDRESS",
+    help="Contract of the votes on its names.  [env var: CAPDEX_VOTES]",
+)  # fmt: skip
+@click.option("--start-block", type=click.IntRange(0), help="Block the registry was deployed in.")
+@database_option
+@environment_option(
+    "--ipfs", plural="CAPDEX_IPFS_SOURCES", metavar="SPEC",
+    help="dir:PATH, gateway:URL or a Kubo RPC address; several are asked in turn.",
+)  # fmt: skip
+@blocks_option
+@environment_option("--host", default="127.0.0.1", help="Address.")
+@environment_option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="Port; 0: any free one."
+)
+@environment_option(
+    "--role", type=click.Choice(["writer", "reader", "both"]), default="both",
+    help="Write the index, answer from it, or both. A reader needs only --db.",
+)  # fmt: skip
+@environment_option(
+    "--standby", is_flag=True,
+    help="Wait while another node writes this index; take over when it ends.",
+)  # fmt: skip
+@environment_option(
+    "--workers", type=click.IntRange(1, MAX_WORKERS), default=1,
+    help="Processes that answer clients; this one is the first.",
+)  # fmt: skip
+@serve_signed_option
+@semantic_option
+@profile_option
+@explorer_option
+@click.option(
+    "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
+    default=DEFAULT_FINALITY_BLOCKS,
+    help="Blocks after which a block is final, only for a chain without the tag `finalized`.",
+)  # fmt: skip
+@click.option(
+    "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S",
+    help="Seconds between looks at the chain.",
+)  # fmt: skip
+@environment_option(
+    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
+    help="Accept this Host header besides loopback's.",
+)  # fmt: skip
+@client_limit_options
+@environment_option(
+    "--log-format", type=click.Choice(["auto", "logfmt", "json"]), default="auto",
+    help="auto: logfmt on a terminal, else json.",
+)  # fmt: skip
+def node_command(
+    app: App,
+    rpc_url: tuple[str, ...],
+    chain_id: int | None,
+    registry: str | None,
+    votes: str | None,
+    start_block: int | None,
+    db: str | None,
+    ipfs: tuple[str, ...],
+    blocks: Path | None,
+    host: str,
+    port: int,
+    role: str,
+    standby: bool,
+    workers: int,
+    serve_signed: bool,
+    semantic: bool | None,
+    profile: str,
+    explorer: bool,
+    finality_depth: int,
+    poll_interval: float,
+    allowed_host: tuple[str, ...],
+    log_format: str,
+    **limits: Any,
+) -> object:
+    """Run a node: index a registry, verify, answer over MCP.
+
+    One process reads the chain, fetches and verifies packages, and serves /mcp, /c, /index, /ipfs,
+    /health, /ready, /status and /metrics. Options not given are taken from the chosen network.
+    """
+    from capdex_indexer.options import NodeOptions, Role
+
+    from capdex.errors import UsageError
+    from capdex_cli.config.settings import Network
+    from capdex_cli.node.serve import run_node
+
+    if role == "writer" and workers > 1:
+        raise UsageError("a node of --role writer has no --workers", fix="leave --workers out")
+    reads = role == "reader"
+    missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
+    if (chain_id is not None and not missing) or (reads and db):
+        network = Network("command line", chain_id=chain_id)
+    else:
+        network = app.settings.need_network(*missing)
+        chain_id = network.chain if chain_id is None else chain_id
+    options = NodeOptions(
+        rpc_urls=rpc_url or ((network.rpc_url,) if network.rpc_url else ()),
+        chain_id=chain_id or 0,
+        registry=registry or network.registry,
+        votes=votes or network.votes or None,
+        start_block=(network.start_block or None) if start_block is None else start_block,
+        db=db or default_database(chain_id or 0),
+        ipfs=ipfs or ((network.ipfs,) if network.ipfs else ()),
+        blocks=blocks or default_blocks(chain_id or 0),
+        role=Role(role),
+        standby=standby,
+        serve=served_verdicts(serve_signed),
+        semantic=semantic_wanted(semantic),
+        finality_depth=finality_depth,
+        poll_interval_s=poll_interval,
+    )
+    on_terminal = app.output.err.tty
+    auto = log_format == "auto"
+    return run_node(
+        options,
+        host,
+        port,
+        allowed_host,
+        log_format=("logfmt" if on_terminal else "json") if auto else log_format,
+        profile=profile,
+        explorer=explorer,
+        workers=workers,
+        limits=client_limits(**limits),
+        progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
+    )

@@ -1,0 +1,39 @@
+"""`capdex up`: a local network in one directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import DIRECTORY, command
+
+PORT = click.IntRange(0, 65535)
+
+
+@command("up", examples=["capdex up", "capdex up --fresh --examples examples"])
+@click.option("--fresh", is_flag=True, help="Delete the data of an earlier run first.")
+@click.option("--port", type=PORT, default=8765, help="Port of the node; 0: any free one.")
+@click.option("--rpc-port", type=PORT, default=8545, help="Port of the chain; 0: any free one.")
+@click.option(
+    "--dir", "folder", type=DIRECTORY, default=Path(".capdex"), help="Directory of everything."
+)
+@click.option(
+    "--examples", type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Publish the packages of this directory.",
+)  # fmt: skip
+@click.option(
+    "--ipfs", type=click.Choice(["auto", "dir", "kubo"]), default="auto",
+    help="Store packages in a directory (auto, too) or in a running Kubo.",
+)  # fmt: skip
+def up_command(
+    app: App, fresh: bool, port: int, rpc_port: int, folder: Path, examples: Path | None, ipfs: str
+) -> object:
+    """Run a whole local network: chain, registry, IPFS and node.
+
+    While it runs, the other commands use it in this directory and below.
+    """
+    from capdex_cli.devnet.up import UpOptions, run_up
+
+    return run_up(UpOptions(fresh, port, rpc_port, folder, examples, ipfs), app.output)

@@ -1,0 +1,119 @@
+"""`capdex grant`: a person's yes outside of the agent's host, listed and taken back."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from capdex.errors import UsageError
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.prompt import confirm
+from capdex_cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from capdex_router.policy.grants import Grant
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@command(
+    "grant",
+    examples=[
+        "capdex grant",
+        f"capdex grant did:nuwa:cap:weather@1.0.0 host:api.example.org --digest {'ab' * 32}",
+        "capdex grant did:nuwa:cap:weather --revoke",
+    ],
+)
+@click.argument("capability", required=False)
+@click.argument("targets", nargs=-1)
+@click.option("--digest", metavar="SHA256", help="The content that the grant is for.")
+@click.option("--days", type=click.IntRange(1, 3650), default=30, help="How long it lasts.")
+@click.option(
+    "--revoke", is_flag=True, help="Revoke the grants of the tools named, or all of the capability."
+)
+def grant_command(
+    app: App,
+    capability: str | None,
+    targets: tuple[str, ...],
+    digest: str | None,
+    days: int,
+    revoke: bool,
+) -> None:
+    """Agree to what a capability may do, list what was agreed to, or take it back.
+
+    An agent whose host cannot ask its user shows the command to run here. A grant is for one
+    content: an upgrade of the capability needs a new one. Without a tool it is for all its tools.
+    """
+    from capdex_cli.config.settings import user_directories
+    from capdex_router.home.directory import AUDIT_FILE
+    from capdex_router.policy.consent import text
+    from capdex_router.policy.grants import EVERY_TOOL
+    from capdex_router.policy.proposal import Access, Proposal
+    from capdex_router.runtime.audit import Audit
+    from capdex_router.runtime.catalog import split
+    from capdex_router.runtime.opened import open_grants
+
+    directory = user_directories().data / "router"
+    grants = open_grants(directory)
+    if capability is None:
+        _list(app, [grant for grant in grants.read().all if not _over(grant.until)])
+        return
+    name, version = split(capability)
+    tool = name.partition("#")[2] or EVERY_TOOL
+    if revoke:
+        count = sum(grants.revoke(name, tool, one) for one in targets or (None,))
+        with Audit(directory / AUDIT_FILE) as audit:
+            audit.write("revoke", capability_id=name, asked=list(targets))
+        app.output.result("grant", {"revoked": count}, human=[f"{count} taken back"])
+        return
+    if not targets or digest is None or _DIGEST.fullmatch(digest) is None:
+        raise UsageError(
+            "a grant needs its targets and --digest", fix="use the command that the router shows"
+        )
+    proposal = Proposal(
+        "grant",
+        f"Let {name} do this, without a further question?",
+        name,
+        version or "",
+        digest,
+        ("capdex", "grant", capability, *targets, "--digest", digest),
+        tool=tool,
+        accesses=tuple(Access(target, (_meaning(target),)) for target in targets),
+        granted=targets,
+        days=days,
+    )
+    for line in text(proposal).splitlines():
+        app.output.say(safe(line))
+    confirm(app, "Grant this?")
+    with Audit(directory / AUDIT_FILE) as audit:
+        audit.write("grant", **proposal.noted(), agreed=True)
+    given = proposal.grants(time.time())
+    grants.grant(given)
+    value = {"granted": list(targets), "until": given[0].until}
+    app.output.result("grant", value, human=["granted"])
+
+
+def _meaning(target: str) -> str:
+    from capdex_router.policy.permissions import EFFECTS
+    from capdex_router.policy.quoting import escaped
+
+    if target == EFFECTS:
+        return "effects: what may destroy or change something, whatever the input says"
+    return escaped(target)
+
+
+def _over(until: float | None) -> bool:
+    return until is not None and until <= time.time()
+
+
+def _list(app: App, found: list[Grant]) -> None:
+    values = [
+        {"capability": x.name, "target": x.target, "digest": x.digest, "until": x.until}
+        for x in found
+    ]
+    human = [(safe(x.name), safe(x.target), x.digest[:12]) for x in found]
+    app.output.results("grant", values, human=human or ["nothing is granted"])

@@ -1,0 +1,283 @@
+"""`capdex install`, `upgrade`, `remove`, `sync`, `installed` and `audit`: packages of this user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capdex.errors import CapdexError, Code, VerificationFailure
+from capdex.uri import PREFIX
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.errors import exit_code, worst
+from capdex_cli.terminal.prompt import confirm
+from capdex_cli.terminal.status_line import StatusLine
+from capdex_cli.terminal.text import number_of, safe
+from capdex_cli.views.installing import (
+    Terminal,
+    chosen_candidate,
+    open_installer,
+    outcome_json,
+    outcome_row,
+    router_home,
+)
+
+if TYPE_CHECKING:
+    from capdex_router.install.installer import Installer, InstallOutcome
+    from capdex_router.install.lockfile import Locked
+
+SIGNER = click.option(
+    "--allow-signer-change", is_flag=True, help="Accept a version that another key signed."
+)
+
+
+@command(
+    "install",
+    examples=[
+        "capdex install weather",
+        "capdex install 'did:nuwa:cap:weather@^1.2' --dry-run",
+        "capdex install 'the weather in norwegian'",
+    ],
+)
+@click.argument("targets", metavar="CAPABILITY...", nargs=-1, required=True)
+@click.option("--dry-run", "--plan", is_flag=True, help="Show the whole question, and stop.")
+@SIGNER
+def install_command(
+    app: App, targets: tuple[str, ...], dry_run: bool, allow_signer_change: bool
+) -> None:
+    """Install capabilities for the agents of this machine.
+
+    CAPABILITY is a name, a URI with a version or range, or a wish in words. The nodes of the
+    network are asked and compared, the package is verified, and what it may do is shown: you are
+    asked once. It is noted in capdex.lock, and a running capdex router offers it at once.
+    """
+    with open_installer(app) as installer:
+        outcomes = [
+            app.run(_install(app, installer, target, dry_run, allow_signer_change))
+            for target in targets
+        ]
+    _show(app, "install", outcomes)
+
+
+async def _install(
+    app: App, installer: Installer, target: str, dry_run: bool, allow_signer_change: bool
+) -> InstallOutcome:
+    from capdex_router.install.installer import InstallOutcome
+    from capdex_router.install.wish import choose
+    from capdex_router.policy.consent import text
+
+    status = StatusLine(app.output)
+    status.show(f"asking about {safe(target)}")
+    try:
+        try:
+            uri = await choose(
+                target, installer.config, installer.journal.write, certain=app.options.yes
+            )
+        except CapdexError as error:
+            status.clear()
+            if (name := chosen_candidate(app, error)) is None:
+                raise
+            uri = await choose(name, installer.config)
+        plan = await installer.plan(uri, allow_signer_change=allow_signer_change)
+    finally:
+        status.clear()
+    for warning in plan.warnings:
+        app.output.warn(safe(warning))
+    if dry_run:
+        for line in text(plan.proposal()).splitlines():
+            app.output.say(safe(line))
+        return InstallOutcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
+    return await installer.carry_out(plan, Terminal(app))
+
+
+@command(
+    "upgrade",
+    examples=[
+        "capdex upgrade --preview",
+        "capdex upgrade weather",
+        "capdex upgrade weather --allow-signer-change",
+    ],
+)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--preview", is_flag=True, help="Show what would change, and stop.")
+@SIGNER
+def upgrade_command(
+    app: App, names: tuple[str, ...], preview: bool, allow_signer_change: bool
+) -> int:
+    """Upgrade installed capabilities to the newest versions that were asked for.
+
+    Shows how permissions, hosts, tools and prompt change. You are asked again only if a version may
+    do more than the installed one. A version that another key signed is refused.
+    """
+    with open_installer(app) as installer:
+        outcomes = app.run(
+            _upgrade(app, installer, names, preview=preview, allow=allow_signer_change)
+        )
+    _show(app, "upgrade", outcomes)
+    return worst(exit_code(one.error) for one in outcomes if one.error is not None)
+
+
+async def _upgrade(
+    app: App, installer: Installer, names: tuple[str, ...], *, preview: bool, allow: bool
+) -> list[InstallOutcome]:
+    from dataclasses import replace
+
+    done: list[InstallOutcome] = []
+    for outcome in await installer.upgrades(names, allow_signer_change=allow):
+        plan = outcome.plan
+        if plan is None or outcome.status == "unchanged":
+            if plan is not None:
+                app.output.warn(
+                    f"the newest {safe(outcome.name)} that the nodes know is "
+                    f"{safe(plan.entry.version)}, which is older"
+                )
+                outcome = replace(outcome, plan=None)
+            done.append(outcome)
+            continue
+        if preview or not plan.asks:
+            for line in (*plan.widened, *(change.message for change in plan.changes)):
+                app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
+        if preview:
+            done.append(replace(outcome, status="planned"))
+            continue
+        try:
+            done.append(await installer.carry_out(plan, Terminal(app)))
+        except CapdexError as error:
+            done.append(replace(outcome, status="failed", error=error))
+    return done
+
+
+@command("remove", examples=["capdex remove weather", "capdex remove weather --purge-state"])
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--purge-state", is_flag=True, help="Remove the objects that they keep, too.")
+def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
+    """Remove installed capabilities and the rights that were granted to them.
+
+    The objects that they keep stay, unless --purge-state is given.
+    """
+    from capdex_router.bindings.pins import Pins
+
+    with open_installer(app) as installer:
+        for name in names:
+            installer.entry(name)  # what is not installed is said before anything is asked
+        if purge_state:
+            confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
+        gone = installer.remove(names)
+        pins = Pins(router_home().path / "pins.json")
+        for entry in gone:
+            pins.forget(entry.name)
+        purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
+    values = [{"name": entry.name, "version": entry.version} for entry in gone]
+    human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
+    if purge_state:
+        app.output.say(f"{number_of(purged, 'object')} removed")
+    app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])
+
+
+def _purge(owners: list[str]) -> int:
+    from capdex_router.state.store import ObjectStore
+
+    with ObjectStore(router_home().state) as store:
+        return sum(store.drop(owner) for owner in owners)
+
+
+@command("sync", examples=["capdex sync", "capdex sync --check", "capdex sync --frozen --yes"])
+@click.option("--check", "only_check", is_flag=True, help="Compare only; exit 1 if they differ.")
+@click.option("--frozen", is_flag=True, help="Never change capdex.lock; refuse if that is needed.")
+def sync_command(app: App, only_check: bool, frozen: bool) -> int:
+    """Bring this machine to what capdex.lock lists.
+
+    What you agreed to on this machine is verified, and fetched if it is missing. Every other line
+    is resolved like an installation: the nodes (and the chain, with a trusted endpoint) must know
+    the release as the line has it, and you are asked about each package. A line that fails is told
+    and has no effect.
+    """
+    from capdex_router.install.sync import check, drift, sync
+
+    with open_installer(app) as installer:
+        if only_check:
+            problems = check(installer)
+            if problems:
+                raise drift(problems)
+            count = len(installer.lock.packages)
+            app.output.result(
+                "sync",
+                {"packages": count},
+                human=[f"{number_of(count, 'package')} as the lock file says"],
+            )
+            return 0
+        outcomes = app.run(sync(installer, Terminal(app), frozen=frozen))
+    _show(app, "sync", outcomes)
+    return worst(exit_code(one.error) for one in outcomes if one.error is not None)
+
+
+@command("installed", examples=["capdex installed", "capdex installed --json"])
+def installed_command(app: App) -> None:
+    """List what is installed."""
+    with open_installer(app) as installer:
+        entries = sorted(installer.lock.packages.values(), key=lambda entry: entry.name)
+        values = [_installed(installer, entry) for entry in entries]
+    human = [
+        (safe(x["name"]), safe(x["version"]), safe(x["request"] or "latest"), x["standing"],
+         safe(", ".join((*x["permissions"], *x["hosts"]))))
+        for x in values
+    ]  # fmt: skip
+    plain = [f"{x['name']}@{x['version']}" for x in values]
+    app.output.results("installed", values, human=human, plain=plain)
+    if not values:
+        app.output.say("nothing is installed")
+
+
+def _installed(installer: Installer, entry: Locked) -> dict[str, Any]:
+    """Return an entry; only what was verified on this machine is called so."""
+    standing = installer.standing(entry)
+    verdict = entry.verdict if standing == "ready" else None
+    return {**entry.to_json(), "verdict": verdict, "standing": standing}
+
+
+@command("audit", examples=["capdex audit", "capdex audit --last 100 --json"])
+@click.option(
+    "--last", type=click.IntRange(0, 100_000), default=20, help="Number of lines to show."
+)
+def audit_command(app: App, last: int) -> None:
+    """Check the audit log of the router, and show its last lines.
+
+    Each decision, installation and call is a line that carries the hash of the line before.
+    """
+    from capdex_router.runtime.audit import tail, verify
+
+    path = router_home().audit
+    report = verify(path)
+    lines = tail(path, last)
+    human = [
+        (safe(x.get("at", "")), safe(x.get("event", "")), safe(x.get("capability_id", "")), _how(x))
+        for x in lines
+    ]
+    app.output.results("audit", lines, human=human, lines=report.lines, broken=report.broken)
+    if report.broken is not None:
+        raise VerificationFailure(
+            f"the audit log was changed at line {report.broken}",
+            Code.BAD_PROOF,
+            why="the line does not carry the hash of the line before it",
+            fix=f"keep a copy of {path}, and find out who changed it",
+        )
+    app.output.say(
+        app.output.err.dim(
+            f"{number_of(report.lines, 'line')}, each with the hash of the one before"
+        )
+    )
+
+
+def _how(line: dict[str, Any]) -> str:
+    for key, words in (("ok", ("failed", "ok")), ("agreed", ("refused", "agreed"))):
+        if isinstance(line.get(key), bool):
+            return words[line[key]]
+    return safe(line.get("version", ""))
+
+
+def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> None:
+    values = [outcome_json(outcome) for outcome in outcomes]
+    human = [outcome_row(app, outcome) for outcome in outcomes]
+    plain = [f"{one.name}@{one.entry.version}" for one in outcomes if one.entry is not None]
+    app.output.results(what, values, human=human, plain=plain)

@@ -1,0 +1,159 @@
+"""`capdex learn`: command-line programs as tools of the agent, listed and forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capdex.errors import UsageError
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.prompt import confirm
+from capdex_cli.terminal.text import safe
+from capdex_cli.views.installing import router_home
+
+if TYPE_CHECKING:
+    from capdex_router.cmp.adapters import Adapter
+    from capdex_router.cmp.learn import Learned
+    from capdex_router.runtime.learned.learning import Learning
+
+EXISTING = click.Path(exists=True, path_type=Path)
+
+
+@command(
+    "learn",
+    examples=[
+        "capdex learn rg",
+        "capdex learn",
+        "capdex learn ./inbox --intents ./inbox-cmp --writable",
+        "capdex learn rg --remove",
+    ],
+)
+@click.argument("program", required=False)
+@click.option(
+    "--intents", metavar="PATH", type=EXISTING,
+    help="An adapter's file, or a folder with manifest.json and capability.json.",
+)  # fmt: skip
+@click.option("--writable", is_flag=True, help="Let it change files in the work directory.")
+@click.option(
+    "--read", "readable", metavar="DIR", multiple=True, type=EXISTING,
+    help="Let it read this directory, too.",
+)  # fmt: skip
+@click.option("--remove", is_flag=True, help="Remove the program.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
+def learn_command(
+    app: App,
+    program: str | None,
+    intents: Path | None,
+    writable: bool,
+    readable: tuple[Path, ...],
+    remove: bool,
+    dry_run: bool,
+) -> None:
+    """Make a command-line program a tool of the agent, or list what is learned.
+
+    Its help is read and its commands are tried in a sandbox, without a network. When an agent calls
+    it, it sees the work directory of the router alone. A command that may destroy something is
+    asked for each time.
+    """
+    from capdex_router.runtime.audit import Audit
+    from capdex_router.runtime.learned.learning import Learning
+    from capdex_router.runtime.opened import open_grants, open_learned
+
+    home = router_home()
+    if program is None:
+        if remove or intents:
+            raise UsageError("a program must be named", fix="capdex learn PROGRAM")
+        _list(app, list(open_learned(home.path).all().values()))
+        return
+    grants = open_grants(home.path)
+    with Audit(home.audit) as audit:
+        learning = Learning(open_learned(home.path), grants=grants, note=audit.write)
+        if remove:
+            found = learning.forget(program)
+            human = [f"{safe(found.tool.manifest.name)} is forgotten"]
+            app.output.result("learned", _value(found, "removed"), human=human)
+            return
+        adapter = _adapter(intents) if intents else None
+        found = app.run(
+            learning.study(
+                program,
+                adapter,
+                writable=writable,
+                readable=[path.resolve() for path in readable],
+            )
+        )
+        _learn(app, learning, found, dry_run=dry_run)
+
+
+def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> None:
+    known = learning.store.all().get(found.tool.manifest.name)
+    if known is not None and known.content == found.content:
+        human = [f"{safe(found.tool.manifest.name)} is learned already"]
+        app.output.result("learned", _value(found, "unchanged"), human=human)
+        return
+    from capdex_router.policy.consent import text
+
+    for line in text(learning.proposal(found)).splitlines():
+        app.output.say(safe(line))
+    if dry_run:
+        app.output.result("learned", _value(found, "planned"), human=["nothing was changed"])
+        return
+    confirm(app, "Learn it?")
+    learning.keep(found)
+    human = [f"learned; call it as {one['capability_id']}" for one in _calls(found)]
+    app.output.result("learned", _value(found, "learned"), human=human)
+
+
+def _adapter(path: Path) -> Adapter:
+    """Read the intents of a program, from an adapter's file or a CMP folder."""
+    from capdex.net.files import read_bounded
+    from capdex_router.cmp.adapters import parse
+    from capdex_router.cmp.manifest import MAX_FILE_BYTES
+
+    files = [path / "manifest.json", path / "capability.json"] if path.is_dir() else [path]
+    for file in files:
+        if not file.is_file():
+            raise UsageError(f"{file} is not a file")
+    return parse(*(read_bounded(file, MAX_FILE_BYTES) or b"" for file in files))
+
+
+def _list(app: App, found: list[Learned]) -> None:
+    values = [_value(one, "listed") for one in found]
+    human = [(x["tool"], x["version"], x["program"], str(len(x["calls"]))) for x in values]
+    app.output.results(
+        "learned",
+        values,
+        human=[tuple(map(safe, row)) for row in human] or ["nothing is learned"],
+        plain=[x["tool"] for x in values],
+    )
+
+
+def _value(learned: Learned, action: str) -> dict[str, Any]:
+    return {
+        "action": action,
+        "tool": learned.tool.manifest.name,
+        "version": learned.tool.manifest.version,
+        "program": str(learned.program),
+        "sha256": learned.digest,
+        "writable": learned.writable,
+        "readable": [str(path) for path in learned.readable],
+        "calls": _calls(learned),
+    }
+
+
+def _calls(learned: Learned) -> list[dict[str, Any]]:
+    from capdex_router.cmp.match import is_guarded
+    from capdex_router.runtime.learned.source import refs
+
+    return [
+        {
+            "capability_id": ref.capability_id,
+            "patterns": list(intent.patterns),
+            "command": intent.template.text,
+            "asks": is_guarded(intent),
+        }
+        for intent, ref in zip(learned.tool.intents, refs(learned.tool), strict=True)
+    ]

@@ -1,0 +1,132 @@
+"""`capdex router`: one MCP server over stdin and stdout for all that an agent may use."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import DIRECTORY, command
+from capdex_cli.views.calls import addresses
+
+if TYPE_CHECKING:
+    from capdex.net.stdio import Stdio
+
+
+def _servers(
+    ctx: click.Context, _: click.Parameter, values: tuple[str, ...]
+) -> dict[str, list[str]]:
+    """Return the command of each server by its name."""
+    found: dict[str, list[str]] = {}
+    for value in values:
+        name, _separator, text = value.partition("=")
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r}: {error}", ctx) from None
+        if not name.replace("-", "").replace("_", "").isalnum() or not words or name in found:
+            raise click.BadParameter(f"{value!r} is not NAME=COMMAND, each name once", ctx)
+        found[name] = words
+    return found
+
+
+@command(
+    "router",
+    examples=[
+        "capdex router",
+        "capdex router --skills ~/.skills --mcp 'files=mcp-server-filesystem /srv'",
+    ],
+)
+@click.option(
+    "--mcp", "servers", multiple=True, metavar="NAME=COMMAND", callback=_servers,
+    help="Offer the tools of another MCP server, too.",
+)  # fmt: skip
+@click.option(
+    "--skills", multiple=True, type=DIRECTORY, help="Offer a folder of Agent Skills, too."
+)
+@click.option(
+    "--socket", "socket_path", metavar="PATH", type=click.Path(path_type=Path),
+    help="Serve CAP and CMP to programs on this Unix socket, too.",
+)  # fmt: skip
+@click.option(
+    "--work", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".", help="The directory that learned programs see.",
+)  # fmt: skip
+@click.option(
+    "--confirm", type=click.Choice(["human", "caller"]), default="human",
+    help="Who agrees to commands on the socket: a person, by `capdex grant`, or its caller.",
+)  # fmt: skip
+@click.option(
+    "--at", "at", multiple=True, metavar="NAME=URL", callback=addresses,
+    help="Reach an origin (https://…) or a DID at this URL.",
+)  # fmt: skip
+def router_command(
+    app: App,
+    servers: dict[str, list[str]],
+    skills: tuple[Path, ...],
+    socket_path: Path | None,
+    at: dict[str, str],
+    work: Path,
+    confirm: str,
+) -> int:
+    """Offer capabilities to an agent: an MCP server over stdin and stdout.
+
+    It offers what capdex.lock lists, and notices when that changes, by five tools, however many
+    capabilities there are: find, describe, call, route, manage.
+    """
+    from capdex.net.stdio import Stdio
+    from capdex_cli.terminal.errors import show
+    from capdex_router.faces.tools import INTRODUCTION
+
+    stdio = Stdio(INTRODUCTION)
+
+    def serve() -> None:
+        app.run(_serve(app, stdio, servers, skills, socket_path, at, work, confirm))
+
+    if socket_path:  # its programs send nothing over stdin
+        serve()
+        return 0
+    return stdio.run(serve, lambda error: show(error, app.output))
+
+
+async def _serve(
+    app: App,
+    stdio: Stdio,
+    servers: dict[str, list[str]],
+    skills: tuple[Path, ...],
+    socket_path: Path | None,
+    at: dict[str, str],
+    work: Path,
+    confirm: str,
+) -> None:
+    from mcp.client.stdio import StdioServerParameters
+
+    from capdex_cli.terminal import logs
+    from capdex_cli.views.installing import open_agent
+    from capdex_router.bindings.egress import Egress
+    from capdex_router.faces.cap import Cap, methods
+    from capdex_router.faces.cmp import Cmp
+    from capdex_router.faces.server import serve_stdio
+    from capdex_router.faces.socket import serving
+    from capdex_router.runtime.opened import Mounts
+
+    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
+    started = {
+        name: StdioServerParameters(command=words[0], args=words[1:])
+        for name, words in servers.items()
+    }
+    mounts, egress = Mounts(started, skills), Egress(addresses=at)
+    async with AsyncExitStack() as stack:
+        agent = await stack.enter_async_context(
+            open_agent(app, mounts=mounts, egress=egress, work=work)
+        )
+        if socket_path:
+            runtime = agent.runtime
+            cap = Cap(runtime.catalog, runtime.invoker)
+            cmp = Cmp(runtime.intents, caller_agrees=confirm == "caller")
+            await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
+        await serve_stdio(agent.actions, stdio)

@@ -1,0 +1,59 @@
+"""`capdex secret`: the values of the secrets that capabilities name."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from capdex.errors import UsageError
+from capdex.uri import CapabilityURI
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.prompt import ask_secret
+from capdex_cli.terminal.text import safe
+from capdex_cli.views.installing import router_home
+
+
+@command(
+    "secret",
+    examples=[
+        "capdex secret weather api.example.org WEATHER_API_KEY",
+        "capdex secret weather api.example.org WEATHER_API_KEY < key.txt",
+        "capdex secret weather api.example.org WEATHER_API_KEY --remove",
+    ],
+)
+@click.argument("capability")
+@click.argument("host")
+@click.argument("name")
+@click.option("--remove", is_flag=True, help="Remove the secret.")
+def secret_command(app: App, capability: str, host: str, name: str, remove: bool) -> None:
+    """Store a secret that a capability names, for one host.
+
+    The value is asked for without being shown, or read from stdin: it is never an argument. It is
+    kept in the keyring of the desktop, else in a file for its user alone, and the router sends it
+    to that host alone, for that capability alone. For basic authentication it is user:password.
+    """
+    from capdex.manifest.bindings.http_auth import is_secret_name
+    from capdex_router.policy.secrets import MAX_CHARS, Secrets
+    from capdex_router.runtime.audit import Audit
+
+    if not is_secret_name(name):
+        raise UsageError(
+            "NAME is not the name of a secret: words of A-Z and 0-9 with _ between them",
+            why="if it is the secret itself, it is in the history of your shell now",
+            fix="give the name that the capability shows; the value is asked for",
+        )
+    of = CapabilityURI.loose(capability).name
+    value = None
+    if not remove and app.may_ask:
+        value = ask_secret(f"{safe(name)} of {safe(of)} for {safe(host)}")
+    elif not remove:
+        value = sys.stdin.read(MAX_CHARS + 2).removesuffix("\n")
+    home = router_home()
+    Secrets.of(home.path / "secrets.json").set(of, host, name, value)
+    with Audit(home.audit) as audit:
+        audit.write("secret", capability=of, host=host.lower(), name=name, removed=remove)
+    done = {"capability": of, "host": host.lower(), "name": name, "removed": remove}
+    words = "removed" if remove else "stored"
+    app.output.result("secret", done, human=[f"{words}: {safe(name)} of {safe(of)}"])

@@ -1,0 +1,220 @@
+"""Load the configuration: options > CAPDEX_* > capdex.toml upward > config.toml > built-in values.
+
+A file holds `default-network`, tables `[networks.NAME]`, and (only the user's own file) the keys of
+`ACCOUNT_KEYS`. If no network is chosen and a `capdex up` runs here or above, its network and its
+keys are used. The name of a public chain (`TEMPLATES`) never means another chain.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from capdex.errors import Code, UsageError
+from capdex_cli.config.settings import (
+    DEFAULT_FEE_CAP_WEI,
+    TEMPLATES,
+    Directories,
+    Network,
+    Settings,
+    user_directories,
+)
+from capdex_cli.config.sources import (
+    ACCOUNT_KEYS,
+    ENVIRONMENT,
+    LOCAL,
+    NETWORK_KEYS,
+    PATH_KEYS,
+    Layer,
+    configuration_files,
+    find_local_network,
+    read_deployment,
+    read_environment,
+    read_file,
+    read_options,
+    unknown,
+)
+
+BUILT_IN: Final = "built-in"
+CUSTOM: Final = "custom"  # the network of the variables and options alone
+NUMBERS: Final = ("chain-id", "start-block", "confirmations")
+MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
+# All that `variables` may return.
+CARRIED: Final = (
+    *("CAPDEX_HOME", "CAPDEX_NETWORK", *(f"XDG_{x.upper()}_HOME" for x in Directories._fields)),
+    *(f"CAPDEX_{key.upper().replace('-', '_')}" for key in NETWORK_KEYS),
+)
+# Variables that are read elsewhere: by options of single commands, and for secrets.
+OTHER_VARIABLES: Final = (
+    *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL", "DEPLOYMENT"),
+    *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT", "ROLE", "STANDBY"),
+    *("WORKERS", "PROFILE", "SEMANTIC", "EXPLORER"),
+    *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT", "CLIENT_TIMEOUT", "KEEP_ALIVE", "RATE"),
+    *("LIMIT_LOOPBACK", "TRUSTED_PROXY", "TOKEN_FILE"),
+    *("RPC_URLS", "IPFS_SOURCES", "ALLOWED_HOSTS"),
+    # docker-compose.yml reads these; an env_file hands them to the node as well.
+    *("PUBLIC_BIND", "PUBLIC_NAMES", "PUBLIC_PORT", "STANDBY_PORT", "BALANCER_PORT"),
+)
+
+
+def load(
+    *,
+    network: str | None = None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+) -> Settings:
+    """Return the settings of this call; raises UsageError (CONFIG) for unreadable or unknown ones.
+
+    `overrides` are the values of `--config`: `key=value`, or a file that replaces both files.
+    """
+    cwd = Path.cwd() if cwd is None else cwd
+    typed = Layer("--network", {"network": network} if network else {})
+    layers = [typed, read_options(overrides), read_environment(environ), read_deployment(environ)]
+    chosen_files = [Path(text) for text in overrides if "=" not in text]
+    if chosen_files:
+        layers += [read_file(path) for path in reversed(chosen_files)]
+    else:
+        files = configuration_files(environ, cwd).items()
+        layers += [read_file(path, kind) for kind, path in files if path.is_file()]
+    built_in = {name: template.values() for name, template in TEMPLATES.items()}
+    return _merge([*layers, Layer(BUILT_IN, networks=built_in)], find_local_network(cwd))
+
+
+def _merge(layers: list[Layer], local: Layer | None) -> Settings:
+    """Take each value from the first layer that has it."""
+    known = sorted({name for layer in layers for name in layer.networks})
+    every = [*layers, local] if local else layers
+    choosing = next((x for x in every if "network" in x.values), None)
+    chosen = choosing.values["network"] if choosing else None
+    if chosen != LOCAL or LOCAL in known:
+        local = None
+    if choosing and chosen is not None and local is None and chosen not in (CUSTOM, *known):
+        raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
+    # A local network brings its own keys; the user's account is used there only if it is named.
+    named = [x for x in layers if x.origin in ("--config", "environment")] if local else layers
+    values: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for key in (*NETWORK_KEYS, *ACCOUNT_KEYS):
+        for layer in [*(named if key in ACCOUNT_KEYS else layers), *([local] if local else [])]:
+            value = layer.value(key, chosen)
+            if value is not None:
+                values[key], origins[key] = value, layer.origin
+                break
+    _check_chain(chosen, values, origins)
+    if origins.get("votes") == BUILT_IN != origins.get("registry"):
+        del values["votes"], origins["votes"]  # they are votes on another registry's names
+    network = None
+    if chosen is not None or any(key in values for key in NETWORK_KEYS):
+        network = _network(chosen or CUSTOM, values)
+        origins["network"] = choosing.origin if choosing else "environment"
+    paths = {key: Path(values[key]) for key in PATH_KEYS if key in values}
+    return Settings(
+        network=network,
+        keystore=paths.get("keystore"),
+        author_key=paths.get("author-key"),
+        passphrase_file=paths.get("passphrase-file"),
+        author_passphrase_file=paths.get("author-passphrase-file"),
+        signer=values.get("signer", ""),
+        signer_address=values.get("signer-address", ""),
+        fee_cap_wei=wei(values["fee-cap"], "fee-cap")
+        if "fee-cap" in values
+        else DEFAULT_FEE_CAP_WEI,
+        up=Path(local.origin) if local else None,
+        origins=origins,
+    )
+
+
+def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[str, str]) -> None:
+    """Refuse the name of a public chain for another chain: money would go to the wrong one."""
+    template = TEMPLATES.get(name or "")
+    if template is not None and values["chain-id"] != str(template.chain_id):
+        raise UsageError(
+            f"{name} is chain {template.chain_id}, not {values['chain-id']!r}",
+            Code.CONFIG,
+            why=f"set by {origins['chain-id']}",
+            fix="give a network of your own another name",
+        )
+
+
+def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables with which a program that starts elsewhere has these settings.
+
+    They name the directories of this user, and what of the network is not in the user's own file.
+    """
+    directories = user_directories(environ)
+    parents = zip(Directories._fields, (path.parent for path in directories), strict=True)
+    found = {f"XDG_{name.upper()}_HOME": str(path) for name, path in parents}
+    if environ.get("CAPDEX_HOME"):
+        found = {"CAPDEX_HOME": str(directories.config.parent)}
+    network, own = settings.network, directories.config_file
+    if network is None:
+        return found
+    if settings.origins["network"] != str(own):
+        lasting = {*TEMPLATES, *(read_file(own).networks if own.is_file() else ())}
+        found["CAPDEX_NETWORK"] = network.name if network.name in lasting else CUSTOM
+    for key in NETWORK_KEYS:
+        if settings.origins.get(key, BUILT_IN) not in (BUILT_IN, str(own)):
+            name = key.replace("-", "_")
+            found[f"CAPDEX_{name.upper()}"] = str(getattr(network, name))
+    return found
+
+
+def unused_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return a warning for each CAPDEX_* variable that is never read: most are typing errors."""
+    from difflib import get_close_matches
+
+    known = (*ENVIRONMENT, *(f"CAPDEX_{name}" for name in OTHER_VARIABLES))
+    warnings = []
+    for name in sorted(environ):
+        if name.startswith("CAPDEX_") and name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            warnings.append(f"nothing reads {name}{hint}")
+    return warnings
+
+
+def network_names() -> dict[str, str]:
+    """Return the origin of each network that can be chosen, by name; skip unreadable files."""
+    local = find_local_network(Path.cwd())
+    names = {LOCAL: local.origin} if local else {}
+    for kind, path in configuration_files().items():
+        with suppress(UsageError):
+            names = dict.fromkeys(read_file(path, kind).networks, str(path)) | names
+    return names | {name: BUILT_IN for name in TEMPLATES if name not in names}
+
+
+def _network(name: str, values: Mapping[str, str]) -> Network:
+    fields: dict[str, Any] = {}
+    for key in NETWORK_KEYS:
+        if key in values:
+            text = values[key].rstrip("/") if "url" in key else values[key]
+            fields[key.replace("-", "_")] = _number(key, text) if key in NUMBERS else text
+    return Network(name, **fields)
+
+
+def _number(key: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
+        raise UsageError(f"{key} must be a whole number, not {text[:40]!r}", Code.CONFIG)
+    return int(text)
+
+
+def wei(text: str, key: str) -> int:
+    """Convert an amount in ETH (`0.01`) to wei; `key` is the option without its dashes."""
+    try:
+        amount = Decimal(text) * 10**18
+    except ArithmeticError:
+        amount = Decimal(-1)
+    if not amount.is_finite() or not 0 <= amount < 10**30 or amount != int(amount):
+        also = f", or {key} in your config.toml" if key == "fee-cap" else ""
+        raise UsageError(
+            f"the {key.replace('-', ' ')} is not an amount: {text[:40]!r}",
+            Code.CONFIG,
+            why="it is an amount in ETH of 0 or more, with at most 18 decimals",
+            fix=f"write it like 0.01 (--{key}{also})",
+        )
+    return int(amount)

@@ -1,0 +1,86 @@
+"""A check of `capdex doctor`: its result, what it examines, and the time it may take."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Final, NamedTuple
+
+from capdex.errors import CapdexError, UsageError
+from capdex.net.http import HttpClient, HttpError
+from capdex.registry.logs import BlockRef
+from capdex_cli.config.settings import Network, Settings
+from capdex_cli.terminal.app import App
+
+EACH_S: Final = 2.0  # two after one another, and starting, stay within five seconds
+
+
+class CheckStatus(StrEnum):
+    """Result class of a check; only `fail` makes the installation unhealthy."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    NONE = "none"  # it does not apply
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorCheck:
+    """The result of one check, and how to fix what is wrong."""
+
+    name: str
+    status: CheckStatus
+    result: str
+    fix: str = ""
+
+
+@dataclass(slots=True)
+class Subject:
+    """The installation that is examined; `config_error` is why its settings are unreadable."""
+
+    app: App
+    settings: Settings
+    config_error: UsageError | None
+    http: HttpClient
+    chain_id: int | None = None  # as the RPC endpoint answered; None if it did not
+    head: BlockRef | None = None  # its newest block
+
+    @property
+    def network(self) -> Network:
+        """The chosen network; one without settings if none is chosen."""
+        return self.settings.network or Network("")
+
+
+class CheckRow(NamedTuple):
+    """One row of a table of checks; `fix` is shown unless the result has one of its own."""
+
+    name: str
+    examine: Callable[[Subject], DoctorCheck | Awaitable[DoctorCheck]]
+    fix: str
+
+
+# The results: nothing wrong, what may fail later, what does not work, a check that does not apply.
+ok: Final = partial(DoctorCheck, "", CheckStatus.OK)
+warn: Final = partial(DoctorCheck, "", CheckStatus.WARN)
+fail: Final = partial(DoctorCheck, "", CheckStatus.FAIL)
+none: Final = partial(DoctorCheck, "", CheckStatus.NONE)
+
+
+async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
+    """Run one check; a timeout and every error of ours is a failed check."""
+    try:
+        async with asyncio.timeout(EACH_S):
+            result = row.examine(subject)
+            found = await result if inspect.isawaitable(result) else result
+    except TimeoutError:
+        found = fail(f"no answer within {EACH_S:g} s")
+    except HttpError as error:
+        found = fail(str(error))
+    except CapdexError as error:
+        found = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
+    wrong = found.status in (CheckStatus.WARN, CheckStatus.FAIL)
+    return replace(found, name=row.name, fix=(found.fix or row.fix) if wrong else "")

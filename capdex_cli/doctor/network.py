@@ -1,0 +1,336 @@
+"""Checks of the network: RPC endpoints, contracts, account, clock, signer, IPFS, gateway, node."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
+
+from capdex.encoding.abi import parse_address
+from capdex.encoding.keccak import keccak
+from capdex.errors import Unavailable
+from capdex.ipld.cid import Cid
+from capdex.net import node_client
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.endpoint import redact
+from capdex.net.rpc.errors import RpcError
+from capdex.net.rpc.types import quantity
+from capdex_cli.config.sources import is_loopback
+from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
+from capdex_cli.publish.account import account_address, has_account
+
+SKEW_S: Final = 60  # an error in a commitment's age that does no harm
+QUIET_S: Final = 600  # every public chain has a newer block than this
+LAG_S: Final = 60  # a node that follows the chain is some seconds behind
+PROBE_S: Final = 1.5  # of the two seconds of a check
+MAX_BYTES: Final = 1 << 20  # of a reply
+RAW_TYPE: Final = "application/vnd.ipld.raw"
+EMPTY: Final = Cid.of(b"")  # the one block that every gateway can serve
+NO_RPC: Final = none("needs an RPC endpoint")
+
+
+async def rpc(subject: Subject) -> DoctorCheck:
+    """Read chain id and newest block from the endpoint, for the other checks too."""
+    network = subject.network
+    if subject.settings.network is None:
+        return warn("no network is chosen", "run `capdex up` here, or choose one: --network")
+    if not network.rpc_url:
+        fix = f"set CAPDEX_RPC_URL, or rpc-url in [networks.{network.name}]"
+        return warn(f"{network.name} has no rpc-url", fix)
+    began = time.monotonic()
+    async with Rpc([network.rpc_url], max_attempts=1) as client:
+        chain_id = await client.chain_id()
+        took_s = time.monotonic() - began
+        head = await client.block("latest")
+    if head is None:
+        return fail(f"{redact(network.rpc_url)} has no newest block")
+    subject.chain_id, subject.head = chain_id, head
+    return ok(f"{redact(network.rpc_url)} is at block {head.number}, {took_s * 1000:.0f} ms")
+
+
+def chain_id(subject: Subject) -> DoctorCheck:
+    """Compare the endpoint's chain id with the network's."""
+    found, network = subject.chain_id, subject.network
+    if found is None:
+        return NO_RPC
+    if network.chain_id is None:
+        return warn(
+            f"{found}; none is configured to compare it with",
+            f"set chain-id = {found} in [networks.{network.name}] if that is the right chain",
+        )
+    if found != network.chain_id:
+        return fail(f"the endpoint is of chain {found}, {network.name} is {network.chain_id}")
+    return ok(f"{found}")
+
+
+async def abilities(subject: Subject) -> DoctorCheck:
+    """Probe what the endpoint can do, and say what follows from what it cannot."""
+    if subject.chain_id is None:
+        return NO_RPC
+    async with Rpc([subject.network.rpc_url], max_attempts=1) as client:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PROBE_S):
+                await client.look()
+        able = client.abilities
+    shown = f"{', '.join(name for name, has in able.known().items() if has)}"
+    shown += f"; logs of {able.blocks} blocks, batches of {able.batch} calls"
+    if missing := able.missing():
+        return warn("; ".join(missing), "or use another endpoint: --rpc-url")
+    return ok(f"{able.client or 'an unnamed client'}: {shown}")
+
+
+async def second_rpc(subject: Subject) -> DoctorCheck:
+    """Examine the endpoint that proofs are checked against."""
+    network = subject.network
+    if not network.rpc_url:
+        return NO_RPC
+    if not network.trust_rpc_url:
+        return none("trust-rpc-url is not set; proofs need it")
+    async with Rpc([network.trust_rpc_url], max_attempts=1) as client:
+        found = await client.chain_id()
+    shown = redact(network.trust_rpc_url)
+    if network.chain_id not in (None, found):
+        return fail(f"{shown} is of chain {found}")
+    if urlsplit(network.trust_rpc_url).hostname == urlsplit(network.rpc_url).hostname:
+        return warn(
+            f"{shown} is the host of rpc-url, too",
+            "use another operator's endpoint: a single operator always agrees with itself",
+        )
+    return ok(shown)
+
+
+async def registry(subject: Subject) -> DoctorCheck:
+    """Look for the registry contract, and read how old a commitment has to be there."""
+    network = subject.network
+    if subject.chain_id is None:
+        return NO_RPC
+    if not network.registry:
+        return none("no registry is configured")
+    low = await _view(network.rpc_url, network.registry, "MIN_COMMITMENT_AGE")
+    high = await _view(network.rpc_url, network.registry, "MAX_COMMITMENT_AGE")
+    if low is None or high is None:
+        return fail(f"there is no capdex registry at {network.registry}")
+    if low == 0 and network.chain_id != DEV_CHAIN_ID:
+        return warn(
+            f"{network.registry} takes claims without a commitment",
+            "use the usual registry: here a claim can be copied before it is mined",
+        )
+    ages = f"commitments of {low} to {high} s" if low else "claims without commitments"
+    return ok(f"{network.registry}, {ages}")
+
+
+async def votes(subject: Subject) -> DoctorCheck:
+    """Compare the registry that the votes contract names with the configured one."""
+    network = subject.network
+    if subject.chain_id is None:
+        return NO_RPC
+    if not network.votes:
+        return none("none are configured")
+    about = await _view(network.rpc_url, network.votes, "REGISTRY")
+    if about is None or about != int(parse_address(network.registry), 16):
+        return fail(f"the contract at {network.votes} has no votes on this registry")
+    return ok(network.votes)
+
+
+async def account(subject: Subject) -> DoctorCheck:
+    """Read what the publishing account can spend."""
+    network = subject.network
+    if subject.chain_id is None:
+        return NO_RPC
+    if subject.config_error is not None or not has_account(subject.app):
+        return none("there is none; capdex account new makes one")
+    address = await account_address(subject.app)
+    check_account(address, subject.chain_id)
+    async with Rpc([network.rpc_url], max_attempts=1) as client:
+        wei = await client.call("eth_getBalance", [address, "latest"], quantity)
+    if wei == 0:
+        result = f"{address} holds nothing on {network.name}"
+        return fail(result, f"send some to {address}: it pays the fees")
+    return ok(f"{address} holds {wei / 10**18:.4g} ether")
+
+
+def clock(subject: Subject) -> DoctorCheck:
+    """Compare this machine's clock with the newest block's time."""
+    if subject.head is None:
+        return NO_RPC
+    age_s, public = time.time() - subject.head.timestamp, subject.chain_id != DEV_CHAIN_ID
+    if -age_s > SKEW_S:
+        result = f"the newest block is {-age_s:.0f} s in the future"
+        return fail(result) if public else warn(result)
+    if public and age_s > QUIET_S:
+        return warn(
+            f"the newest block is {age_s / 60:.0f} minutes old",
+            "the endpoint is behind, or this clock is ahead: compare with another endpoint",
+        )
+    return ok(f"the newest block is {max(0.0, age_s):.0f} s old")
+
+
+async def signer(subject: Subject) -> DoctorCheck:
+    """Look for the external signer's command, or call a method that needs no person's consent."""
+    named = subject.settings.signer
+    if not named:
+        return none("keys are files here")
+    if not named.startswith(("http://", "https://")):
+        words = shlex.split(named)
+        program = shutil.which(words[0]) if words else None
+        if program is None:
+            return fail("its command is not found", "correct signer, or install it")
+        return ok(program)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "web3_clientVersion", "params": []}
+    headers = {"Content-Type": "application/json"}
+    reply = await subject.http.request(
+        "POST", named, body=orjson.dumps(request), headers=headers, max_bytes=MAX_BYTES
+    )
+    if reply.status in (401, 403):
+        result = f"{redact(named)} answered {reply.status}"
+        return fail(result, "correct the credentials in signer")
+    url = urlsplit(named)
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
+        return warn(
+            f"{redact(named)} is used without encryption",
+            "use https, or a tunnel: else others on the way can have anything signed",
+        )
+    return ok(redact(named))
+
+
+async def ipfs(subject: Subject) -> DoctorCheck:
+    """Examine the storage that packages are uploaded to."""
+    from capdex.net.ipfs.kubo import Kubo
+    from capdex.net.ipfs.open import open_storage
+
+    spec = subject.network.ipfs
+    if not spec:
+        return none("ipfs is not set; publishing needs it")
+    storage = open_storage(spec)
+    try:
+        if not isinstance(storage, Kubo):
+            return _directory(spec.removeprefix("dir:"))
+        url = storage.base_url
+    finally:
+        await storage.close()
+    status, version = await _kubo_version(subject, url)
+    if version is not None:
+        return ok(f"Kubo {version} at {redact(url)}")
+    if (await _empty_block(subject, url))[1]:
+        return fail(
+            f"{redact(url)} is a gateway, which stores nothing",
+            "name Kubo's RPC, which has a port of its own (5001), or a directory: --ipfs dir:PATH",
+        )
+    return fail(f"{redact(url)} answered {status}, and not as Kubo's RPC")
+
+
+async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:
+    """Return the status, and the version if Kubo's RPC is there."""
+    reply = await subject.http.request("POST", f"{url}/api/v0/version", max_bytes=MAX_BYTES)
+    try:
+        found: Any = orjson.loads(reply.body)
+    except orjson.JSONDecodeError:
+        found = None
+    there = reply.status == 200 and isinstance(found, dict) and "Version" in found
+    return reply.status, str(found["Version"])[:40] if there else None
+
+
+async def _empty_block(subject: Subject, url: str) -> tuple[int, bool]:
+    """Return the status, and True if a gateway gives the empty block."""
+    reply = await subject.http.request(
+        *("GET", f"{url}/ipfs/{EMPTY}?format=raw"),
+        headers={"Accept": RAW_TYPE},
+        max_bytes=MAX_BYTES,
+    )
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return reply.status, reply.status == 200 and kind == RAW_TYPE and EMPTY.matches(reply.body)
+
+
+def _directory(text: str) -> DoctorCheck:
+    path = Path(text).expanduser()
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return fail(f"{existing} cannot be written", "correct its permissions, or name another")
+    return ok(f"{path}{'' if path.exists() else ', made when first used'}")
+
+
+async def gateway(subject: Subject) -> DoctorCheck:
+    """Read the empty block from the gateway, and compare its hash."""
+    url = subject.network.gateway_url
+    if not url:
+        return none("gateway-url is not set")
+    status, served = await _empty_block(subject, url)
+    if served:
+        return ok(f"{redact(url)} served a block, and its hash is right")
+    if (await _kubo_version(subject, url))[1] is not None:
+        return fail(
+            f"{redact(url)} is Kubo's RPC, which is for its owner alone",
+            "name Kubo's gateway, which has a port of its own (8080), or another trustless gateway",
+        )
+    if status in (404, 410, 412, 504):
+        return ok(f"{redact(url)} answers, and does not have the empty block")
+    return fail(f"{redact(url)} answered {status}, and not with the empty block")
+
+
+async def node(subject: Subject) -> DoctorCheck:
+    """Compare the node's registry with ours, and read how far behind the chain it is."""
+    network = subject.network
+    if not network.node_url:
+        return none("node-url is not set")
+    shown = redact(network.node_url)
+    try:
+        status = await node_client.status(network.node_url)
+    except Unavailable as error:  # its message has the URL, which may contain a key
+        return fail(f"{shown}: {error.why}")
+    chain = status["chain"]
+    theirs = (chain.get("chain_id"), str(chain.get("registry", "")).lower())
+    ours = (network.chain_id, network.registry.lower())
+    if all(ours) and theirs != ours:
+        return fail(
+            f"{shown} serves registry {str(chain.get('registry'))[:42]} on chain {theirs[0]}",
+            "name a node of this network with node-url and mcp-url",
+        )
+    if status.get("status") != "ready":
+        reasons = status.get("because")
+        first = reasons[0] if isinstance(reasons, list) and reasons else {}
+        code = first.get("code") if isinstance(first, dict) else None
+        return warn(f"{shown} is not ready: {str(code)[:40]}", "see its /status, or wait")
+    lag_s = status.get("lag_seconds")
+    if isinstance(lag_s, int | float) and lag_s > LAG_S:
+        return warn(f"{shown} is {lag_s:.0f} s behind", "wait, or see its log")
+    return ok(f"{shown} is at block {str(chain.get('block_number'))[:20]}")
+
+
+async def _view(url: str, address: str, name: str) -> int | None:
+    """Return what a contract's view without arguments returns as a number, or None."""
+    selector = keccak(f"{name}()".encode("ascii"))[:4]
+    try:
+        async with Rpc([url], max_attempts=1) as client:
+            word = await client.view(bytes.fromhex(parse_address(address)[2:]), selector)
+    except RpcError as error:
+        if not error.answered:
+            raise
+        return None
+    return int.from_bytes(word, "big") if len(word) == 32 else None
+
+
+_RPC_FIX: Final = "see that it runs and is reachable, or name another with --rpc-url"
+_CONTRACT_FIX: Final = "correct its address in this network, or deploy it: capdex deploy"
+CHECKS: Final = (  # the first one is run before the others, which use what it found
+    CheckRow("RPC", rpc, _RPC_FIX),
+    CheckRow("chain id", chain_id, "correct the endpoint or the chain id of this network"),
+    CheckRow("abilities", abilities, _RPC_FIX),
+    CheckRow("second RPC", second_rpc, "correct trust-rpc-url"),
+    CheckRow("registry", registry, _CONTRACT_FIX),
+    CheckRow("votes", votes, f"{_CONTRACT_FIX} --votes"),
+    CheckRow("account", account, _RPC_FIX),
+    CheckRow("clock", clock, "set the clock, and keep it by NTP (timedatectl set-ntp true)"),
+    CheckRow("signer", signer, "see that it runs"),
+    CheckRow("IPFS", ipfs, "start it (ipfs daemon), or use a directory: --ipfs dir:PATH"),
+    CheckRow("gateway", gateway, "name another trustless gateway: gateway-url"),
+    CheckRow("node", node, "start one (capdex node, capdex up), or name another with node-url"),
+)

@@ -1,0 +1,139 @@
+"""Options of the commands of a node: its database, its blocks, the verdicts it serves."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from capdex.problems import Verdict
+from capdex_cli.config.settings import user_directories
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import DIRECTORY
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SEMANTIC: Final = "CAPDEX_SEMANTIC"
+
+
+def environment_option(name: str, *, plural: str = "", **attributes: Any) -> Callable[[F], F]:
+    """Return an option that a variable sets, too: CAPDEX_ and its name, or `plural`.
+
+    `plural` is the variable of an option that may be repeated: its values have spaces between them.
+    """
+    variable = plural or f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
+    if plural:
+        attributes["multiple"] = True
+    return click.option(name, envvar=variable, show_envvar=True, **attributes)
+
+
+def database_option(function: F) -> F:
+    """Add `--db URL`: typed here, typed at `capdex node` before a subcommand, or CAPDEX_DB."""
+    purpose = "The node's database.  [default: a file in the data directory]"
+    return environment_option("--db", metavar="URL", help=purpose)(function)
+
+
+def blocks_option(function: F) -> F:
+    """Add `--blocks DIR`: the directory of verified packages."""
+    purpose = "The node's verified packages.  [default: in the data directory]"
+    return environment_option("--blocks", type=DIRECTORY, help=purpose)(function)
+
+
+def serve_signed_option(function: F) -> F:
+    """Add `--serve-signed`; `served_verdicts` takes its value."""
+    return click.option(
+        "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."
+    )(function)
+
+
+def profile_option(function: F) -> F:
+    """Add `--profile NAME`: the tools that MCP clients see."""
+    return environment_option(
+        "--profile",
+        type=click.Choice(["default", "minimal"]),
+        default="default",
+        show_default=True,
+        help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",
+    )(function)
+
+
+def explorer_option(function: F) -> F:
+    """Add `--explorer`: pages for people at the node's address."""
+    return click.option(
+        "--explorer/--no-explorer",
+        envvar="CAPDEX_EXPLORER",
+        show_envvar=True,
+        default=True,
+        help="Serve pages for people at the node's address.",
+    )(function)
+
+
+def semantic_option(function: F) -> F:
+    """Add `--semantic`; `semantic_wanted` takes its value."""
+    return click.option(
+        "--semantic/--no-semantic",
+        envvar=SEMANTIC,
+        show_envvar=True,
+        default=None,
+        help="Search by meaning, too.  [default: if it is installed]",
+    )(function)
+
+
+def semantic_wanted(given: bool | None = None) -> bool:
+    """Return True for search by meaning: as given, as CAPDEX_SEMANTIC says, or if installed."""
+    from capdex.search.encoder import is_installed
+
+    said = os.environ.get(SEMANTIC, "").strip().lower()
+    if given is None and said:
+        given = said not in ("0", "false", "no", "off", "n", "f")
+    return is_installed() if given is None else given
+
+
+def served_verdicts(serve_signed: bool) -> frozenset[Verdict]:
+    """Return the verdicts a node serves: verified, and signed if its operator says so."""
+    return frozenset({Verdict.VERIFIED, Verdict.SIGNED} if serve_signed else {Verdict.VERIFIED})
+
+
+def database_url(app: App, db: str | None) -> str:
+    """Return the URL typed, else that of a running `capdex up`, else the network's file."""
+    context = click.get_current_context(silent=True)
+    before = context.parent.params if context and context.parent else {}
+    if db or before.get("db"):
+        return str(db or before["db"])
+    up = app.settings.up
+    if up is not None and (found := json.loads(up.read_text("utf-8")).get("db_url")):
+        return str(found)
+    return default_database(before.get("chain_id") or app.settings.need_network("chain_id").chain)
+
+
+def default_database(chain_id: int) -> str:
+    """Return the URL of the database file that `capdex node` uses unless `--db` is given."""
+    return f"sqlite:///{_node_directory(chain_id) / 'index.db'}"
+
+
+def default_blocks(chain_id: int) -> Path:
+    """Return the block directory that `capdex node` uses unless `--blocks` is given."""
+    return _node_directory(chain_id) / "blocks"
+
+
+def blocks_beside(db: str) -> Path | None:
+    """Return the directory `blocks` beside a SQLite file, where `capdex up` and a node put it."""
+    blocks = Path(db.removeprefix("sqlite:///")).parent / "blocks"
+    return blocks if db.startswith("sqlite:///") and blocks.is_dir() else None
+
+
+def create_directories(db: str, blocks: Path) -> None:
+    """Create the directories of a SQLite file and of the blocks."""
+    with suppress(OSError):  # opening the database or the blocks then fails, with a reason
+        blocks.mkdir(parents=True, exist_ok=True)
+        if db.startswith("sqlite:///"):
+            Path(db.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+
+
+def _node_directory(chain_id: int) -> Path:
+    return user_directories().data / "node" / str(chain_id or "reader")

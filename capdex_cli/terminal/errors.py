@@ -1,0 +1,139 @@
+"""Turn exceptions into an exit code and an error message on stderr.
+
+The message has three lines: what happened, why, what to do next. With `--json` or `--format
+json|jsonl` it is one JSON object (schema `capdex.error/1`); stdout then contains only results.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+
+import click
+
+from capdex.codes import error_codes
+from capdex.errors import CapdexError, Code, UsageError
+from capdex_cli.terminal.output import Format, Output
+from capdex_cli.terminal.text import json_safe, safe
+
+OK, NO, USAGE, UNAVAILABLE, REFUSED, NOT_SERVED, INTERNAL = 0, 1, 2, 3, 4, 6, 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # the reader of stdout closed it
+
+_WEIGHT = (OK, NOT_SERVED, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code of several results: 70 > 2 > 4 > 3 > 1 > 6 > 0."""
+    return max(codes, key=_WEIGHT.index, default=OK)
+
+
+def exit_code(error: CapdexError) -> int:
+    """Return the exit code of an error, from the table of error codes."""
+    return error_codes()[error.code].exit
+
+
+def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: bool) -> int:
+    """Call `run` and return the exit code of its result or exception.
+
+    `output` is called only to show an error, since options may be unread before `run`.
+    """
+    try:
+        result = run()
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        output().err.write(error.format_message())
+        return USAGE
+    except click.ClickException as error:
+        return show(from_click(error), output())
+    except CapdexError as error:
+        if debug:
+            traceback.print_exc()
+        return show(error, output())
+    except (KeyboardInterrupt, click.Abort, EOFError):
+        output().err.write("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # Python would report it again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - reported below
+        return _unexpected(error, output(), debug=debug)
+    return result if isinstance(result, int) else OK
+
+
+def show(error: CapdexError, output: Output) -> int:
+    """Write one error and return its exit code."""
+    if output.format in (Format.JSON, Format.JSONL) and output.explicit:
+        document = {"schema": "capdex.error/1", **error.to_json(), "exit": exit_code(error)}
+        output.err.write(json_safe(json.dumps(document, ensure_ascii=False)))
+    else:
+        for line in lines(error, output):
+            output.err.write(line)
+    output.err.file.flush()
+    return exit_code(error)
+
+
+def lines(error: CapdexError, output: Output) -> list[str]:
+    """Return the error as lines for people."""
+    style = output.err.style
+    shown = [f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}"]
+    more = "" if error.code in (Code.USAGE, Code.INTERNAL) else f"capdex explain {error.code}"
+    for label, text in (("why", error.why), ("fix", error.fix), ("more", more)):
+        if text:
+            shown.append(f"  {style(label, bold=True)}: {safe(text)}")
+    return shown
+
+
+def from_click(error: click.ClickException) -> UsageError:
+    """Convert an error of click; its suggestions become the fix."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "capdex"
+    if isinstance(error, click.FileError):
+        return UsageError(error.format_message(), Code.UNREADABLE, fix="check the path")
+    message, fix = error.format_message(), ""
+    near = getattr(error, "possibilities", None)
+    if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
+        message = error.message
+        if near:
+            fix = f"did you mean {' or '.join(near)}? "
+    return UsageError(message, fix=f"{fix}{path} --help lists what there is")
+
+
+def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:
+    """Report a bug of capdex: one line, the path of the saved traceback, exit 70."""
+    text = "".join(traceback.format_exception(error))
+    if debug:
+        sys.stderr.write(text)
+    report = _save_report(text)
+    return show(
+        UsageError(
+            f"unexpected {type(error).__name__}: {safe(error)[:200]}",
+            Code.INTERNAL,
+            why="this is a bug of capdex",
+            fix=f"report it with {report}" if report else "run again with --debug and report it",
+        ),
+        output,
+    )
+
+
+def _save_report(text: str) -> str | None:
+    """Save a traceback in the state directory (0600); None if it cannot be written."""
+    try:
+        import time
+
+        from capdex import __version__
+        from capdex_cli.config.settings import user_directories
+
+        folder = user_directories().state / "reports"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(f"capdex {__version__}, Python {sys.version}\n\n{text}")
+    except OSError:
+        return None
+    return str(path)

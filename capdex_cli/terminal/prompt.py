@@ -1,0 +1,88 @@
+"""Ask for consent or a passphrase; without a terminal, name the option that gives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from capdex.errors import Refused
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from capdex_publisher.keys.secret import Secret
+
+
+def confirm(app: App, question: str, *, typed: str = "") -> None:
+    """Return if the answer is yes, or --yes is set; raises Refused NO_CONSENT otherwise.
+
+    `typed` must be typed instead of a yes, for changes that give much away.
+    """
+    if app.options.yes:
+        return
+    if not app.may_ask:
+        raise Refused(
+            "the plan needs confirmation, but this is not a terminal",
+            why="stdin or stderr is not a terminal, or CI, --no-input or CMP_ROUTER is set",
+            fix="read the plan with --dry-run, then add --yes",
+        )
+    with _interruptible():
+        if typed:
+            answer = click.prompt(
+                f"{question} Type {safe(typed)} to agree", default="", show_default=False, err=True
+            )
+            agreed = answer == typed
+        else:
+            agreed = click.confirm(question, default=False, err=True)
+    if not agreed:
+        raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
+
+
+def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -> Secret:
+    """Return the passphrase: from a descriptor, a file, CAPDEX_PASSPHRASE (warned), or a prompt.
+
+    `author`: of the author's key, which may have a passphrase file of its own.
+    """
+    from capdex_publisher.keys.secret import Secret, read_passphrase
+
+    own_file = app.settings.author_passphrase_file if author else None
+    if own_file is not None:
+        return read_passphrase(file=own_file)
+    fd = app.passphrase_fd
+    if fd is not None:  # a descriptor can be read once, and two keys may share the passphrase
+        if fd not in app.secrets:
+            app.secrets[fd] = read_passphrase(fd=fd)
+        return app.secrets[fd]
+    file = app.settings.passphrase_file
+    if file is None and (text := os.environ.get("CAPDEX_PASSPHRASE")):
+        app.output.warn(
+            "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"
+        )
+        return Secret(text)
+    what = "" if new else "the author key " if author else "the account "
+    question = f"{'New passphrase' if new else 'Passphrase'} of {what}{safe(of)}"
+    prompt = (lambda: ask_secret(question, twice=new)) if app.may_ask else None
+    return read_passphrase(file=file, prompt=prompt)
+
+
+def ask_secret(question: str, *, twice: bool = False) -> str:
+    """Prompt for a secret without showing it."""
+    with _interruptible():
+        answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
+    return answer
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a prompt: inside a running event loop asyncio would only record the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

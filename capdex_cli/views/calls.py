@@ -1,0 +1,113 @@
+"""What `call` and `try` share: the input of a call, where it goes, and its result."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from capdex.errors import Code, ExecutionFailed, InvalidInput
+from capdex_cli.config.sources import is_loopback
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.text import safe
+
+if TYPE_CHECKING:
+    from capdex.json import Json
+    from capdex_router.model.refs import InvokeResult
+
+MAX_INPUT_BYTES: Final = 1024 * 1024
+
+
+def addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return the URL of each origin or DID."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, _separator, url = value.partition("=")
+        if not name.startswith(("https://", "did:")) or not url.startswith(("http://", "https://")):
+            raise click.BadParameter(f"{value!r} is not https://ORIGIN=URL or DID=URL", ctx)
+        found[name.rstrip("/")] = url
+    return found
+
+
+def _moves(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return the URL of each origin or DID of one call."""
+    from yarl import URL
+
+    found: dict[str, str] = {}
+    for name, url in addresses(ctx, param, values).items():
+        try:
+            origin = name if name.startswith("did:") else str(URL(name).origin())
+            there = URL(url)
+        except ValueError as error:
+            raise click.BadParameter(f"{name}={url}: {error}", ctx) from None
+        if there.query_string or there.fragment or there.user or URL(name).path.strip("/"):
+            raise click.BadParameter(f"{name}={url}: an origin is a scheme and a host", ctx)
+        if there.scheme != "https" and not is_loopback(there.host or ""):
+            raise click.BadParameter(f"{url}: plain http is for this machine alone", ctx)
+        found[origin] = url
+    return found
+
+
+at_option = click.option(
+    "--at", multiple=True, metavar="URL=URL", callback=_moves,
+    help="Send what is for an origin (https://…) to another URL, as http://127.0.0.1:8000.",
+)  # fmt: skip
+
+
+def read_input(arguments: str) -> Any:
+    """Return the input of a call, of stdin for `-`; raises InvalidInput for what is not JSON."""
+    import orjson
+
+    given = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if arguments == "-" else arguments.encode()
+    if len(given) > MAX_INPUT_BYTES:
+        raise InvalidInput(f"the input has more than {MAX_INPUT_BYTES} bytes", Code.TOO_LARGE)
+    try:
+        return orjson.loads(given)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(
+            "the input is not JSON", why=str(error), fix="quote it: capdex call NAME '{\"a\": 1}'"
+        ) from None
+
+
+def show_moves(app: App, at: dict[str, str]) -> None:
+    """Say where a call goes; the question after it shows the same place."""
+    for origin, url in at.items():
+        app.output.say(f"  {safe(origin)} is {safe(url)} in this call")
+
+
+def command_line(*words: str, schema: Json) -> str:
+    """Return a command that ends with an input that fits a schema; with JSON if none is known."""
+    import shlex
+
+    import orjson
+
+    from capdex_router.faces.arguments import example
+    from capdex_router.runtime.validation import Validation
+
+    found = example(schema)
+    try:
+        fits = Validation().check(schema, found) is None
+    except InvalidInput:  # the schema is too large
+        fits = False
+    return shlex.join([*words, orjson.dumps(found).decode("utf-8") if fits else "JSON"])
+
+
+def show_result(app: App, result: InvokeResult, example: str) -> None:
+    """Show the output of a call; raises its error, with an example of a command that is right."""
+    import orjson
+
+    if result.error is not None:
+        details = dict(result.error["details"])
+        if result.error["reason"] == Code.INVALID_INPUT:
+            details.setdefault("fix", f"for example: {example}")
+        raise ExecutionFailed(
+            result.error["message"],
+            Code(result.error["reason"]),
+            why=str(details.pop("why", "")),
+            fix=str(details.pop("fix", "")),
+            details=details or None,
+        )
+    shown = orjson.dumps(result.output, option=orjson.OPT_INDENT_2).decode("utf-8")
+    human = [safe(line) for line in shown.splitlines()]
+    app.output.result("call", result.to_json(), human=human, plain=human)

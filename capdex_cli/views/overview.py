@@ -1,0 +1,119 @@
+"""A name at one look: what it does, its tools, what it may do, its owner and its versions."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
+
+from capdex.diff.semver_step import taken_step
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.manifest.bindings.contacts import contacts
+from capdex.version import Version
+from capdex_cli.terminal.output import Stream
+from capdex_cli.terminal.text import clip, columns, number_of, safe
+from capdex_cli.views.release import mark, part, rows_of, summary_of
+
+if TYPE_CHECKING:
+    from capdex.manifest.manifest import Manifest
+
+WIDTH: Final = 88
+MAX_TOOLS: Final = 20
+MAX_DESCRIPTION_CHARS: Final = 1_000
+
+
+def package_json(manifest: Manifest) -> Json:
+    """Return the tools of a package, one line each, its permissions, and whom it contacts."""
+    return {
+        "tools": [
+            {"name": x.name, "description": _one_line(x.description)} for x in manifest.tools
+        ],
+        "permissions": list(manifest.permissions),
+        "contacts": list(contacts(manifest.bindings)),
+    }
+
+
+def overview(
+    stream: Stream, latest: Json, package: Json | None, standing: Json | None
+) -> list[str]:
+    """Return the lines about a name's latest release, and about who owns the name."""
+    about = part(latest, "acp_metadata")
+    about = about if isinstance(about, dict) else {}
+    version = safe(latest.get("semver", "?"))
+    title = f"{stream.style(safe(about.get('name') or '?'), bold=True)} {version}"
+    lines = [f"{title}  {summary_of(latest)}".rstrip()]
+    text = _one_line(about.get("description"))[:MAX_DESCRIPTION_CHARS]
+    if text and text != summary_of(latest):
+        lines += ["", *textwrap.wrap(text, WIDTH)]
+    rows: list[tuple[str, str]] = [
+        ("licence", safe(about.get("license") or "not stated")),
+        ("tags", _listed(about.get("tags"))),
+        ("homepage", safe(about.get("homepage") or "")),
+        ("source", safe(about.get("repository") or "")),
+    ]
+    if package is not None:
+        rows.append(("permissions", _listed(package["permissions"]) or "none"))
+        rows.append(("contacts", _listed(package["contacts"]) or "no host"))
+    rows += rows_of(standing) if standing is not None else []
+    if standing is not None and standing["maintainers"] == []:
+        rows.append(("maintainers", "none beside the owner"))
+    lines += ["", *columns([row for row in rows if row[1]], indent=0)]
+    if package is not None:
+        lines += ["", *_tools(stream, package["tools"])]
+    return [*lines, ""]
+
+
+def versions(stream: Stream, found: Sequence[Json], whys: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return a row for each release: version, step, date, verdict, and why it is not served."""
+    below = found[1:]
+    return [
+        (
+            stream.style(safe(x.get("semver", "?")), bold=True),
+            _step(x, before),
+            _date(x),
+            mark(stream, x),
+            safe(x.get("availability") or "") if part(x, "verification", "verdict") else "",
+            "latest" if x.get("latest") is True else "",
+            why,
+        )
+        for x, before, why in zip_longest(found, below, whys)
+    ]
+
+
+def _tools(stream: Stream, tools: Sequence[Json]) -> list[str]:
+    dots = "…" if stream.unicode else "..."
+    rows = [
+        (stream.style(safe(x["name"]), bold=True), clip(safe(x["description"]), 72, dots))
+        for x in tools[:MAX_TOOLS]
+    ]
+    more = [f"  {dots} and {len(tools) - MAX_TOOLS} more"] if len(tools) > MAX_TOOLS else []
+    return [number_of(len(tools), "tool"), *columns(rows), *more]
+
+
+def _step(release: Json, before: Json | None) -> str:
+    """Return the SemVer step from the version before; empty for the first, and for no version."""
+    if before is None:
+        return ""
+    try:
+        old, new = (Version.parse(str(x.get("semver"))) for x in (before, release))
+    except InvalidInput:
+        return ""
+    return str(taken_step(old, new)) if old < new else ""
+
+
+def _date(release: Json) -> str:
+    seconds = part(release, "chain", "timestamp")
+    if not isinstance(seconds, int) or not 0 < seconds < 1 << 36:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+def _one_line(text: Any) -> str:
+    return safe(" ".join(str(text or "").split()))
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(safe(x) for x in values) if isinstance(values, list) else ""

@@ -1,0 +1,131 @@
+"""A name on chain, and a release of a node's answer, as text: a line of a list, or a card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capdex.json import Json
+from capdex_cli.terminal.output import Stream
+from capdex_cli.terminal.text import safe, short
+
+_KIND = {"verified": "ok", "signed": "warn", "unsigned": "fail", None: "plan"}
+
+
+def part(answer: Json, *path: str) -> Any:
+    """Return a nested value of an answer, or None: an answer may have any shape."""
+    value: Any = answer
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def mark(stream: Stream, answer: Json) -> str:
+    """Return the mark and word of the verdict, with lint label, yanked and deprecated."""
+    verdict = part(answer, "verification", "verdict")
+    words = safe(verdict or part(answer, "availability") or "not judged")
+    kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
+    label = part(answer, "verification", "lint", "label")
+    labels = [f"lint {safe(label)}"] if label else []
+    return f"{stream.mark(kind)} {', '.join([words, *labels, *flags(answer)])}"
+
+
+def flags(answer: Json) -> list[str]:
+    """Return which of `yanked` and `deprecated` its owner has set."""
+    return [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
+
+
+def lint_of(answer: Json) -> str:
+    """Return label, score and codes of the prompt-injection lint; empty if it did not run."""
+    lint = part(answer, "verification", "lint")
+    if not isinstance(lint, dict):
+        return ""
+    codes = lint.get("codes")
+    listed = ", ".join(safe(x) for x in codes) if isinstance(codes, list) else ""
+    found = f"{safe(lint.get('label'))}, {listed}" if lint.get("label") else "nothing found"
+    return f"{found} (score {safe(lint.get('score'))} of 100)"
+
+
+def name_of(answer: Json) -> str:
+    """Return the name in the capability URI."""
+    uri = safe(answer.get("cap_uri", "?"))
+    return uri.removeprefix("did:nuwa:cap:").partition("@")[0]
+
+
+def summary_of(answer: Json) -> str:
+    """Return the one-line summary of the author."""
+    for key in ("summary", "description", "name"):
+        if text := part(answer, "acp_metadata", key):
+            return safe(" ".join(str(text).split()))
+    return ""
+
+
+def highlighted(stream: Stream, snippet: Json, room: int) -> str:
+    """Return at most `room` characters of a snippet, its highlights bold."""
+    text, shown, at = str(snippet["text"]), "", 0
+    spans = snippet.get("highlights")
+    for span in spans if isinstance(spans, list) else ():
+        match span:
+            case [int(begin), int(end)] if at <= begin < end <= min(len(text), room):
+                shown += stream.dim(safe(text[at:begin]))
+                shown += stream.style(safe(text[begin:end]), bold=True)
+                at = end
+    return shown + stream.dim(safe(text[at:room]))
+
+
+def freshness(answer: Json) -> str:
+    """Return the block of the answer, and how far it is behind the head of the chain."""
+    block, head = part(answer, "as_of", "block_number"), part(answer, "as_of", "head_number")
+    if not isinstance(block, int):
+        return "the node has indexed no block yet"
+    behind = f", {head - block} behind the head" if isinstance(head, int) and head > block else ""
+    finality = safe(part(answer, "chain", "finality") or "")
+    return f"block {block}{behind}" + (f", release is {finality}" if finality else "")
+
+
+def _published(chain: Any) -> str:
+    by = f"by {safe(part(chain, 'publisher'))}"
+    if part(chain, "tx_hash") is None:  # read from the chain, without a node
+        return by if part(chain, "publisher") else ""
+    return (
+        f"{by} on chain {safe(part(chain, 'chain_id'))}, block {safe(part(chain, 'block_number'))},"
+        f" tx {short(safe(part(chain, 'tx_hash')))}"
+    )
+
+
+def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
+    """Return URI, CID, publisher, verdict and freshness as (label, text)."""
+    chain = part(answer, "chain") or {}
+    rows = [
+        ("what", stream.style(safe(answer.get("cap_uri", "?")), bold=True)),
+        ("", summary_of(answer)),
+        ("where", safe(answer.get("ipfs_cid", "?"))),
+        ("published", _published(chain)),
+        ("verdict", mark(stream, answer)),
+        ("lint", lint_of(answer)),
+        ("signer", safe(part(answer, "verification", "signer") or "-")),
+        ("as of", freshness(answer) if answer.get("as_of") is not None else ""),
+    ]
+    for flag, key in (("yanked", "yank_reason"), ("deprecated", "deprecation_message")):
+        if part(answer, "status", flag) is True:
+            rows.append((flag, safe(part(answer, "status", key) or "no reason given")))
+    warnings = answer.get("warnings")
+    rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
+    return [(label, text) for label, text in rows if text]
+
+
+def rows_of(standing: Json) -> list[tuple[str, str]]:
+    """Return the rows (label, text) of a name that `capdex_publisher.registry.audit` read."""
+    owner = "none: renounced for good" if standing["renounced"] else str(standing["owner"])
+    rows = [("owner", owner)]
+    rows += [("maintainer", x) for x in standing["maintainers"] or []]
+    if standing["maintainers"] is None:
+        rows.append(("maintainers", "not known: the endpoint does not give the name's history"))
+    if standing["pending_owner"]:
+        rows.append(("on offer to", standing["pending_owner"]))
+    if standing["deprecated"]:
+        instead = f"; use {standing['replaced_by']} instead" if standing["replaced_by"] else ""
+        words = safe(standing["message"] or "") + instead
+        rows.append(("deprecated", words.removeprefix("; ") or "by its owner"))
+    if standing["votes"]:
+        rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))
+    return rows

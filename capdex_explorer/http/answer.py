@@ -1,0 +1,196 @@
+"""Answers: a view as HTML or JSON, or an error as a page, with ETag, compression and headers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import orjson
+import structlog
+from capdex_service.answers.errors import public_error
+from capdex_service.http.problem import problem
+from capdex_service.limits.addresses import CLIENT
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import Response
+
+from capdex import __version__
+from capdex.codes import all_codes
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
+from capdex_explorer.http.kept import KeptPages
+from capdex_explorer.http.rendered import Rendered
+from capdex_explorer.pages.discovery import near_names
+from capdex_explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
+
+TIME_LIMIT_S: Final = 10.0
+HTML: Final = "text/html; charset=utf-8"
+JSON: Final = "application/json"
+
+log = structlog.get_logger(part="explorer")
+
+
+@dataclass(slots=True)
+class Answers:
+    """Makes answers, and keeps those that depend on the index alone."""
+
+    site: Site
+    templates: Environment
+    kept: KeptPages = field(default_factory=KeptPages)
+
+    def __post_init__(self) -> None:
+        self.site.reader.on_change(self.kept.drop)
+
+    def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint of a page, in HTML or, on request, in JSON."""
+
+        async def answer(request: Request) -> Response:
+            return await self._answer(request, page, as_json=wants_json(request))
+
+        return answer
+
+    def file(
+        self, make: Callable[[Site, PageRequest], Awaitable[bytes]], media_type: str
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint of a file that is made from the index: a feed, an image."""
+
+        async def answer(request: Request) -> Response:
+            return await self._answer(request, make, media_type=media_type)
+
+        return answer
+
+    async def _answer(
+        self,
+        request: Request,
+        make: Callable[[Site, PageRequest], Awaitable[View | bytes]],
+        *,
+        as_json: bool = False,
+        media_type: str = "",
+    ) -> Response:
+        base = f"{request.url.scheme}://{request.url.netloc}"
+        warning = self.site.reader.warning() or ""
+        key = (base, request.url.path, request.url.query, str(as_json), warning)
+        try:
+            async with asyncio.timeout(TIME_LIMIT_S):
+                readable, moment = request.method != "POST", await self.site.reader.moment()
+                if readable and (kept := self.kept.get(key, moment)) is not None:
+                    return kept.response(request)
+                page_request = await read_page_request(request, base)
+                made = await make(self.site, page_request)
+                rendered = (
+                    Rendered.of(made, media_type)
+                    if isinstance(made, bytes)
+                    else self.render(made, page_request, as_json=as_json)
+                )
+                if readable and rendered.status == 200 and rendered.caching != NOT_STORED:
+                    tag = made.cache_tag if isinstance(made, View) else NO_TAG
+                    # A commit since may have dropped what it changed already.
+                    if (await self.site.reader.moment()).revision == moment.revision:
+                        self.kept.put(key, rendered, moment, **tag._asdict())
+                return rendered.response(request)
+        except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
+            return await self.error(request, error, as_json=as_json or bool(media_type))
+
+    def render(self, view: View, page_request: PageRequest, *, as_json: bool) -> Rendered:
+        """Render a view as JSON or as a page."""
+        if as_json:
+            return Rendered.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
+        page = {
+            "title": view.title,
+            "description": view.description,
+            "path": page_request.path,
+            "base": page_request.base,
+            "json": _json_address(page_request) if view.status == 200 else "",
+            "feed": view.feed,
+            "image": view.image,
+            "linked_data": view.linked_data,
+            "version": __version__,
+            "warning": self.site.reader.warning(),
+        }
+        text = self.templates.get_template(view.template).render(page=page, **view.data)
+        return Rendered.of(text.encode("utf-8"), HTML, view.status, live=view.live)
+
+    async def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:
+        """Return an error as a page, or as a problem document."""
+        form = error.view if isinstance(error, FormRefused) else None
+        if isinstance(error, FormRefused):
+            error = error.error
+        if isinstance(error, TimeoutError):
+            late = "the index did not answer in time"
+            error = Unavailable(late, Code.TIMEOUT, fix="try again")
+        elif not isinstance(error, CapdexError):
+            log.error("page failed", path=request.url.path, exc_info=error)
+        if as_json:
+            response = problem(error)
+            response.headers.update(SECURITY)
+            return response
+        found = public_error(error)
+        refused = {
+            "code": str(found.code),
+            "message": found.message,
+            "why": found.why,
+            "fix": found.fix,
+            "http": found.kind.http,
+            "explained": found.code in all_codes(),
+        }
+        title = "Not found" if found.kind.http == 404 else "Error"
+        view = form or View("error.html", title, {})
+        data = view.data | {"refused": refused}
+        if form is None:
+            lost = found.kind.http == 404
+            data["near"] = await self._near(request) if lost else []
+        view = replace(view, data=data, status=found.kind.http, live=True)
+        page_request = PageRequest(request.url.path, {}, {}, "")
+        response = self.render(view, page_request, as_json=False).response(request)
+        if found.kind.retryable:
+            response.headers["Retry-After"] = "1"
+        return response
+
+    async def _near(self, request: Request) -> list[str]:
+        """Return the names that are like the one that an address wanted."""
+        wanted = request.path_params.get("name") or request.url.path.rpartition("/")[2]
+        try:
+            return await near_names(self.site, wanted)
+        except CapdexError:  # the index cannot be read: the page says what was wrong at first
+            return []
+
+
+async def read_page_request(request: Request, base: str) -> PageRequest:
+    """Read a request; raises InvalidInput for a form that cannot be read."""
+    query = request.scope["query_string"]
+    path = request.url.path.removesuffix(".json") or "/"
+    page_request = PageRequest.read(path, request.path_params, query, base)
+    if request.method != "POST":
+        return page_request
+    form = await _read_form(request)
+    return replace(page_request, form=form, client=request.scope.get(CLIENT, ""))
+
+
+def wants_json(request: Request) -> bool:
+    """Return whether a request is for the JSON of a page: by its suffix, or by `Accept`."""
+    if request.url.path.endswith(".json"):
+        return True
+    accept = request.headers.get("accept", "")
+    return accepts(accept, JSON) and not accepts(accept, "text/html")
+
+
+async def _read_form(request: Request) -> dict[str, bytes]:
+    """Return the fields of a form; a body of another type is the file `package` itself."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("multipart/form-data", "application/x-www-form-urlencoded"):
+        return {"file": await request.body()}
+    found: dict[str, bytes] = {}
+    try:
+        async with request.form(max_files=1, max_fields=4, max_part_size=1 << 20) as form:
+            for name, value in form.items():
+                found[name] = value.encode() if isinstance(value, str) else await value.read()
+    except Exception as error:  # noqa: BLE001 - of the parser, for whatever was sent
+        raise InvalidInput("the form cannot be read", why=str(error)[:200]) from None
+    return found
+
+
+def _json_address(page_request: PageRequest) -> str:
+    path = "/index" if page_request.path == "/" else page_request.path
+    return page_request.address().replace(page_request.path, f"{path}.json", 1)

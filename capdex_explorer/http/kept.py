@@ -1,0 +1,101 @@
+"""Pages that are kept: those about a name until it changes, all others for a moment."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from capdex_service.answers.rendered import Moment
+
+from capdex_explorer.http.rendered import Rendered
+
+MAX_BYTES: Final = 32 << 20  # plain and compressed
+MAX_AGE_S: Final = 3600.0  # of any page, since some say how old a release is
+MAX_STALE_S: Final = 1.0  # that a page of many names may be older than the index
+
+Key = tuple[str, ...]
+
+
+class _Kept(NamedTuple):
+    rendered: Rendered
+    name: str
+    final_at: int | None
+    revision: int
+    made_at: float
+
+
+class KeptPages:
+    """The pages used last, bounded in bytes.
+
+    A busy registry changes many times a second, and most pages with it not at all: a page about one
+    name is dropped when that name changes (`drop`), or when its release becomes final. A page of
+    many names is made again at most once in MAX_STALE_S.
+    """
+
+    def __init__(
+        self, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._max_bytes, self._clock = max_bytes, clock
+        self.size_bytes = 0
+        self._pages: OrderedDict[Key, _Kept] = OrderedDict()
+        self._of_name: dict[str, set[Key]] = {}
+
+    def get(self, key: Key, moment: Moment) -> Rendered | None:
+        """Return a kept page, unless it is too old at this moment of the index."""
+        kept = self._pages.get(key)
+        if kept is None:
+            return None
+        if kept.name:
+            young = self._clock() - kept.made_at < MAX_AGE_S
+            fresh = young and (kept.final_at is None or moment.finalized < kept.final_at)
+        else:
+            young = self._clock() - kept.made_at < MAX_STALE_S
+            fresh = kept.revision == moment.revision or young
+        if not fresh:
+            self._forget(key)
+            return None
+        self._pages.move_to_end(key)
+        return kept.rendered
+
+    def put(
+        self,
+        key: Key,
+        rendered: Rendered,
+        moment: Moment,
+        *,
+        name: str = "",
+        final_at: int | None = None,
+    ) -> None:
+        """Keep a page of a moment; drop those used least recently.
+
+        `name`: the name that it is about, empty for a page of many; `final_at`: the block whose
+        finality changes it.
+        """
+        if key in self._pages:
+            self._forget(key)
+        self._pages[key] = _Kept(rendered, name, final_at, moment.revision, self._clock())
+        self._of_name.setdefault(name, set()).add(key)
+        self.size_bytes += rendered.size
+        while self.size_bytes > self._max_bytes:
+            self._forget(next(iter(self._pages)))
+
+    def drop(self, names: Iterable[str] | None) -> None:
+        """Drop the pages about these names; None: all pages."""
+        if names is None:
+            self._pages.clear()
+            self._of_name.clear()
+            self.size_bytes = 0
+            return
+        for name in names:
+            for key in list(self._of_name.get(name, ())):
+                self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        kept = self._pages.pop(key)
+        self.size_bytes -= kept.rendered.size
+        keys = self._of_name[kept.name]
+        keys.discard(key)
+        if not keys:
+            del self._of_name[kept.name]

@@ -1,0 +1,52 @@
+"""A page as bytes: compressed once, with its ETag, for all who ask for it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from capdex_explorer.http.headers import ASK_AGAIN, NOT_STORED, SECURITY, accepts
+
+SMALL: Final = 600  # bytes; compressing less saves nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page as bytes, plain and compressed, with its ETag."""
+
+    body: bytes
+    packed: bytes
+    etag: str
+    media_type: str
+    status: int = 200
+    caching: str = ASK_AGAIN
+
+    @property
+    def size(self) -> int:
+        """The memory that it takes, in bytes."""
+        return len(self.body) + len(self.packed)
+
+    @classmethod
+    def of(cls, body: bytes, media_type: str, status: int = 200, *, live: bool = False) -> Rendered:
+        """Compress a body and make its ETag, which is weak: both forms share it."""
+        packed = gzip.compress(body, 5, mtime=0) if len(body) >= SMALL else b""
+        etag = f'W/"{hashlib.sha256(body).hexdigest()[:24]}"'
+        return cls(body, packed, etag, media_type, status, NOT_STORED if live else ASK_AGAIN)
+
+    def response(self, request: Request) -> Response:
+        """Return the answer to a request: 304 if the client has the page already."""
+        headers = {**SECURITY, "Cache-Control": self.caching, "Vary": "Accept, Accept-Encoding"}
+        if self.caching != NOT_STORED and self.status == 200:
+            headers["ETag"] = self.etag
+            known = request.headers.get("if-none-match", "")
+            if known.strip() == "*" or self.etag[2:] in known:
+                return Response(status_code=304, headers=headers)
+        if self.packed and accepts(request.headers.get("accept-encoding", ""), "gzip"):
+            headers["Content-Encoding"] = "gzip"
+            return Response(self.packed, self.status, headers, self.media_type)
+        return Response(self.body, self.status, headers, self.media_type)

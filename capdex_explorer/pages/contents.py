@@ -1,0 +1,92 @@
+"""What a package contains, read from the file that this node serves."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from capdex_service.queries.releases import ShownRelease, find_release
+
+from capdex.json import Json
+from capdex.manifest.bindings import contacts, secret_uses
+from capdex.manifest.effects import effects
+from capdex.manifest.manifest import Manifest, read
+from capdex_explorer.site import Site
+
+MAX_KEPT: Final = 128  # manifests: parsing one takes longer than all else on a page
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifests:
+    """The manifests read last, by the sha256 of their files."""
+
+    kept: OrderedDict[str, Manifest] = field(default_factory=OrderedDict)
+
+    async def of(self, site: Site, found: ShownRelease) -> Manifest | None:
+        """Return the manifest of a release; None if this node does not serve its file."""
+        if found.data is None:
+            return None
+        digest: str = found.json["release"]["sha256"]
+        if digest not in self.kept:
+            reading = await site.reader.run(read, found.data, long=True)
+            self.kept[digest] = reading.require()
+            while len(self.kept) > MAX_KEPT:
+                self.kept.popitem(last=False)
+        return self.kept[digest]
+
+
+_MANIFESTS: Final = _Manifests()
+
+
+async def open_release(
+    site: Site, name: str, version: str | None
+) -> tuple[ShownRelease, Manifest | None]:
+    """Return a release and its manifest, which is None if this node does not serve its file."""
+    found = await find_release(site.reader, name, version)
+    return found, await _MANIFESTS.of(site, found)
+
+
+def contents_of(manifest: Manifest) -> Json:
+    """Return what a package contains beside its metadata, as JSON."""
+    document = manifest.document
+    return {
+        "title": manifest.title,
+        "summary": manifest.summary,
+        "description": manifest.description,
+        "domain": manifest.domain,
+        "tags": list(manifest.tags),
+        "languages": list(manifest.languages),
+        "license": manifest.license,
+        "homepage": manifest.homepage,
+        "proof": manifest.proof,
+        "repository": manifest.repository,
+        "tools": [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "output_schema": tool.output_schema,
+                "built_in": tool.built_in,
+                "effects": effects(manifest, tool)._asdict(),
+                "binding": manifest.bindings.get(tool.name),
+            }
+            for tool in manifest.tools
+        ],
+        "prompt": manifest.prompt,
+        "schema": manifest.schema,
+        "schema_uri": manifest.schema_uri,
+        "triggers": [{"type": x.type, "value": x.value} for x in manifest.triggers],
+        "permissions": list(manifest.permissions),
+        "contacts": contacts(manifest.bindings),
+        "secrets": [
+            {"secret": use.secret, "host": use.host, "tool": tool}
+            for use, tool in secret_uses(manifest.bindings).items()
+        ],
+        "memory_scope": manifest.memory_scope,
+        "llm_requirements": manifest.llm_requirements,
+        "examples": list(manifest.examples),
+        "extensions": sorted(
+            key for part in (document, manifest.metadata) for key in part if key.startswith("x-")
+        ),
+    }

@@ -1,0 +1,65 @@
+"""How the rights of a release grew since the version before it, and what its name is like."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from capdex_service.queries.names import copied_name
+from capdex_service.queries.releases import lineages
+
+from capdex.diff import compare
+from capdex.json import Json
+from capdex_explorer.pages.contents import open_release
+from capdex_explorer.site import Site
+from capdex_explorer.views.text import count, name_of
+
+MAX_KEPT: Final = 4000
+MAX_SHOWN: Final = 12
+_NOUNS: Final = {
+    "hosts": ("host", ""),
+    "permissions": ("permission", ""),
+    "secrets": ("secret", ""),
+    "tools": ("effect of a tool", "effects of tools"),
+    "bindings": ("way to call", "ways to call"),
+}
+
+# By the hashes of both files: what differs between two files stays so.
+_KEPT: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
+
+
+async def add_growth(site: Site, releases: Sequence[Json]) -> None:
+    """Add to each release `first_seen` (epoch seconds), `growth` and `like`, None for none.
+
+    `like` is the older name of another owner that it may be taken for, see `copied_name`.
+    A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
+    lines, and `more`, the number of those left out.
+    """
+    wanted = [(name_of(release), str(release["semver"])) for release in releases]
+    for release, line in zip(releases, await lineages(site.reader, wanted), strict=True):
+        release["first_seen"], release["growth"] = line.first_seen, None
+        release["like"] = await copied_name(site.reader, name_of(release))
+        if line.before is not None and release["verification"]["verdict"] is not None:
+            found = await _growth(site, release, *line.before)
+            release["growth"] = found if found.get("words") else None
+
+
+async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
+    key = digest, str(release["sha256"])
+    if key not in _KEPT:
+        versions = before, str(release["semver"])
+        sides = [(await open_release(site, name_of(release), x))[1] for x in versions]
+        manifests = [x for x in sides if x is not None]
+        if len(manifests) < 2:
+            return {}  # this node may have the files later
+        risks = (await site.reader.run(compare, *manifests, long=True)).risks
+        counts = Counter(risk.section for risk in risks)
+        _KEPT[key] = {
+            "words": ", ".join(f"+{count(counts[x], *y)}" for x, y in _NOUNS.items() if counts[x]),
+            "risks": [risk.message[:200] for risk in risks[:MAX_SHOWN]],
+            "more": max(0, len(risks) - MAX_SHOWN),
+        }
+        while len(_KEPT) > MAX_KEPT:
+            _KEPT.popitem(last=False)
+    return _KEPT[key] | {"before": before}

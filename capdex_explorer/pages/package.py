@@ -1,0 +1,229 @@
+"""The pages of one release: overview, tools, texts, exact bytes, checks, and its triggers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+from capdex_indexer.query import MAX_MESSAGE_CHARS
+from capdex_service.queries import proofs
+from capdex_service.queries.releases import ShownRelease, list_versions
+
+from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.json import Json
+from capdex.manifest.manifest import Manifest
+from capdex.proof.document import Proof
+from capdex.proof.verify import Anchor, verify
+from capdex.routing import TriggerSet
+from capdex.uri import CapabilityURI
+from capdex_explorer.pages.contents import contents_of, open_release
+from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.site import PageRequest, Site, View, release_tag
+from capdex_explorer.views.markdown import markdown
+from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
+from capdex_explorer.views.snippets import checking_commands, connections
+
+MAX_TOOL_CHARS: Final = 24_000  # of the tools on one page, which shows their texts twice
+MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed if it is random
+SHOWN_VERSIONS: Final = 5  # on the first page of a package
+LINE_CHARS: Final = 40  # that a line number takes
+
+
+async def overview(site: Site, request: PageRequest) -> View:
+    """Show what a release is and does, and where its bytes come from."""
+    found, manifest, data = await _open(site, request, "overview")
+    data |= await _proof(site, request, found.json["release"])
+    listed = await list_versions(site.reader, request.parts["name"], 1)
+    data["newest"] = listed["releases"][:SHOWN_VERSIONS]
+    await add_growth(site, data["newest"])
+    if manifest is not None:
+        await site.reader.run(markdown, manifest.description, long=True)  # and kept
+        data["connections"] = connections(request.base, manifest.uri)
+    return _view("package.html", data, manifest, live=data["proof"] is not None)
+
+
+async def tools(site: Site, request: PageRequest) -> View:
+    """Show the tools of a release with their parameters."""
+    _, manifest, data = await _open(site, request, "tools")
+    if data["contents"] is not None:
+        _take_tools(data["contents"], request)
+    return _view("package_tools.html", data, manifest, "tools")
+
+
+async def texts(site: Site, request: PageRequest) -> View:
+    """Show the prompt and the state schema of a release."""
+    _, manifest, data = await _open(site, request, "texts")
+    if manifest is not None:
+        await site.reader.run(markdown, manifest.prompt or "", long=True)  # and kept
+    return _view("package_texts.html", data, manifest, "prompt and state")
+
+
+async def exact_bytes(site: Site, request: PageRequest) -> View:
+    """Show the file of a release, line by line."""
+    found, manifest, data = await _open(site, request, "bytes")
+    data |= {"lines": None, "size_bytes": None, "first_line": 1, "before": None, "after": None}
+    if found.data is not None:
+        data |= {"size_bytes": len(found.data)} | _lines_from(found.data, request)
+    return _view("package_bytes.html", data, manifest, "exact bytes")
+
+
+async def checks(site: Site, request: PageRequest) -> View:
+    """Show each check of a release; with `proof` prove it from the contract's storage."""
+    found, manifest, data = await _open(site, request, "checks")
+    data |= await _proof(site, request, found.json["release"])
+    data["bytes_address"] = "" if found.data is None else data["address"] + "/bytes"
+    return _view("package_checks.html", data, manifest, "checks", live=data["proof"] is not None)
+
+
+async def triggers(site: Site, request: PageRequest) -> View:
+    """Show the triggers of a release, and which of them a message hits."""
+    _, manifest, data = await _open(site, request, "triggers")
+    message = request.text("message")
+    if len(message) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(f"the message has more than {MAX_MESSAGE_CHARS} characters")
+    hits = None
+    if message and manifest is not None:
+        hits = await site.reader.run(_hits, manifest, message, long=True)
+    data |= {"message": message, "hits": hits}
+    return _view("package_triggers.html", data, manifest, "triggers")
+
+
+async def _open(
+    site: Site, request: PageRequest, tab: str
+) -> tuple[ShownRelease, Manifest | None, dict[str, Any]]:
+    name, version = request.parts["name"], request.parts.get("version")
+    found, manifest = await open_release(site, name, version)
+    release = found.json["release"]
+    await add_growth(site, [release])
+    data = found.json | {
+        "tab": tab,
+        "address": f"/c/{name}/{release['semver']}",
+        "contents": None if manifest is None else contents_of(manifest),
+    }
+    return found, manifest, data
+
+
+def _hits(manifest: Manifest, message: str) -> list[Json]:
+    """Return the triggers that a message hits, with the text in the message."""
+    page = TriggerSet().with_packages([(manifest.uri.name, manifest.triggers)]).match(message, 1)
+    return [
+        {
+            "type": str(one.kind),
+            "value": one.text,
+            "broad": one.broad,
+            "score": round(match.score, 3),
+            "snippet": {"text": message, "highlights": [one.span] if one.span else []},
+        }
+        for match in page.matches
+        for one in match.triggers
+    ]
+
+
+async def _proof(site: Site, request: PageRequest, release: Json) -> Json:
+    """Return the commands that check a release, and its proof if the request wants one."""
+    return {
+        "proof": await _prove(site, release) if "proof" in request.query else None,
+        "commands": checking_commands(release, request.base),
+    }
+
+
+def _take_tools(contents: Json, request: PageRequest) -> None:
+    """Leave the tools of one page in `contents`, and add the address of the next page."""
+    first = request.number("from", 1) - 1
+    taken: list[Json] = []
+    rows = chars = 0
+    for tool in contents["tools"][first:]:
+        rows += len(schema_rows(tool["parameters"])) + len(schema_rows(tool["output_schema"]))
+        chars += len(orjson.dumps(tool))
+        if taken and (rows > MAX_ROWS or chars > MAX_TOOL_CHARS):
+            break
+        taken.append(tool)
+    after = first + len(taken)
+    more = after < len(contents["tools"])
+    contents["more_tools"] = request.address(**{"from": str(after + 1)}) if more else None
+    contents["tools_here"] = taken
+
+
+def _lines_from(data: bytes, request: PageRequest) -> Json:
+    """Return the lines of a file from the requested one on, as many as a page holds."""
+    lines = data.decode("utf-8").split("\n")
+    first = min(request.number("from", 1), len(lines))
+    pages, chars = [1], 0  # the first lines of all pages
+    for number, line in enumerate(lines, 1):
+        chars += len(line) + LINE_CHARS
+        if chars > MAX_FILE_CHARS and number > pages[-1]:
+            pages.append(number)
+            chars = len(line)
+    at = max(i for i, start in enumerate(pages) if start <= first)
+    addresses = [request.address(**{"from": str(start)}) for start in pages]
+    last = pages[at + 1] - 1 if at + 1 < len(pages) else len(lines)
+    return {
+        "lines": lines[pages[at] - 1 : last],
+        "first_line": pages[at],
+        "before": addresses[at - 1] if at else None,
+        "after": addresses[at + 1] if at + 1 < len(addresses) else None,
+    }
+
+
+async def _prove(site: Site, release: Json) -> Json:
+    """Have the chain's storage prove a release, and verify the proof; or say why not."""
+    chain = release["chain"]
+    try:
+        uri = CapabilityURI.parse(release["cap_uri"])
+        answer = (await proofs.resolve(site.reader, uri, "exact", None)).to_json()
+        proof = Proof.parse(answer["proof"])
+        contract = bytes.fromhex(chain["contract"].removeprefix("0x"))
+        anchor = Anchor(chain["chain_id"], contract, proof.block_hash)
+        proven = await site.reader.run(verify, proof, anchor, long=True)
+    except CapdexError as error:
+        if error.code in (Code.DATABASE_UNAVAILABLE, Code.INTERNAL):
+            raise
+        return {"held": False, "error": error.to_json()}
+    found = next(iter(proven.releases), None)
+    return {
+        "held": found is not None and found.sha256.hex() == release["sha256"],
+        "error": None,
+        "block_number": proven.block.number,
+        "block_hash": "0x" + proven.block.hash.hex(),
+        "sha256": None if found is None else found.sha256.hex(),
+        "yanked": found is not None and found.yanked,
+    }
+
+
+def _view(
+    template: str, data: Json, manifest: Manifest | None, part: str = "", *, live: bool = False
+) -> View:
+    release = data["release"]
+    title = f"{release['name']} {release['semver']}" + (f": {part}" if part else "")
+    summary, linked = f"A release of {release['name']} that is not verified.", None
+    if manifest is not None:
+        summary = manifest.summary or manifest.description
+        linked = None if part else _linked_data(manifest, release)
+    return View(
+        template,
+        title,
+        data,
+        description=" ".join(summary.split())[:300],
+        live=live,
+        cache_tag=release_tag(release),
+        linked_data=linked,
+        feed=f"/c/{release['name']}/feed.atom",
+        image=f"/c/{release['name']}/{release['semver']}/badge.svg",
+    )
+
+
+def _linked_data(manifest: Manifest, release: Json) -> Json:
+    """Return the release as schema.org describes software."""
+    found = {
+        "@context": "https://schema.org",
+        "@type": "SoftwareApplication",
+        "name": manifest.title,
+        "identifier": release["cap_uri"],
+        "applicationCategory": manifest.domain,
+        "description": manifest.summary or manifest.description,
+        "softwareVersion": release["semver"],
+        "license": manifest.license,
+        "keywords": ", ".join(manifest.tags),
+        "author": {"@type": "Person", "identifier": release["verification"]["signer"]},
+    }
+    return {key: value for key, value in found.items() if value}

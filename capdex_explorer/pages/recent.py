@@ -1,0 +1,119 @@
+"""Releases and names in an order: as pages, and as Atom feeds (RFC 4287)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from capdex_indexer.query import LISTED_BY
+from capdex_service.queries.releases import find_release, listed_by, newest_releases
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.site import PageRequest, Site, View
+from capdex_explorer.views.text import visible
+from capdex_explorer.views.verdicts import badge_of, marks_of, title_of
+
+NEWEST: Final = 30  # on a page
+MAX_PAGES: Final = 100  # of one list: the sitemap has all names
+_ATOM: Final = "http://www.w3.org/2005/Atom"
+
+
+async def recent(site: Site, request: PageRequest) -> View:
+    """Show the newest releases; a script adds those that come while the page is open."""
+    data = await _page(request, partial(newest_releases, site.reader))
+    await add_growth(site, data["releases"])
+    return View("recent.html", "Newest releases", data, feed="/feed.atom")
+
+
+async def names(site: Site, request: PageRequest) -> View:
+    """Show the listed names in one of several orders."""
+    order = request.text("sort", "newest")
+    if order not in LISTED_BY:
+        raise InvalidInput(f"sort is one of {', '.join(LISTED_BY)}")
+    data = await _page(request, partial(listed_by, site.reader, order))
+    await add_growth(site, data["releases"])
+    return View("names.html", "All names", data | {"sort": order, "orders": LISTED_BY})
+
+
+async def _page(request: PageRequest, read: Callable[[int], Awaitable[list[Json]]]) -> Json:
+    """Return the releases of the page that a request names, and the addresses of its neighbours."""
+    page = request.number("page", 1, MAX_PAGES)
+    found = (await read(NEWEST * page + 1))[NEWEST * (page - 1) :]
+    more = len(found) > NEWEST and page < MAX_PAGES
+    return {
+        "releases": found[:NEWEST],
+        "before": request.address(page=str(page - 1)) if page > 1 else None,
+        "after": request.address(page=str(page + 1)) if more else None,
+    }
+
+
+async def feed_of_all(site: Site, request: PageRequest) -> bytes:
+    """Return the feed of the newest releases."""
+    entries = await _entries(site, None)
+    return atom(request, "capdex: newest releases", "/recent", entries)
+
+
+async def feed_of_name(site: Site, request: PageRequest) -> bytes:
+    """Return the feed of a name; raises InvalidInput NOT_FOUND."""
+    name = request.parts["name"]
+    await find_release(site.reader, name)
+    entries = await _entries(site, ("name", name))
+    return atom(request, f"capdex: {name}", f"/c/{name}", entries)
+
+
+async def feed_of_publisher(site: Site, request: PageRequest) -> bytes:
+    """Return the feed of the newest served releases of an account."""
+    who = request.parts["who"]
+    if not who.startswith("0x"):
+        raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
+    entries = await _entries(site, ("publisher", who))
+    return atom(request, f"capdex: publications of {who}", f"/p/{who}", entries)
+
+
+def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> bytes:
+    """Return an Atom document; entries have title, address, summary, author and time."""
+    feed = Element("feed", xmlns=_ATOM)
+    SubElement(feed, "title").text = visible(title)
+    SubElement(feed, "id").text = f"{request.base}{request.path}"
+    SubElement(feed, "link", rel="self", href=f"{request.base}{request.path}")
+    SubElement(feed, "link", rel="alternate", href=f"{request.base}{page}")
+    SubElement(feed, "updated").text = _time(max((x["at"] for x in entries), default=0))
+    for one in entries:
+        entry = SubElement(feed, "entry")
+        SubElement(entry, "title").text = visible(one["title"])
+        SubElement(entry, "id").text = one["id"]
+        SubElement(entry, "link", rel="alternate", href=f"{request.base}{one['address']}")
+        SubElement(entry, "updated").text = _time(one["at"])
+        SubElement(SubElement(entry, "author"), "name").text = visible(one["author"])
+        SubElement(entry, "summary").text = visible(one["summary"])
+    return bytes(tostring(feed, "utf-8", xml_declaration=True))
+
+
+async def _entries(site: Site, of: tuple[str, str] | None) -> list[Json]:
+    found = await newest_releases(site.reader, NEWEST, of)
+    await add_growth(site, found)
+    return [_entry(x) for x in found]
+
+
+def _entry(release: Json) -> Json:
+    about = release["acp_metadata"] or {}
+    summary = " ".join(str(about.get("summary") or about.get("description") or "").split())
+    words = [badge_of(release).word, *(mark.words for mark in marks_of(release))]
+    title = title_of(release)
+    return {
+        "id": release["cap_uri"],
+        "title": f"{title and title + ': '}{release['name']} {release['semver']}",
+        "address": f"/c/{release['name']}/{release['semver']}",
+        "summary": f"{', '.join(words)}. From the publisher: {summary}"[:500],
+        "author": release["chain"]["publisher"],
+        "at": release["chain"]["timestamp"],
+    }
+
+
+def _time(epoch_s: float) -> str:
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

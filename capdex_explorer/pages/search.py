@@ -1,0 +1,169 @@
+"""Pages that list capabilities: search, what would be triggered, home, domains and tags."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote
+
+from capdex_indexer.query import FILTER_NAMES
+from capdex_indexer.query.search.filters import NOT
+from capdex_service.queries.names import names_like
+from capdex_service.queries.releases import listed_by
+from capdex_service.queries.route import route
+from capdex_service.queries.search import FACETS, SearchRequest, explained_search, search
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.manifest.metadata import DOMAINS
+from capdex.uri import CapabilityURI
+from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.pages.publisher import is_publisher
+from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
+from capdex_explorer.views.snippets import connections
+
+PAGE: Final = 10
+NEWEST: Final = 8
+ROUTES: Final = 10
+SUGGESTED: Final = 6
+WEAK_SIMILARITY: Final = 0.3  # of a hit without a word of the query; the least is 0.15
+EXAMPLES: Final = (
+    "what is the weather in Oslo tomorrow",
+    "convert miles to kilometres",
+    "how much is 50 euros in yen",
+)
+
+
+async def home(site: Site, request: PageRequest) -> View:
+    """Show what this is for, how an agent is connected, and the newest names."""
+    found = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
+    newest, voted = [await listed_by(site.reader, x, NEWEST) for x in ("newest", "votes")]
+    await add_growth(site, [*newest, *voted])
+    data = {
+        "newest": newest,
+        "voted": voted,
+        "connections": connections(request.base),
+        "facets": found["facets"],
+        "total": found["total"],
+        "examples": list(EXAMPLES),
+        "as_of": found["as_of"],
+    }
+    description = "Find capabilities for AI agents, and see where every byte of them comes from."
+    return View("home.html", "capdex", data, description=description, feed="/feed.atom")
+
+
+async def results(site: Site, request: PageRequest) -> View:
+    """Show the hits of a search with the reasons why they are hits."""
+    query = request.text("q")
+    chosen = {name: list(request.values(name)) for name in FILTER_NAMES if request.values(name)}
+    without = {
+        name: list(request.values(f"{NOT}.{name}"))
+        for name in FILTER_NAMES
+        if request.values(f"{NOT}.{name}")
+    }
+    wanted: dict[str, Any] = {
+        "query_string": query,
+        "filters": chosen | ({NOT: without} if without else {}),
+        "facets": list(FACETS),
+        "limit": PAGE,
+        "cursor": request.text("cursor") or None,
+    }
+    answer, corrected = await explained_search(site.reader, SearchRequest.parse(wanted))
+    data = answer.to_json() | {
+        "query": query,
+        "chosen": chosen,
+        "without": without,
+        "corrected": {word: list(instead) for word, instead in corrected.items()},
+        "suggested": [],
+        "named": _page_named(query),
+        "first_page": not wanted["cursor"],
+    }
+    data["next"] = request.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
+    if not data["list_of_results"] and query:
+        data["suggested"] = await names_like(site.reader, query[:3], SUGGESTED)
+    data["first"] = request.address(cursor=None)
+    data["filters"] = [
+        {"name": shown, "value": value, "address": request.address(cursor=None, **{key: rest})}
+        for prefix, groups, words in (("", chosen, ""), (f"{NOT}.", without, "not "))
+        for name, values in groups.items()
+        for value in values
+        for key, shown in ((prefix + name, words + name),)
+        for rest in ([x for x in values if x != value],)
+    ]
+    _add_addresses(data, request)
+    hits = data["list_of_results"]
+    await add_growth(site, hits)
+    for hit in hits:
+        similarity = (hit.get("why") or {}).get("similarity") or 1.0
+        hit["related"] = bool(query) and not hit["matched"] and similarity < WEAK_SIMILARITY
+    hits.sort(key=_sinks)
+    data["domain"] = query.lower() if query.lower() in DOMAINS else None
+    return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
+
+
+def _sinks(hit: Json) -> int:
+    """Return how far a hit sinks on its page: copies of names, deprecated ones, then weak hits."""
+    status = hit["status"]
+    old = status["deprecated"] or status["name_deprecated"]
+    return 4 * bool(hit["related"]) + 2 * bool(old) + (hit["like"] is not None)
+
+
+async def triggered(site: Site, request: PageRequest) -> View:
+    """Show the capabilities that a message would bring up."""
+    message = request.text("message")
+    data: Json = {"message": message, "answer": None}
+    if message:
+        data["answer"] = (await route(site.reader, message, ROUTES)).to_json()
+    return View("triggered.html", "Would it trigger?", data)
+
+
+async def browse(site: Site, request: PageRequest) -> View:
+    """Show the domains, tags and languages with most capabilities."""
+    found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
+    data = {"facets": found["facets"], "total": found["total"]}
+    return View("browse.html", "Domains and tags", data)
+
+
+def _page_named(query: str) -> str | None:
+    """Return the address of the page that a query names by a capability URI, account or DID."""
+    if is_uri(query):
+        try:
+            return address_of(CapabilityURI.loose(query))
+        except InvalidInput:
+            return None
+    return f"/p/{quote(query, safe=':')}" if is_publisher(query) else None
+
+
+async def _find(site: Site, wanted: Json) -> Json:
+    return (await search(site.reader, SearchRequest.parse(wanted))).to_json()
+
+
+def _add_addresses(data: Json, request: PageRequest) -> None:
+    """Add to each value of a facet the address of the search with it, or without it."""
+    for name, values in data["facets"].items():
+        chosen = data["chosen"].get(name, [])
+        for one in values:
+            one["chosen"] = one["value"] in chosen
+            kept = [x for x in chosen if x != one["value"]]
+            after = kept if one["chosen"] else [*chosen, one["value"]]
+            one["address"] = request.address(cursor=None, **{name: after})
+
+
+async def of_value(site: Site, request: PageRequest) -> View:
+    """Show the capabilities of one domain, or with one tag."""
+    key, value = request.parts["key"], request.parts["value"]
+    wanted = {
+        "query_string": "",
+        "filters": {key: value},
+        "limit": 50,
+        "cursor": request.text("cursor") or None,
+    }
+    found = await _find(site, wanted)
+    following = found["next_cursor"]
+    await add_growth(site, found["list_of_results"])
+    data = found | {
+        "key": key,
+        "value": value,
+        "next": following and request.address(cursor=following),
+    }
+    noun = "Domain" if key == "domain" else "Tag"
+    return View("value.html", f"{noun} {value}", data, status=200 if found["total"] else 404)

@@ -1,0 +1,143 @@
+"""The versions of a name, what differs between two of them, and what happened on chain."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+from itertools import accumulate, takewhile
+from typing import Any, Final
+
+from capdex_service.queries.history import block_history, name_history
+from capdex_service.queries.releases import ShownRelease, find_release, list_versions
+
+from capdex.diff import Change, compare, taken_step
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.manifest.manifest import Manifest
+from capdex.version import Version
+from capdex_explorer.pages.contents import open_release
+from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
+
+MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
+MAX_LINE_CHARS: Final = 400
+MAX_DIFF_CHARS: Final = 30_000  # of the changed lines, with those around them
+LINE_CHARS: Final = 60  # that a line takes besides its text
+MAX_CHANGES: Final = 150
+MAX_MESSAGE_CHARS: Final = 200
+
+
+async def versions(site: Site, request: PageRequest) -> View:
+    """Show the versions of a name with their steps."""
+    name = request.parts["name"]
+    head = await _find(site, name)
+    listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
+    found = listed["releases"]
+    await add_growth(site, found)
+    for release, before in zip(found, [*found[1:], None], strict=True):
+        release["step"] = _step(before, release)
+        release["before"] = before and before["semver"]
+    data = _head(head, "versions") | {"listed": listed}
+    return _view("versions.html", f"Versions of {name}", data)
+
+
+async def history(site: Site, request: PageRequest) -> View:
+    """Show the events of a name."""
+    name = request.parts["name"]
+    head = await _find(site, name)
+    before = request.number("before", 0)
+    found = await name_history(site.reader, name, before or None)
+    data = _head(head, "history") | found
+    return _view("history.html", f"History of {name}", data)
+
+
+async def block(site: Site, request: PageRequest) -> View:
+    """Show the events of a block."""
+    text = request.parts["number"]
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise not_found(f"{text[:40]} is not a block number")
+    number = int(text)
+    data = await block_history(site.reader, number) | {"number": number}
+    return View("block.html", f"Block {number}", data)
+
+
+async def diff(site: Site, request: PageRequest) -> View:
+    """Show what changed from one version of a name to another."""
+    name = request.parts["name"]
+    head = await _find(site, name)
+    old, new = request.text("old"), request.text("new")
+    data = _head(head, "versions") | {"old": old, "new": new, "difference": None}
+    if old and new:
+        sides = [await open_release(site, name, version) for version in (old, new)]
+        manifests = [manifest for _, manifest in sides if manifest is not None]
+        if len(manifests) < 2:
+            raise InvalidInput(
+                "this node does not serve one of the two versions",
+                fix="choose verified versions",
+            )
+        files = [found.data or b"" for found, _ in sides]
+        data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
+    listed = await list_versions(site.reader, name, 1)
+    data["choices"] = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
+    return _view("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
+
+
+def _view(template: str, title: str, data: Json) -> View:
+    release = data["release"]
+    feed = f"/c/{release['name']}/feed.atom"
+    return View(template, title, data, feed=feed, cache_tag=release_tag(release))
+
+
+async def _find(site: Site, name: str) -> ShownRelease:
+    found = await find_release(site.reader, name)
+    await add_growth(site, [found.json["release"]])
+    return found
+
+
+def _head(found: ShownRelease, tab: str) -> dict[str, Any]:
+    release = found.json["release"]
+    address = f"/c/{release['name']}/{release['semver']}"
+    return found.json | {"tab": tab, "address": address, "contents": None}
+
+
+def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
+    """Return the changes of meaning, the steps required and taken, and the changed lines."""
+    found = compare(old, new)
+    before, after = old.uri.version, new.uri.version
+    first, second = (data.decode("utf-8").split("\n") for data in (was, now))
+    text = None
+    if max(len(first), len(second)) <= MAX_LINES:
+        lines = unified_diff(first, second, str(before), str(after), lineterm="")
+        text = [line[:MAX_LINE_CHARS] for line in lines][2:]
+    lengths = accumulate(len(line) + LINE_CHARS for line in text or ())
+    shown = sum(1 for _ in takewhile(lambda length: length <= MAX_DIFF_CHARS, lengths))
+    return {
+        "changes": [_shown(change) for change in found.changes[:MAX_CHANGES]],
+        "more_changes": max(0, len(found.changes) - MAX_CHANGES),
+        "risks": [_shown(change) for change in found.risks[:MAX_CHANGES]],
+        "required": str(found.required_after(before, after)) if after > before else None,
+        "taken": str(taken_step(before, after)) if after > before else None,
+        "schema_conflict": found.schema_conflict,
+        "text": text and text[:shown],
+        "cut": text is not None and len(text) > shown,
+    }
+
+
+def _shown(change: Change) -> Json:
+    """Return the part of a change that a page shows."""
+    found = change.to_json()
+    return {
+        "path": found["path"][:MAX_MESSAGE_CHARS],
+        "step": found["step"],
+        "message": found["message"][:MAX_MESSAGE_CHARS],
+    }
+
+
+def _step(before: Json | None, release: Json) -> str | None:
+    """Return the SemVer step from the version before; None for the first one."""
+    if before is None:
+        return None
+    try:
+        old, new = Version.parse(before["semver"]), Version.parse(release["semver"])
+        return str(taken_step(old, new))
+    except InvalidInput:
+        return None

@@ -1,0 +1,95 @@
+"""Texts of publishers in a subset of CommonMark: no HTML, no image, no link that can be followed.
+
+No letter of a text is hidden by it: where the subset would leave one out (a cell too many of a
+table), the text is shown as it was written.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from capdex_explorer.views.text import count, cut, visible
+
+FOLDED_LINES: Final = 20
+FOLDED_CHARS: Final = 2000
+MAX_CHARS: Final = 10_000  # that are parsed; a longer text is shown as it was written
+MAX_BRACKETS: Final = 500  # the parser looks for the end of each
+MAX_KEPT: Final = 256
+_TAG: Final = re.compile("<[^>]*>")
+
+
+def _parser() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table")
+    made.disable(["image", "autolink", "html_block", "html_inline", "entity", "reference"])
+    for step in ("normalizeLink", "normalizeLinkText", "validateLink"):
+        setattr(made, step, str)  # a target is shown as it is written, and never followed
+    made.add_render_rule("fence", _fence)
+    made.add_render_rule("code_block", _fence)
+    return made
+
+
+@lru_cache(MAX_KEPT)
+def markdown(text: str) -> Markup:
+    """Return a text in the subset; one of many lines as its first ones, and all to unfold.
+
+    A long text takes up to a third of a second the first time.
+    """
+    shown = visible(cut(text))
+    lines = shown.split("\n")
+    if len(lines) <= FOLDED_LINES and len(shown) <= FOLDED_CHARS:
+        return _rendered(shown)
+    first = "\n".join(lines[:FOLDED_LINES])[:FOLDED_CHARS]
+    return Markup(
+        '<div class="folded"><div>{}…</div><details><summary>All of it: {}</summary>{}</details>'
+        "</div>"
+    ).format(_rendered(first), count(len(lines), "line"), _rendered(shown))
+
+
+def _rendered(text: str) -> Markup:
+    if len(text) > MAX_CHARS or text.count("[") > MAX_BRACKETS:
+        return _as_written(text)
+    tokens = _PARSER.parse(text)
+    _plain(tokens)
+    made = str(_PARSER.renderer.render(tokens, _PARSER.options, {}))
+    said = html.unescape(_TAG.sub("", made))
+    if [*filter(str.isalpha, said)] != [*filter(str.isalpha, text)]:
+        return _as_written(text)
+    return Markup(made)  # noqa: S704 - of escaped texts, and of the tags of this module alone
+
+
+def _as_written(text: str) -> Markup:
+    return Markup('<p class="as-written">{}</p>').format(text)
+
+
+def _plain(tokens: Sequence[Token]) -> None:
+    """Leave no attribute but the start of a list; headings become paragraphs, links text."""
+    targets: list[str] = []
+    for token in tokens:
+        kept = {"start": token.attrs["start"]} if "start" in token.attrs else {}
+        if token.type.startswith("heading"):
+            token.tag, kept = "p", {"class": "heading"} if token.nesting == 1 else {}
+        elif token.type == "link_open":
+            targets.append(" ".join(str(x) for x in token.attrs.values() if x))
+            token.type, token.content = "text", ""
+        elif token.type == "link_close":
+            token.type, token.content = "text", f" ({targets.pop()})"
+        token.attrs = kept
+        _plain(token.children or ())
+
+
+def _fence(_: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Return a block of code, with the word behind its fence as its first line."""
+    token = tokens[index]
+    head = f"{token.info.strip()}\n" if token.info.strip() else ""
+    return f"<pre><code>{escape(head + token.content)}</code></pre>\n"
+
+
+_PARSER: Final = _parser()

@@ -1,0 +1,64 @@
+"""The agent's side of one user, opened: what is installed, mounted and learned, and its actions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from capdex_router.bindings.build import moving
+from capdex_router.bindings.egress import Egress
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.manage import Packages
+from capdex_router.home.directory import Home
+from capdex_router.install.installer import Installer
+from capdex_router.policy.secrets import Secrets
+from capdex_router.runtime.installed.source import packages
+from capdex_router.runtime.opened import Mounts, Runtime, open_grants, opened
+from capdex_router.runtime.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The runtime of a user, and the actions of an agent over it."""
+
+    runtime: Runtime
+    actions: Actions
+
+
+@asynccontextmanager
+async def open_agent(
+    home: Home,
+    installer: Installer | None = None,
+    *,
+    mounts: Mounts | None = None,
+    egress: Egress | None = None,
+    work: Path = Path(),
+    at: Mapping[str, str] | None = None,
+) -> AsyncIterator[Agent]:
+    """Open the runtime of a user, and close it at the end.
+
+    With an installer an agent may ask for packages; `work` is the directory that learned programs
+    see, `at` that of `bindings.build.Wiring`. Raises as `runtime.opened.opened`.
+    """
+    secrets = Secrets.of(home.path / "secrets.json")
+    async with AsyncExitStack() as stack:
+        source = await stack.enter_async_context(
+            packages(home, open_grants(home.path), secrets, egress or moving(at or {}), at)
+        )
+        runtime = await stack.enter_async_context(
+            opened(home.path, [source], mounts=mounts, work=work, hidden=secrets)
+        )
+        actions = Actions(
+            runtime.catalog,
+            runtime.search,
+            runtime.invoker,
+            runtime.results,
+            Session(runtime.catalog),
+            Packages(installer) if installer is not None else None,
+            runtime.intents,
+            runtime.learning,
+            runtime.servers,
+        )
+        yield Agent(runtime, actions)

@@ -1,0 +1,116 @@
+"""`nuwa_a2a`: a tool call as a message to another agent (NIP-7, Tool Bindings).
+
+NIP-7 names no wire format. This is the least that works, and claims no conformance to NIP-2 or
+NIP-3: one HTTP POST of a JSON object `{from, to, id, created, method, params, signature}` to a URL
+that the user configured for the DID, or to a relay of the user's, or to `https://<host>/a2a` of a
+`did:web` whose host the user allowed. An answer is a JSON object. The signature is Ed25519 over the
+object without `signature`, as JSON with sorted keys and without spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from yarl import URL
+
+from capdex.did import did_key
+from capdex.encoding.multiformats import encode_multibase
+from capdex.errors import Code, InvalidInput, Refused
+from capdex.json import Json
+from capdex.manifest.bindings import DID, PLACEHOLDER
+from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.http import read_reply
+from capdex_router.bindings.request import json_body
+from capdex_router.model.requests import AgentRequest
+
+MAX_DID_CHARS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """The ways to other agents, all from the user's configuration.
+
+    `relay` is the URL that takes messages to a did:key or did:pkh; `web_hosts` are the hosts whose
+    did:web may be addressed; `key` signs messages as its did:key.
+    """
+
+    egress: Egress
+    relay: str | None = None
+    web_hosts: Collection[str] = ()
+    key: Ed25519PrivateKey | None = None
+
+    def url(self, did: str) -> URL:
+        """Return the URL that messages to a DID go to; raises Refused if there is none."""
+        if (configured := self.egress.located(did)) is not None:
+            return configured
+        method, _, name = did.removeprefix("did:").partition(":")
+        if method in ("key", "pkh") and self.relay is not None:
+            return URL(self.relay)
+        host = name.partition(":")[0].lower()
+        if method == "web" and host in self.web_hosts:
+            return URL(f"https://{host}/a2a")
+        raise Refused(
+            f"the router has no way to {did[:200]}",
+            Code.PERMISSION_DENIED,
+            why="the target comes from an argument or a package, and names no allowed place",
+            fix="configure a relay for did:key and did:pkh, or allow the host of a did:web",
+        )
+
+    def message(self, did: str, method: str, params: Json) -> Json:
+        """Return a message, signed if there is a key."""
+        found = {
+            "to": did,
+            "id": secrets.token_hex(16),
+            "created": int(time.time()),
+            "method": method,
+            "params": params,
+        }
+        if self.key is None:
+            return found
+        found["from"] = did_key(self.key.public_key().public_bytes_raw())
+        return {**found, "signature": encode_multibase(self.key.sign(signed_bytes(found)))}
+
+
+def signed_bytes(message: Json) -> bytes:
+    """Return what the signature of a message is over."""
+    unsigned = {name: value for name, value in message.items() if name != "signature"}
+    text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "surrogatepass")
+
+
+class AgentTool:
+    """A tool bound to a method of another agent; its DID may come from an argument."""
+
+    def __init__(self, binding: Mapping[str, Any], *, agents: Agents) -> None:
+        self._target = str(binding["target_did"])
+        self._method = str(binding["service_method"])
+        self._agents = agents
+
+    def requests(self, arguments: Json) -> Sequence[AgentRequest]:
+        """Return the one message that a run sends; raises Refused if there is no way to it."""
+        did = self._did(arguments)
+        self._agents.url(did)
+        return [AgentRequest(did, self._method)]
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        """Send the message; return the JSON object that the agent or the relay answers."""
+        did = self._did(arguments)
+        url = self._agents.url(did)
+        body = json_body(self._agents.message(did, self._method, arguments))
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        reply = await self._agents.egress.fetch(
+            "POST", url, headers=headers, body=body, timeout_s=timeout_s
+        )
+        return read_reply(url.host or "", reply)
+
+    def _did(self, arguments: Json) -> str:
+        did = PLACEHOLDER.sub(lambda match: str(arguments.get(match[1], "")), self._target)
+        if len(did) > MAX_DID_CHARS or not DID.fullmatch(did) or set("/?#%") & set(did):
+            raise InvalidInput(f"{did[:100]!r} is not a DID of an agent")
+        return did

@@ -1,0 +1,94 @@
+"""The `cli` binding: a learned command, run in the sandbox with the values of a call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from capdex.errors import Code, ExecutionFailed, Refused, untrusted_text
+from capdex.json import Json
+from capdex_router.bindings import output
+from capdex_router.bindings.sandbox import Room, Sandbox
+from capdex_router.model.requests import ProcessRequest, Request
+
+# CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.
+FACETS: Final = {"CMP_ROUTER": "1", "CMP_AGENT": "1", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+class CommandArguments(Protocol):
+    """Makes an argument list of valid values, the program's name first: a command template."""
+
+    def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the list; raises InvalidInput for a value that would not stay one argument."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandExecutor:
+    """Executor of one learned command.
+
+    `program` is the resolved path of the program and `digest` the sha256 of its bytes in hex when
+    it was learned. An exit code of `successes` is not an error (1 is "no match" of grep).
+    """
+
+    program: Path
+    digest: str
+    arguments: CommandArguments
+    sandbox: Sandbox
+    room: Room
+    kind: output.Kind = "lines"
+    successes: frozenset[int] = frozenset((0,))
+
+    def requests(self, arguments: Json) -> Sequence[Request]:
+        """Return the one process that a run would start; raises InvalidInput."""
+        return (ProcessRequest(self._argv(arguments)),)
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        """Run the command and return its output as JSON.
+
+        Raises Refused if the program is not the one that was learned, Unavailable TIMEOUT, and
+        ExecutionFailed for an exit code that is not a success.
+        """
+        self._check()
+        room = replace(self.room, environment={**self.room.environment, **FACETS})
+        ran = await self.sandbox.run(self._argv(arguments), room, timeout_s=timeout_s)
+        if ran.exit_code not in self.successes:
+            said = untrusted_text(ran.stderr.decode(errors="replace").strip())
+            raise ExecutionFailed(
+                f"{self.program.name} ended with exit code {ran.exit_code}",
+                why=said,
+                details={"exit_code": ran.exit_code},
+            )
+        return output.parse(self.kind, ran.stdout, truncated=ran.truncated)
+
+    def _argv(self, arguments: Json) -> tuple[str, ...]:
+        return (str(self.program), *self.arguments.argv(arguments)[1:])
+
+    def _check(self) -> None:
+        digest = digest_of(self.program)
+        if digest != self.digest:
+            raise Refused(
+                f"{self.program} is not the program that was learned",
+                Code.PERMISSION_DENIED,
+                why="its bytes changed" if digest else "it cannot be read",
+                fix=f"look at it, then `capdex learn {self.program.name}`",
+            )
+
+
+def digest_of(program: Path) -> str:
+    """Return the sha256 of a program in hex, or nothing if it cannot be read."""
+    try:
+        found = program.stat()
+        return _digest(program, found.st_ino, found.st_size, found.st_mtime_ns)
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=256)
+def _digest(program: Path, _inode: int, _size: int, _changed_ns: int) -> str:
+    with program.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,194 @@
+"""`http_get`, `http_post` and `http`: a tool call as one HTTP request (NIP-7, Tool Bindings)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from yarl import URL
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.json import Json
+from capdex.manifest.bindings import carried_secrets
+from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
+from capdex.net.json_reply import parse
+from capdex_router.bindings.egress import Egress, Reply
+from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate, check_header
+from capdex_router.bindings.styles import in_url
+from capdex_router.model.requests import HostRequest
+from capdex_router.policy.secrets import Secrets, basic
+
+EXCERPT_CHARS: Final = 500  # of a reply that reports an error: enough for its message
+# Numbers of a measurement take four bytes and more each; `[],` of a hostile reply takes three.
+LONG_BYTES: Final = 1024 * 1024
+MIN_VALUE_BYTES: Final = 4
+_BUSY: Final = {408, 425}
+_CHARSETS: Final = {"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"}
+
+
+class HttpTool:
+    """A tool bound to a URL; `capability` is the name to which its secret is bound.
+
+    `binding` is that of a verified package. Raises InvalidInput if it cannot be sent.
+    """
+
+    def __init__(
+        self, binding: Mapping[str, Any], *, capability: str, egress: Egress, secrets: Secrets
+    ) -> None:
+        self._template = RequestTemplate.of(binding)
+        self._auths = [_Auth.of(auth) for auth in auths(binding)]
+        if binding.get("auth") and not self._auths:
+            raise _unknown_auth()
+        self._carried = carried_secrets(binding)
+        self._capability = capability
+        self._egress = egress
+        self._secrets = secrets
+
+    def requests(self, arguments: Json) -> Sequence[HostRequest]:
+        """Return the one request that a run makes."""
+        return [_host_request(self._template.fill(arguments), self._carried)]
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        """Send the request; return the JSON object of the reply, or another reply in an object.
+
+        JSON of another type is `{"value": …}`; anything else is `{"text", "content_type",
+        "status"}`. Raises Unavailable if a later try may succeed, ExecutionFailed for another
+        status from 400 on, Refused if a secret is missing or the host is not allowed.
+        """
+        try:
+            outgoing = await self._with_secrets(self._template.fill(arguments))
+            reply = await self._egress.fetch(
+                outgoing.method,
+                outgoing.url,
+                headers=outgoing.headers,
+                body=outgoing.body,
+                timeout_s=timeout_s,
+            )
+            return read_reply(outgoing.url.host or "", reply, self._secrets.redact)
+        except CapdexError as error:
+            raise self._secrets.redact_error(error) from None
+
+    async def _with_secrets(self, outgoing: Outgoing) -> Outgoing:
+        """Return the request with its secrets; raises Refused if one that it needs is missing."""
+        headers, query, cookies = dict(outgoing.headers), "", []
+        for auth in self._auths:
+            where = (self._capability, outgoing.url.host or "", auth.secret)
+            try:
+                # In a thread: a desktop may ask its user to unlock the keyring.
+                secret = await asyncio.to_thread(self._secrets.get, *where)
+            except Refused:
+                if auth.optional:
+                    continue
+                raise
+            match auth.kind:
+                case "bearer":
+                    headers[auth.name] = f"Bearer {secret}"
+                case "basic":
+                    headers[auth.name] = f"Basic {basic(secret)}"
+                case "query":
+                    query += f"&{in_url(auth.name)}={in_url(secret)}"
+                case "cookie":
+                    cookies.append(f"{auth.name}={_cookie_value(auth, secret)}")
+                case _:
+                    headers[auth.name] = secret
+        if cookies:
+            headers["Cookie"] = "; ".join(cookies)
+        text = str(outgoing.url)
+        url = URL(text + (query if "?" in text else query.replace("&", "?", 1)), encoded=True)
+        return replace(outgoing, headers=headers, url=url)
+
+
+def _cookie_value(auth: _Auth, secret: str) -> str:
+    if any(x in secret for x in ' ",;\\'):  # RFC 6265, 4.1.1
+        raise InvalidInput(
+            f"the secret {auth.secret} cannot be sent in a cookie",
+            why="it holds a space, a quotation mark, a comma, a semicolon or a backslash",
+        )
+    return secret
+
+
+@dataclass(frozen=True, slots=True)
+class _Auth:
+    """A secret of a binding, and where it goes: in a header, the query or a cookie."""
+
+    kind: str
+    secret: str
+    name: str
+    optional: bool
+
+    @classmethod
+    def of(cls, auth: Mapping[str, Any]) -> _Auth:
+        kind, secret, name = auth.get("type"), auth.get("secret"), auth.get("name")
+        if kind not in HTTP_AUTH_TYPES or not isinstance(secret, str):
+            raise _unknown_auth()
+        if kind not in NAMED:
+            name = "Authorization"
+        if not isinstance(name, str):
+            raise _unknown_auth()
+        if kind == "cookie" or (kind == "header" and name.lower() != "authorization"):
+            check_header(f"x-{name}" if kind == "cookie" else name, "")  # both are RFC 9110 tokens
+        return cls(kind, secret, name, auth.get("optional") is True)
+
+
+def _unknown_auth() -> InvalidInput:
+    return InvalidInput("the binding of this tool cannot be used", why="its auth is unknown")
+
+
+def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> HostRequest:
+    url = outgoing.url
+    ours = DEFAULT_HEADERS.items()
+    return HostRequest(
+        outgoing.method,
+        url.scheme,
+        (url.raw_host or "").lower(),
+        url.port or 443,
+        url.raw_path,
+        url.raw_query_string,
+        tuple(sorted(one for one in outgoing.headers.items() if one not in ours)),
+        outgoing.body,
+        secrets,
+    )
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = _unchanged) -> Json:
+    """Return the output that a reply holds; raises as `HttpTool.run` for a status from 400 on."""
+    if reply.status >= 400:
+        # Redacted before it is cut: half a secret would not be recognised.
+        raise _failure(host, reply.status, redact(_text(reply))[:EXCERPT_CHARS])
+    output: Json = redact(_output(reply))
+    return output
+
+
+def _failure(host: str, status: int, excerpt: str) -> Unavailable | ExecutionFailed:
+    details = {"status": status, "excerpt": excerpt}
+    message = f"{host} answered with status {status}"
+    again = "try again later"
+    if status == 429:
+        return Unavailable(message, Code.RATE_LIMITED, fix=again, details=details)
+    if status >= 500 or status in _BUSY:
+        return Unavailable(message, Code.SERVICE_UNAVAILABLE, fix=again, details=details)
+    return ExecutionFailed(message, why="the service refuses the request", details=details)
+
+
+def _output(reply: Reply) -> Json:
+    kind = reply.headers.get("content-type", "")
+    if reply.body and ("json" in kind.lower() or not kind):
+        try:
+            value = parse(reply.body, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+        except ValueError as error:
+            if str(error) != "not JSON":
+                raise ExecutionFailed("the reply cannot be used", why=f"it is {error}") from None
+        else:
+            return value if isinstance(value, dict) else {"value": value}
+    return {"text": _text(reply), "content_type": kind[:200], "status": reply.status}
+
+
+def _text(reply: Reply) -> str:
+    charset = reply.headers.get("content-type", "").lower().partition("charset=")[2].strip("\"' ;")
+    return reply.body.decode(charset if charset in _CHARSETS else "utf-8", "replace")

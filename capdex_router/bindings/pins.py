@@ -1,0 +1,72 @@
+"""Pins of remote MCP tools: the definition that was there at first use, by its hash.
+
+A service can change what its tools mean after a person agreed to them. A changed definition stays
+refused until a person has looked at it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from capdex.errors import Code, Refused
+from capdex_router.home.shared_file import texts_file
+
+_Pins = dict[str, str]
+
+
+def fingerprint(name: str, description: str | None, input_schema: dict[str, Any]) -> str:
+    """Return the sha256, in hex, of a tool's name, description and input schema."""
+    definition = {"name": name, "description": description or "", "inputSchema": input_schema}
+    text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Pins:
+    """Fingerprints by capability, service and tool; kept in a file if a path is given.
+
+    Several routers share the file: what one of them pins holds for all.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        # A damaged file is not taken as empty: that would accept whatever the services say now.
+        fix = "remove it, and look at the tools of your MCP services again"
+        self._file = None if path is None else texts_file(path, fix)
+        self._kept: _Pins = {}  # without a file
+
+    def check(self, capability: str, service_uri: str, action: str, found: str) -> None:
+        """Pin a tool that is new; raise Refused PERMISSION_DENIED for one that changed."""
+        key = _key(capability, service_uri, action)
+        pinned = (self._kept if self._file is None else self._file.read()).get(key)
+        if pinned is None:  # unless another router pinned it meanwhile
+            pinned = self._change(lambda pins: {key: found, **pins}).get(key, found)
+        if pinned != found:
+            raise Refused(
+                f"the service changed its tool {action[:64]!r} since it was installed",
+                Code.PERMISSION_DENIED,
+                why="its name, description or input schema is not what was agreed to",
+                fix="look at the new definition, and accept it if it is what you want",
+                details={"service": service_uri, "tool": action, "was": pinned, "is": found},
+            )
+
+    def accept(self, capability: str, service_uri: str, action: str, found: str) -> None:
+        """Pin a definition that a person looked at."""
+        self._change(lambda pins: {**pins, _key(capability, service_uri, action): found})
+
+    def forget(self, capability: str) -> None:
+        """Remove the pins of a capability, as its removal does."""
+        mine = _key(capability, "", "").removesuffix('"",""]')
+        self._change(lambda pins: {key: x for key, x in pins.items() if not key.startswith(mine)})
+
+    def _change(self, to: Callable[[_Pins], _Pins]) -> _Pins:
+        if self._file is not None:
+            return self._file.change(to)
+        before, self._kept = self._kept, to(self._kept)
+        return before
+
+
+def _key(capability: str, service_uri: str, action: str) -> str:
+    return json.dumps([capability, service_uri, action], separators=(",", ":"))

@@ -1,0 +1,328 @@
+"""The HTTP request of a binding and its arguments (NIP-7, Tool Bindings; P10). Pure.
+
+An argument fills the placeholder of its name, or goes where `parameters` says; what is left becomes
+the query of GET and DELETE, and the body of other methods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, unquote_plus
+
+import orjson
+from yarl import URL
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.manifest.bindings import PLACEHOLDER
+from capdex.manifest.bindings.http_auth import auths
+from capdex.manifest.bindings.http_header import HEADER_VALUE, header_fault
+from capdex.manifest.bindings.http_request import (
+    CONTENT,
+    FORM,
+    HTTP_TYPES,
+    JSON,
+    METHODS,
+    PLACES,
+    QUERY_METHODS,
+    STYLES,
+    method_of,
+)
+from capdex_router.bindings.styles import (
+    header_text,
+    in_form,
+    in_url,
+    json_text,
+    pairs,
+    path_text,
+    to_json,
+)
+
+MAX_URL_CHARS: Final = 8192  # longer than what servers take
+MAX_HEADER_CHARS: Final = 4096
+MAX_BODY_BYTES: Final = 1024 * 1024
+_ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
+DEFAULT_HEADERS: Final = _ACCEPT | {"Content-Type": JSON}  # unless a binding sets them
+
+_URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request that is ready to be sent, but for its credentials."""
+
+    method: str
+    url: URL
+    headers: dict[str, str]
+    body: bytes | None
+
+
+class ArgumentPlace(NamedTuple):
+    """Where an argument goes, its name there, and how a list or an object is written.
+
+    Without a style they have the form of `http_get`: a list is repeated in a query, an object is
+    JSON text in it, and neither fits into a path or a header. `as_json`: any value is JSON text.
+    """
+
+    place: str
+    name: str
+    style: str = ""
+    explode: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTemplate:
+    """The request that an `http_get`, `http_post` or `http` binding describes.
+
+    `origin` is the scheme, host and port as written; `places` has the place of each mapped
+    parameter; `content` is the media type of the body, and `whole` the argument that is all of it;
+    `reserved` are names in the query that secrets have.
+    """
+
+    method: str
+    origin: str
+    path: str
+    query: str
+    places: Mapping[str, ArgumentPlace]
+    headers: Mapping[str, str]
+    styled: bool = False
+    content: str = ""
+    whole: str = ""
+    reserved: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, binding: Mapping[str, Any]) -> RequestTemplate:
+        """Return the template of a binding; raises InvalidInput if it cannot be sent."""
+        match, method = _URL.fullmatch(binding.get("url", "")), method_of(binding)
+        if match is None or binding["type"] not in HTTP_TYPES or method not in METHODS:
+            raise _unusable("its URL names no host, or a placeholder stands in front of its path")
+        origin, path, query = match[1], match[2] or "/", (match[3] or "?")[1:]
+        styled = binding["type"] == "http"
+        places = dict(_places(binding, styled))
+        headers = {name: str(value) for name, value in _mapping(binding, "headers").items()}
+        for name, value in headers.items():
+            check_header(name, value)
+        body = _mapping(binding, "body") if styled else {}
+        content = str(body.get("content") or JSON) if body or not styled else ""
+        whole = str(body.get("parameter") or "")
+        if method == "GET" and (body or any(x.place == "body" for x in places.values())):
+            raise _unusable("a GET request has no body")
+        if content and not CONTENT.fullmatch(content):
+            raise _unusable(f"a body of {content[:64]} cannot be sent")
+        reserved = tuple(str(x.get("name")) for x in auths(binding) if x.get("type") == "query")
+        return cls(
+            *(method, origin, path, query, places, headers),
+            *(styled, "" if method == "GET" else content, whole, reserved),
+        )
+
+    def fill(self, arguments: Json) -> Outgoing:
+        """Return the request for valid arguments.
+
+        Raises InvalidInput if an argument is missing, has no text form, or would change the path.
+        """
+        simple = "simple" if self.styled else ""
+        in_path = {x.name: key for key, x in self.places.items() if x.place == "path"}
+        used: set[str] = set()
+
+        def filled(match: re.Match[str]) -> str:
+            parameter = in_path.get(match[1], match[1])
+            used.add(parameter)
+            value = arguments.get(parameter)
+            place = self.places.get(parameter) or ArgumentPlace("path", match[1], simple)
+            value = json_text(value) if place.as_json and parameter in arguments else value
+            if not place.style:
+                value = _scalar(parameter, value)
+            return path_text(parameter, match[1], value, place.style or "simple", place.explode)
+
+        path = PLACEHOLDER.sub(filled, self.path)
+        query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
+        _check_path(path)
+        fixed = [_steps(key) for key in _keys(self.query) if not PLACEHOLDER.search(key)]
+        fixed += map(_steps, self.reserved)
+        for key in filter(PLACEHOLDER.search, _keys(self.query)):
+            _check_new(key, PLACEHOLDER.sub(filled, key), fixed)
+        headers = dict(self.headers)
+        fixed_headers = {name.lower() for name in headers}
+        body: Json = {}
+        form: list[tuple[str, str]] = []
+        in_query = self.method in QUERY_METHODS
+        form_style = "form" if in_query and self.styled else ""
+        for parameter, value in arguments.items():
+            place = self.places.get(parameter) or ArgumentPlace(
+                "query" if in_query else "body", parameter, form_style, explode=True
+            )
+            if place.place == "path" or (parameter in used and parameter not in self.places):
+                continue
+            if self.whole and parameter == self.whole:
+                continue
+            if place.place != "header":  # a server may read a body's fields beside its query
+                _check_new(parameter, place.name, fixed)
+            if place.place == "header":
+                if value is not None:
+                    if place.name.lower() in fixed_headers:
+                        raise _replaces(parameter)
+                    headers[place.name] = _header(parameter, value, place)
+                    check_header(place.name, headers[place.name])
+            elif place.place == "query":
+                others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
+                for key, text in _written(parameter, value, place, in_url):
+                    _check_new(parameter, key, fixed if key == place.name else fixed + others)
+                    query.append(f"{in_url(key)}={text}")
+            elif self.content == FORM:
+                form += [(x, y) for x, y in _written(parameter, value, place, in_form)]
+            else:
+                body[place.name] = value
+        text = f"{self.origin}{path}{'?' if query else ''}{'&'.join(query)}"
+        if len(text) > MAX_URL_CHARS:
+            raise InvalidInput("the arguments make a URL that is too long")
+        url = URL(text, encoded=True)
+        data = self._body(arguments, body, form)
+        if data is None:
+            return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
+        content = {"Content-Type": self.content or JSON}
+        return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT | content), data)
+
+    def _body(self, arguments: Json, body: Json, form: list[tuple[str, str]]) -> bytes | None:
+        """Return the body, None for a request without one."""
+        if self.whole:
+            if self.whole not in arguments:
+                return None
+            value = arguments[self.whole]
+            if self.content != FORM:
+                return json_body(value)
+            members = value.items() if isinstance(value, dict) else ()
+            place = ArgumentPlace("body", "")
+            form = [x for key, y in members for x in _written(key, y, place, in_form)]
+        if self.content == FORM:
+            return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
+        return json_body(body) if self.content or body else None
+
+
+def _written(
+    parameter: str, value: Any, place: ArgumentPlace, escape: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names and encoded values of an argument in a query or a form."""
+    if place.as_json or (isinstance(value, dict) and not place.style):
+        value = None if value is None else to_json(parameter, value)
+    yield from pairs(
+        place.name or parameter,
+        value,
+        place.style or "form",
+        place.explode or not place.style,
+        escape,
+    )
+
+
+def _header(parameter: str, value: Any, place: ArgumentPlace) -> str:
+    if place.as_json:
+        return json_text(value)
+    return header_text(
+        parameter, value if place.style else _scalar(parameter, value), place.explode
+    )
+
+
+def json_body(value: Json) -> bytes:
+    """Return arguments as JSON; raises InvalidInput if they are too large, or no JSON."""
+    try:
+        data = orjson.dumps(value)
+    except orjson.JSONEncodeError as error:  # a lone surrogate, or an integer over 64 bits
+        raise InvalidInput("the arguments cannot be sent as JSON", why=str(error)) from None
+    if len(data) > MAX_BODY_BYTES:
+        raise InvalidInput("the arguments are too large", why=f"over {MAX_BODY_BYTES} bytes")
+    return data
+
+
+def check_header(name: str, value: str) -> None:
+    """Raise InvalidInput for a header that a binding may not set, or that would end early."""
+    if fault := header_fault(name):
+        raise InvalidInput(f"a binding may not set the header {name[:64]!r}", why=fault)
+    if len(value) > MAX_HEADER_CHARS or not HEADER_VALUE.fullmatch(value):
+        raise InvalidInput(f"the value of the header {name} is not printable ASCII on one line")
+
+
+def _with_defaults(headers: dict[str, str], defaults: dict[str, str]) -> dict[str, str]:
+    """Return the headers with those defaults that they do not set, in whatever case."""
+    known = {name.lower() for name in headers}
+    return {**{x: y for x, y in defaults.items() if x.lower() not in known}, **headers}
+
+
+def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    found = binding.get(field)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise _unusable(f"its {field} are no mapping")
+    return found
+
+
+def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, ArgumentPlace]]:
+    for parameter, rule in _mapping(binding, "parameters").items():
+        where = rule if isinstance(rule, dict) else {}
+        place, name = where.get("in"), where.get("name")
+        if place not in PLACES or not isinstance(name, str | None):
+            raise _unusable(f"the parameter {parameter} has no known place")
+        if name is None or not name.strip():
+            name = parameter
+        if place == "header":
+            check_header(name, "")
+        words = ("style", "explode", "content")
+        if not styled or (place == "body" and not any(where.get(x) is not None for x in words)):
+            yield parameter, ArgumentPlace(place, name)
+            continue
+        style, explode = where.get("style") or STYLES[place][0], where.get("explode")
+        if style not in STYLES[place]:
+            raise _unusable(f"the parameter {parameter} has no known style")
+        explode = explode if isinstance(explode, bool) else style in ("form", "deepObject")
+        yield parameter, ArgumentPlace(place, name, style, explode, bool(where.get("content")))
+
+
+def _scalar(parameter: str, value: Any) -> Any:
+    """Return a value of a path or a header; raises InvalidInput for a list or an object."""
+    if isinstance(value, dict | list):
+        why = "a list or an object does not fit into a URL or a header"
+        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+    return value
+
+
+def _check_path(path: str) -> None:
+    """Refuse a path that a server could resolve to another one (RFC 3986, 5.2.4)."""
+    decoded = unquote(unquote(path)).replace("\\", "/")  # some servers decode twice
+    if any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/")):
+        raise InvalidInput(
+            "an argument would change the path of the URL",
+            why="a segment of the path would be `.` or `..`",
+            fix="give a value without dots alone between slashes",
+        )
+
+
+def _keys(query: str) -> list[str]:
+    return [part.partition("=")[0] for part in re.split("[&;]", query)]
+
+
+def _steps(key: str) -> list[str]:
+    """Return the names in a key of a query: servers read `a`, `A`, `%61`, `a[]` and `[a]` alike."""
+    text = unquote(unquote_plus(key)).strip().lower()
+    return [re.sub("[ .]", "_", name) for name in re.split(r"[\[\]]", text) if name]
+
+
+def _check_new(parameter: str, key: str, fixed: list[list[str]]) -> None:
+    """Refuse a key that a server may take for one of the author's: `a` and `a[b]`, not `a[c]`."""
+    steps = _steps(key)
+    if any(all(x == y for x, y in zip(steps, other, strict=False)) for other in fixed if other):
+        raise _replaces(parameter)
+
+
+def _replaces(parameter: str) -> InvalidInput:
+    return InvalidInput(
+        f"the argument {parameter[:64]} would replace what the tool's binding fixes",
+        why="its query or its headers have that name already",
+        fix="leave it out",
+    )
+
+
+def _unusable(why: str) -> InvalidInput:
+    return InvalidInput("the binding of this tool cannot be used", why=why)

@@ -1,0 +1,264 @@
+"""Files of a CMP tool, `manifest.json` and `capability.json`, read within bounds.
+
+Source: CMP, Core Concepts (`name`, `summary`, intents with `patterns` and `command`), and CMP
+v0.1.0, sections 3, 4 and 8: `binary`, `destructive`, `re:` patterns, and adapters with `wraps`,
+`template` and `outputParser`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+import re2
+
+from capdex.errors import InvalidInput
+from capdex.net import json_reply
+from capdex_router.cmp.template import CommandTemplate, Parameter
+
+MAX_FILE_BYTES: Final = 64 * 1024  # a manifest has 20 tokens, a large capability 100 intents
+MAX_INTENTS: Final = 256
+MAX_PATTERNS: Final = 64
+MAX_PARAMETERS: Final = 128  # a command of git has up to 60 options, `tar` 150
+MAX_TEXT_CHARS: Final = 500
+MAX_PATTERN_CHARS: Final = 256
+
+Kind = Literal["json", "jsonLines", "lines", "table"]
+KINDS: Final = ("json", "jsonLines", "lines", "table")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TYPES: Final[dict[str, dict[str, Any]]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
+    "array<string>": {"type": "array", "items": {"type": "string"}},
+    "array<integer>": {"type": "array", "items": {"type": "integer"}},
+}
+_SHORT: Final = {"string", "integer", "number", "boolean", "object", "array"}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandManifest:
+    """A tool in one line: its domain, name, summary and version, and the program that it runs."""
+
+    domain: str
+    name: str
+    summary: str
+    version: str
+    binary: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the four fields of a manifest (CMP, manifest.json)."""
+        return {
+            "domain": self.domain,
+            "name": self.name,
+            "summary": self.summary,
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A wish that a tool fulfils: phrases that state it, and the command that does it.
+
+    `kind` is the shape of the output, or None if nobody stated it. An intent made from a help has
+    no phrases, but a `summary`.
+    """
+
+    patterns: tuple[str, ...]
+    template: CommandTemplate
+    returns: dict[str, Any] | None = None
+    confirm: bool = False
+    destructive: bool = False
+    idempotent: bool = True
+    kind: Kind | None = None
+    summary: str = ""
+
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the parameters."""
+        properties = {}
+        for one in self.template.parameters:
+            stated = {
+                "description": one.description or None,
+                "default": one.default,
+                "enum": list(one.enum) or None,
+            }
+            properties[one.name] = {
+                **_TYPES[one.type],
+                **{key: value for key, value in stated.items() if value is not None},
+            }
+        required = [one.name for one in self.template.parameters if one.required]
+        schema = {"type": "object", "properties": properties, "required": required}
+        # A misspelled `dry_run` that is passed over would let the command run.
+        return schema if self.patterns else {**schema, "additionalProperties": False}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the intent as the schema level shows it (CMP v0.1.0, 5.2.5)."""
+        return {
+            "patterns": list(self.patterns),
+            "command": self.template.text,
+            "params": {one.name: _parameter_json(one) for one in self.template.parameters},
+            **({"returns": self.returns} if self.returns is not None else {}),
+            "confirm": self.confirm,
+            "destructive": self.destructive,
+            **({"summary": self.summary} if self.summary else {}),
+        }
+
+    def output_schema(self) -> dict[str, Any] | None:
+        """Return the JSON Schema of the output; `{"name": "string"}` stands for an object."""
+        return None if self.returns is None else cast("dict[str, Any]", _schema(self.returns))
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTool:
+    """A manifest and its intents."""
+
+    manifest: CommandManifest
+    intents: tuple[Intent, ...]
+
+
+def parse_manifest(data: bytes) -> CommandManifest:
+    """Read a `manifest.json`, or an adapter's one file; raises InvalidInput."""
+    value = _object(_json(data), "the manifest")
+    name = _name(value, "name")
+    binary = value.get("binary", value.get("wraps", name))
+    return CommandManifest(
+        _name(value, "domain"),
+        name,
+        _text(value.get("summary"), "summary"),
+        _text(value.get("version", "0.0.0"), "version"),
+        _text(binary, "binary"),
+    )
+
+
+def parse_capability(data: bytes) -> tuple[Intent, ...]:
+    """Read the intents of a `capability.json`, or of an adapter's file; raises InvalidInput."""
+    value = _object(_json(data), "the capability")
+    intents = _list(value.get("intents"), "intents", MAX_INTENTS)
+    return tuple(parse_intent(one) for one in intents)
+
+
+def parse_intent(value: Any) -> Intent:
+    """Read one intent (CMP v0.1.0, 4.1); raises InvalidInput."""
+    found = _object(value, "an intent")
+    patterns = tuple(
+        _pattern(one) for one in _list(found.get("patterns"), "patterns", MAX_PATTERNS)
+    )
+    text = found.get("command", found.get("template"))
+    kind = found.get("outputParser")
+    returns = found.get("returns")
+    if kind is not None and kind not in KINDS:
+        raise _wrong("outputParser", f"one of {', '.join(KINDS)}")
+    return Intent(
+        patterns,
+        CommandTemplate.parse(
+            _text(text, "command", CommandTemplate.MAX_CHARS), _parameters(found)
+        ),
+        None if returns is None else _object(returns, "returns"),
+        _flag(found, "confirm", default=False),
+        _flag(found, "destructive", default=False),
+        _flag(found, "idempotent", default=True),
+        kind,
+        _text(found.get("summary", ""), "summary"),
+    )
+
+
+def _parameters(intent: dict[str, Any]) -> tuple[Parameter, ...]:
+    found = _object(intent.get("params", {}), "params")
+    if len(found) > MAX_PARAMETERS:
+        raise _wrong("params", f"at most {MAX_PARAMETERS}")
+    return tuple(_parameter(name, _object(value, "a param")) for name, value in found.items())
+
+
+def _parameter_json(one: Parameter) -> dict[str, Any]:
+    stated = {
+        "required": one.required or None,
+        "default": one.default,
+        "description": one.description or None,
+        "enum": list(one.enum) or None,
+        "option": one.option or None,
+    }
+    return {"type": one.type, **{key: value for key, value in stated.items() if value is not None}}
+
+
+def _parameter(name: str, value: dict[str, Any]) -> Parameter:
+    if value.get("type", "string") not in _TYPES:
+        raise _wrong(f"type of the param {name[:64]}", f"one of {', '.join(_TYPES)}")
+    return Parameter(
+        name,
+        value.get("type", "string"),
+        required=_flag(value, "required", default=False),
+        default=value.get("default"),
+        description=_text(value.get("description", ""), "description"),
+        enum=tuple(_list(value.get("enum", []), "enum", MAX_PATTERNS)),
+        option=_text(value.get("option", ""), "option"),
+    )
+
+
+def _schema(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and "type" not in value and set(map(str, value.values())) <= _SHORT:
+        return {"type": "object", "properties": {key: {"type": x} for key, x in value.items()}}
+    return {key: _schema(inner) for key, inner in value.items()}
+
+
+def _pattern(value: Any) -> str:
+    text = _text(value, "a pattern", MAX_PATTERN_CHARS)
+    if text.startswith("re:"):
+        try:
+            re2.compile(text[3:])
+        except re2.error as error:
+            raise InvalidInput(
+                f"the pattern {text!r} is not an RE2 pattern", why=str(error)
+            ) from None
+    return text
+
+
+def _json(data: bytes) -> Any:
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidInput(
+            "a file of CMP is too long", why=f"{len(data)} bytes, over {MAX_FILE_BYTES}"
+        )
+    try:
+        return json_reply.parse(data, long_bytes=MAX_FILE_BYTES, min_value_bytes=1)
+    except ValueError as error:
+        raise InvalidInput("a file of CMP cannot be read", why=f"it is {error}") from None
+
+
+def _name(value: dict[str, Any], key: str) -> str:
+    text = _text(value.get(key), key)
+    if not _NAME.fullmatch(text):
+        raise _wrong(key, "up to 64 letters, digits, '.', '_' and '-'")
+    return text
+
+
+def _text(value: Any, what: str, limit: int = MAX_TEXT_CHARS) -> str:
+    if not isinstance(value, str) or len(value) > limit or _CONTROL.search(value):
+        raise _wrong(what, f"a text of one line, at most {limit} characters")
+    return value
+
+
+def _flag(value: dict[str, Any], key: str, *, default: bool) -> bool:
+    found = value.get(key, default)
+    if not isinstance(found, bool):
+        raise _wrong(key, "true or false")
+    return found
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(what, "an object")
+    return value
+
+
+def _list(value: Any, what: str, limit: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > limit:
+        raise _wrong(what, f"a list of at most {limit}")
+    return value
+
+
+def _wrong(what: str, expected: str) -> InvalidInput:
+    return InvalidInput(f"a file of CMP is wrong: {what}", why=f"expected {expected}")

@@ -1,0 +1,197 @@
+"""The five methods of CMP as JSON values: domains, manifests, capabilities, intent, schema.
+
+Two shapes are served. A request with `jsonrpc` follows CMP v0.1.0, section 5, and is answered as
+JSON-RPC 2.0; one without follows the examples of CMP's Router Protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.json import Json
+from capdex_router.cmp.manifest import CommandTool, Intent
+from capdex_router.cmp.match import is_guarded, match
+from capdex_router.model.refs import InvokeResult
+
+VERSION: Final = "0.1.0"
+INVALID_REQUEST: Final = -32600
+NO_METHOD: Final = -32601
+INVALID_PARAMS: Final = -32602
+NO_INTENT: Final = -32000
+NO_TOOL: Final = -32001
+FAILED: Final = -32003
+AMBIGUOUS: Final = -32004
+_CODES: Final = {"INVALID_INPUT": INVALID_PARAMS, "NOT_FOUND": NO_TOOL}
+METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
+
+Invoke = Callable[[CommandTool, Intent, Json], Awaitable[InvokeResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Answers requests about some tools. `invoke` runs an intent through the router's pipeline.
+
+    `domains` are those of what is there beside the tools: packages, skills, mounted servers.
+    """
+
+    tools: tuple[CommandTool, ...]
+    invoke: Invoke
+    domains: tuple[str, ...] = ()
+
+    async def answer(self, request: Any) -> Json:
+        """Return the answer to one request; never raises."""
+        if not isinstance(request, dict):
+            return _rpc_error(None, INVALID_REQUEST, "a request is an object")
+        rpc = "jsonrpc" in request
+        key = request.get("id")
+        key = key if isinstance(key, str | int) else None
+        if rpc and request["jsonrpc"] != "2.0":
+            return _rpc_error(key, INVALID_REQUEST, "jsonrpc must be 2.0")
+        name = request.get("method")
+        method = name.removeprefix("cmp.") if isinstance(name, str) else ""
+        if method not in METHODS or (rpc and method == name):
+            if rpc:
+                return _rpc_error(key, NO_METHOD, "no such method")
+            return _failure(InvalidInput("no such method", fix=f"use {', '.join(METHODS)}"))
+        # The examples put `domain` and `tool` beside `method`, and the rest into `params`.
+        params = request.get("params", {} if rpc else request)
+        if not isinstance(params, dict):
+            return _rpc_error(key, INVALID_PARAMS, "params must be an object")
+        try:
+            result = await getattr(self, f"_{method}")(params, rpc=rpc)
+        except CapdexError as error:
+            if not rpc:
+                return _failure(error)
+            # A wish that nothing matches and a tool that nobody has are two codes.
+            code = (
+                NO_INTENT if method == "intent" and error.code == Code.NOT_FOUND else _code(error)
+            )
+            return _rpc_error(key, code, error.line, error.to_json())
+        return {"jsonrpc": "2.0", "result": result, "id": key, "cmp": VERSION} if rpc else result
+
+    async def _domains(self, _params: Json, *, rpc: bool) -> Json:
+        del rpc
+        tools = (one.manifest.domain for one in self.tools)
+        return {"domains": list(dict.fromkeys([*tools, *self.domains]))}
+
+    async def _manifests(self, params: Json, *, rpc: bool) -> Json:
+        domain = _optional(params, "domain")
+        found = [one.manifest for one in self.tools if domain in (None, one.manifest.domain)]
+        if domain and not found and domain not in self.domains:
+            raise InvalidInput(f"no tool is of the domain {domain[:64]!r}", Code.NOT_FOUND)
+        if rpc:
+            return {"manifests": [one.to_json() for one in found]}
+        return {"tools": [{"name": one.name, "summary": one.summary} for one in found]}
+
+    async def _capabilities(self, params: Json, *, rpc: bool) -> Json:
+        def shown(intent: Intent) -> Json:
+            row: Json = {"patterns": list(intent.patterns), "confirm": is_guarded(intent)}
+            return {**row, "destructive": intent.destructive} if rpc else row
+
+        return {"intents": [shown(one) for one in self._tool(params).intents]}
+
+    async def _schema(self, params: Json, *, rpc: bool) -> Json:
+        del rpc
+        pattern = _required(params, "pattern")
+        for intent in self._tool(params).intents:
+            if pattern in intent.patterns:
+                return intent.to_json()
+        raise InvalidInput(f"the tool has no pattern {pattern[:80]!r}", Code.NOT_FOUND)
+
+    async def _intent(self, params: Json, *, rpc: bool) -> Json:
+        context = params.get("context", {})
+        if not isinstance(context, dict):
+            raise InvalidInput("the context must be an object")
+        found = match(_required(params, "want"), self._asked(params))
+        tool, intent = found.tool, found.intent
+        names = [one.name for one in intent.template.parameters]
+        arguments = {name: context[name] for name in names if name in context}
+        command = intent.template.display(arguments)
+        shown = {"tool": tool.manifest.name, "command": command}
+        if is_guarded(intent) and params.get("confirm") is not True:
+            return _unconfirmed(shown, "This command needs a confirmation.")
+        result = await self.invoke(tool, intent, arguments)
+        if result.error is None:
+            return {
+                "success": True,
+                "output" if rpc else "result": _unwrapped(result.output),
+                **shown,
+            }
+        # The caller's `confirm` does not replace a person's consent, where that is asked for.
+        if result.error.get("reason") == Code.CONFIRM_NEEDED:
+            details = result.error.get("details") or {}
+            return _unconfirmed(shown, f"{result.error.get('message')}; {details.get('fix', '')}")
+        raise _Told(result.error)
+
+    def _asked(self, params: Json) -> Iterable[CommandTool]:
+        if params.get("tool") is not None:
+            return (self._tool(params),)
+        domain = _optional(params, "domain")
+        return [one for one in self.tools if domain in (None, one.manifest.domain)]
+
+    def _tool(self, params: Json) -> CommandTool:
+        name = _required(params, "tool")
+        for tool in self.tools:
+            if tool.manifest.name == name:
+                return tool
+        raise InvalidInput(f"there is no tool {name[:64]!r}", Code.NOT_FOUND)
+
+
+class _Told(CapdexError):
+    """A failure that the pipeline has already put into JSON."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        self.told = dict(error)
+        code = error.get("reason", error.get("code"))
+        super().__init__(
+            str(error.get("message", "")),
+            Code(code) if code in Code.__members__ else Code.EXECUTION_FAILED,
+        )
+
+    def to_json(self) -> Json:
+        return self.told
+
+
+def _unwrapped(output: Json | None) -> Any:
+    # An output that is not an object travels as {"result": …}, since CAP's outputs are objects.
+    return output["result"] if output is not None and set(output) == {"result"} else output
+
+
+def _unconfirmed(shown: Json, message: str) -> Json:
+    return {"success": False, "reason": "confirmation_required", **shown, "message": message}
+
+
+def _required(params: Json, key: str) -> str:
+    value = params.get(key)
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"the request needs a text as {key}")
+    return value
+
+
+def _optional(params: Json, key: str) -> str | None:
+    return None if params.get(key) is None else _required(params, key)
+
+
+def _code(error: CapdexError) -> int:
+    return AMBIGUOUS if error.code == Code.AMBIGUOUS else _CODES.get(error.kind.cap, FAILED)
+
+
+def _failure(error: CapdexError) -> Json:
+    candidates = (error.details or {}).get("candidates")
+    return {
+        "success": False,
+        "reason": "ambiguous" if error.code == Code.AMBIGUOUS else str(error.code).lower(),
+        "message": error.line,
+        "error": error.to_json(),
+        **({"candidates": candidates} if candidates else {}),
+    }
+
+
+def _rpc_error(key: Any, code: int, message: str, data: Json | None = None) -> Json:
+    error: Json = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "error": error, "id": key, "cmp": VERSION}

@@ -1,0 +1,126 @@
+"""Intents made from a help text: the options that it lists, the operands of its usage. Pure.
+
+The text is untrusted: it decides which options a call may set, never whether a value is an option.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from itertools import islice, pairwise, takewhile
+from typing import Final
+
+from capdex_router.cmp.help import lines, listed, needed, parse_help
+from capdex_router.cmp.manifest import MAX_PARAMETERS, Intent
+from capdex_router.cmp.template import OPTIONS, CommandTemplate, Parameter
+
+MAX_USAGE_CHARS: Final = 2_000
+MAX_WORDS: Final = 6  # behind a command, so that a question shows it whole
+MAX_TEXT_CHARS: Final = 120
+# Commands that only read, with any of their options, in a directory that they cannot change.
+READ_ONLY: Final = frozenset(("git diff", "git log", "git show", "git status", "jq"))
+_USAGE: Final = re.compile(
+    r"^ *(?:usage|syntax|or)(?::|$)\s*(\S+)(.*(?:\n {7,}(?!\1 |or:)\S.*)*)(\n *\1 )?",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
+_SET: Final = re.compile(r"[(=]*-(?!-(?: |$))|=")  # [-n NUM], [(-a | -b)], [=WHEN]
+_OPTIONS: Final = re.compile(r"(?:.*\W)?(?:options?|flags|expression)\W*", re.IGNORECASE)
+_CHOICE: Final = re.compile(r"[ =?]*[{(\[]([\w-]+(?:[,|][\w-]+){1,63})[})\]].*")
+_INTEGER: Final = re.compile(r"\W*(?:n|num|number|int|integer|uint|count)\W*", re.IGNORECASE)
+_MANY: Final = re.compile(r"\.{3}| (?:list|stringArray)\n|multiple times|more than once|repeatable")
+_PROSE: Final = re.compile(r" *[A-Z]\w+ \w+ \w+.{,100}$(?<!:)")
+
+
+def made(program: str, command: str, page: bytes, summary: str, *, writable: bool) -> Intent | None:
+    """Return the intent of a command by its help, or None if that has no usage and no options.
+
+    `command` is empty for the program itself. A person is asked at each call, unless the command is
+    one of READ_ONLY and nothing is `writable`.
+    """
+    text = lines(page)
+    found = list(_USAGE.finditer("\n".join(text)))
+    usages = [one for one in found if one[2].split()[:1] == [command]] or found
+    rest = "".join(f"{one[2]} ".replace(f" {command} ", " ", 1) for one in usages)
+    rest, in_usage = _outlined(rest[:MAX_USAGE_CHARS])
+    options = _options([*text, *in_usage], set(parse_help(page).options))
+    if not found and not options:
+        return None
+    words = _words(rest, options, certain=len(found) == 1 and not found[0][3])
+    written = " ".join(filter(None, (shlex.quote(program), command, *words)))
+    operands = tuple(filter(None, words.values()))
+    given = (*operands, *islice(options.values(), MAX_PARAMETERS - MAX_WORDS))
+    named = f"{program} {command}".strip()
+    prose = filter(_PROSE.match, takewhile(lambda line: not listed(line), text))
+    about = f"{named}: {summary or next(prose, written).strip()}"[:MAX_TEXT_CHARS]
+    asks = writable or named not in READ_ONLY
+    template = CommandTemplate.parse(written, given)
+    return Intent((), template, confirm=asks, idempotent=False, summary=about)
+
+
+def _outlined(usage: str) -> tuple[str, list[str]]:
+    """Return a usage without brackets, and the options that stood in them, a line each.
+
+    A word that may be left out begins with "?" then, and `[OPTIONS]` is "options".
+    """
+    rest = re.sub(r"<([^<>]{1,60})>", lambda one: re.sub(r"\W+", "_", one[1]), usage)
+    rest, options = rest.replace("[no-]", ""), []
+    while group := _GROUP.search(rest):
+        inner = group[1].strip()
+        plain = " ".join(f"?{one.strip('?')}" for one in inner.split())
+        if _SET.match(inner):
+            options.append(inner)
+            plain = ""
+        elif _OPTIONS.fullmatch(inner):
+            plain = "options"
+        rest = f"{rest[: group.start()]} {plain}{rest[group.end() :]}"
+    return rest, options
+
+
+def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
+    """Return a parameter for each option that some lines list, by the names of the parameters."""
+    found: dict[str, Parameter] = {}
+    for line, below in pairwise((*text, "")):
+        about = line.strip().partition("  ")[2].strip() or below.strip()
+        for names in listed(line):
+            first = max(names, key=lambda one: one.startswith("--"))
+            end = "=" if names[first].startswith("=") else " " if needed(names) else ""
+            one = _parameter(first, needed(names), "" if about[:1] == "-" else about, first + end)
+            if first in known:
+                found.setdefault(one.name, one)
+            known -= names.keys()
+    return found
+
+
+def _words(
+    usage: str, options: dict[str, Parameter], *, certain: bool
+) -> dict[str, Parameter | None]:
+    """Return the words of a template behind its command, each operand with its parameter.
+
+    An operand that the usage does not bracket is required if the usage is `certain`, the only one.
+    """
+    words: dict[str, Parameter | None] = {}
+    for word in re.sub(r" \| *\S+", "", re.sub(r"[ ?]*\.{3}", "... ", usage)).split():
+        plain = word.strip("?(){}")
+        one = _parameter(plain.lower(), word)
+        name = one.name + "_" * (one.name in options)
+        if plain == "--" or _OPTIONS.fullmatch(plain):
+            words[plain if plain == "--" else OPTIONS] = None
+        elif re.match(r"\w", plain) and len(words) < MAX_WORDS:
+            kind = "array<string>" if f"{{{name}}}" in words else one.type
+            needs = certain and word[0] not in "?{"
+            words[f"{{{name}}}"] = replace(one, name=name, type=kind, required=needs)
+    return words if OPTIONS in words else {OPTIONS: None, **words}
+
+
+def _parameter(name: str, value: str, text: str = "", option: str = "") -> Parameter:
+    choice = _CHOICE.fullmatch(value)
+    kind = "integer" if _INTEGER.fullmatch(value) else "string" if value else "boolean"
+    return Parameter(
+        re.sub(r"\W+|^(?=\d)", "_", name.strip("-."), flags=re.ASCII)[:32],
+        f"array<{kind}>" if value and _MANY.search(f"{value}\n{text}") else kind,
+        description=text[:MAX_TEXT_CHARS],
+        enum=tuple(re.split(r"[,|]", choice[1])) if choice else (),
+        option=option,
+    )

@@ -1,0 +1,217 @@
+"""The five actions of an agent: find, describe, call, route and manage, over the runtime.
+
+They answer values and texts; the MCP face puts them into results. What packages say stands in
+answers alone, cut and without characters that do not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+
+from capdex.errors import Code, InvalidInput, untrusted_text
+from capdex.json import Json
+from capdex_router.faces.arguments import Wanted, example
+from capdex_router.faces.manage import Packages
+from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
+from capdex_router.install.resolve import NodeHit
+from capdex_router.model.capability import Capability
+from capdex_router.model.refs import InvokeResult
+from capdex_router.policy.consent import Asker, clean
+from capdex_router.runtime.catalog import NOT_HERE, Catalog, Listed, split
+from capdex_router.runtime.catalog import PREFIX as PACKAGE
+from capdex_router.runtime.invoke import Caller, Invoker
+from capdex_router.runtime.learned.intents import Intents
+from capdex_router.runtime.learned.learning import Learning
+from capdex_router.runtime.mcp_mount import Mounted
+from capdex_router.runtime.results import PREFIX, Results
+from capdex_router.runtime.search import CatalogHit, Search
+from capdex_router.runtime.session import Session
+
+LINE_CHARS: Final = 120  # of a description in a list
+TOOLS_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What an agent can do; what is None is not offered. The MCP servers have resources."""
+
+    catalog: Catalog
+    search: Search
+    invoker: Invoker
+    results: Results
+    routing: Session | None = None
+    manager: Packages | None = None
+    intents: Intents | None = None
+    learner: Learning | None = None
+    servers: Sequence[Mounted] = ()
+
+    async def find(self, want: str, limit: int = 5, *, remote: bool = True) -> str:
+        """Return one line a hit, with why it was found; without a wish the domains."""
+        if not want.strip():
+            domains = [f"{name} ({count})" for name, count in self.search.domains().items()]
+            return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
+        limit = min(max(limit, 1), MAX_HITS)
+        hits = self.search.find(want, limit)
+        lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
+        asked = ""
+        if remote and self.manager is not None and len(lines) < limit:
+            shown = {hit.listed.ref.capability_id for hit in hits}
+            latest = {x.ref.capability_id: x for x in self.catalog.latest()}
+            found, asked = await self.manager.search(want, limit - len(lines))
+            found = [x for x in found if x.capability_id not in shown]
+            here = [x for x in found if x.capability_id in latest]
+            new = [x for x in found if x.capability_id not in latest]
+            lines += [self._hit(CatalogHit(latest[x.capability_id], _why(x)), None) for x in here]
+            lines += [_registry_hit(x) for x in new]
+            lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
+        lines = lines or ["nothing found: try other words"]
+        return "\n".join([*lines, asked] if asked else lines)
+
+    def describe(self, uri: str, level: int = 3) -> Json | str:
+        """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest, short."""
+        if level not in LEVELS:
+            raise InvalidInput(f"there is no level {untrusted_text(level)[:16]}", fix="give 1 to 4")
+        capability = self._named(uri)
+        if level == 1:
+            return _line(_short(capability))
+        if level == 2:
+            lines = [_line(listed) for listed in self._tools(capability)]
+            return "\n".join(lines) or "it has no tools"
+        if level == 4:
+            return {"uri": capability.ref.capability_id, **self._example(capability, "input")}
+        ref = capability.ref
+        # The URI says the kind, too, and the name of a tool.
+        said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
+        shown = capability.manifest() | {"resources": [x["name"] for x in capability.resources]}
+        if capability.kind == "skill":
+            names = (x.ref.capability_id for x in self._tools(capability))
+            shown["tools"] = [self.catalog.short_name(x) for x in names][:TOOLS_SHOWN]
+        rest = {x: y for x, y in shown.items() if x not in said and y not in (None, [])}
+        return {"uri": f"{self.catalog.short_name(ref.capability_id)}@{ref.version}", **rest}
+
+    async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
+        """Invoke a capability, or a command by a wish, or read on in a stored result."""
+        if wanted.uri is not None and wanted.uri.startswith(PREFIX):
+            offset = wanted.input.get("offset", 0)
+            if not isinstance(offset, int):
+                raise InvalidInput("offset is not an integer")
+            return InvokeResult(self.results.read(wanted.uri, offset), None, 0)
+        uri, given = wanted.uri, wanted.input
+        if uri is None:
+            if self.intents is None:
+                raise InvalidInput("no commands are learned here", fix="call by uri")
+            uri, given = self.intents.named(wanted.want or "", given)
+        capability = self._named(uri)
+        # Without a version the highest is meant, also if a program is learned again on the way.
+        _, version = split(uri)
+        result = await self.invoker.invoke(capability.ref.capability_id, version, given, caller)
+        if self.routing is not None:
+            self.routing.answered(capability, result)
+        if result.error is not None and result.error["reason"] == Code.INVALID_INPUT:
+            shown = {"uri": uri, "input_schema": capability.input_schema}
+            shown = result.error["details"] | self._example(capability, "example") | shown
+            result = replace(result, error=result.error | {"details": shown})
+        return self.results.shorten(result)
+
+    def route(self, message: str) -> Json:
+        """Return the capability that a message is for, and why."""
+        if self.routing is None:
+            raise InvalidInput("messages are not routed here", Code.NOT_FOUND)
+        return self.routing.route(message)
+
+    async def manage(self, action: str, target: str, asker: Asker) -> str:
+        """Install, upgrade, remove or learn `target`, or list what is here."""
+        if action not in ACTIONS:
+            raise InvalidInput(
+                f"there is no action {action[:32]!r}", fix="give one of " + ", ".join(ACTIONS)
+            )
+        if action == "list":
+            shown = self._installed()
+            more = len(shown) - MAX_HITS
+            lines = shown[:MAX_HITS] + ([f"and {more} more: use find"] if more > 0 else [])
+            return "\n".join(lines) or "nothing is installed"
+        if not target:
+            raise InvalidInput(f"{action} needs a target", fix="give a name as target")
+        if action == "learn" and self.learner is not None:
+            return await self.learner.learn(target, asker)
+        if self.manager is None:
+            raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
+        return await self.manager.act(action, target, asker)
+
+    def _named(self, uri: str) -> Capability:
+        """Return what a model names; the error for what is not installed says how that is done."""
+        try:
+            return self.catalog.find(uri)
+        except InvalidInput as error:
+            name, separator, _ = uri.removeprefix(PACKAGE).partition("#")
+            name = name.partition("@")[0]
+            near = [x.ref.capability_id for x in self.catalog.latest()] if separator else []
+            tools = [x for x in near if x.startswith(f"{PACKAGE}{name}#")][:TOOLS_SHOWN]
+            if error.fix == NOT_HERE and tools:
+                fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
+            elif error.fix == NOT_HERE and self.manager is not None:
+                fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
+            else:
+                raise
+            raise replace(error, fix=fix) from None
+
+    def _example(self, capability: Capability, key: str) -> Json:
+        """Return an input that the schema allows, under a key; the schema if none is known."""
+        schema = capability.input_schema
+        for found in (capability.example, example(schema)):
+            if found is not None and self.invoker.accepts(capability, found):
+                return {key: found}
+        return {"input_schema": schema}
+
+    def _hit(self, hit: CatalogHit, above: CatalogHit | None) -> str:
+        """Return a hit in as few tokens as possible: `call` and `describe` take the short name.
+
+        Why it was found is not said again if it is the same as in the line above.
+        """
+        name = self.catalog.short_name(hit.listed.ref.capability_id)
+        why = "" if above is not None and above.why == hit.why else f" [{hit.why}]"
+        return f"{name} {clean(hit.listed.description, LINE_CHARS)}{why}"
+
+    def _installed(self) -> list[str]:
+        """Return a line for each package, then for each tool that has none."""
+        latest = {x.ref.capability_id: x for x in self.catalog.latest()}
+        packages = [one for one in latest if "#" not in one]
+        tools = [one for one in latest if "#" in one and one.partition("#")[0] not in latest]
+        return [_line(latest[one]) for one in (*packages, *tools)]
+
+    def _tools(self, capability: Capability) -> list[Listed]:
+        prefix = capability.ref.capability_id.partition("#")[0] + "#"
+        return [
+            listed
+            for listed in self.catalog.listed()
+            if listed.ref.capability_id.startswith(prefix)
+            and listed.ref.version == capability.ref.version
+        ]
+
+
+def _short(capability: Capability) -> Listed:
+    return Listed(capability.ref, capability.kind, capability.name, capability.description)
+
+
+def _line(listed: Listed) -> str:
+    ref = listed.ref
+    return f"{ref.capability_id}@{ref.version} {clean(listed.description, LINE_CHARS)}".rstrip()
+
+
+def _registry_hit(found: NodeHit) -> str:
+    """Return a hit of a node; its name without a version, since that would pin an installation."""
+    shown = clean(found.summary or found.title, LINE_CHARS)
+    version = found.uri.partition("@")[2]
+    return f"{found.name} {shown} [registry {version}, by {_why(found)}]"
+
+
+def _why(found: NodeHit) -> str:
+    return clean(", ".join(found.matched), LINE_CHARS) or "meaning"
+
+
+def _install(name: str) -> str:
+    return f'manage {{"action": "install", "target": {orjson.dumps(clean(name)).decode()}}}'

@@ -1,0 +1,170 @@
+"""Prompts and resources of the MCP face: what a person or a host puts into a model's context.
+
+`capdex://NAME/VERSION/PART` is a part of a package, `skill://NAME/FILE` a file of a skill folder,
+`mcp://SERVER/URI` a resource that a mounted server lists.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.manifest.prompt import fill
+from capdex.profiles import cap
+from capdex_router.faces.actions import Actions
+from capdex_router.policy.consent import clean
+from capdex_router.runtime.catalog import PREFIX, Listed
+from capdex_router.runtime.skill_folder import PREFIX as SKILL
+
+MAX_PROMPTS: Final = 50  # that are listed: some frameworks make a tool of each
+PAGE: Final = 100  # resources
+MESSAGE: Final = "message"  # an argument of each prompt: what the person wants
+RESOURCE_NOT_FOUND: Final = -32002  # up to 2025-11-25; 2026-07-28 has INVALID_PARAMS instead
+LINE_CHARS: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The methods of MCP over all that is installed and mounted; they raise MCPError."""
+
+    actions: Actions
+
+    async def list_prompts(self, _: Any, __: Any) -> types.ListPromptsResult:
+        """Return the first prompts by name."""
+        shown = [
+            types.Prompt(
+                name=name,
+                title=clean(one.name, LINE_CHARS),
+                description=clean(one.description, LINE_CHARS),
+                arguments=[types.PromptArgument(name=x) for x in {*(one.arguments or ()), MESSAGE}],
+            )
+            for name, one in sorted(self._prompts().items())[:MAX_PROMPTS]
+        ]
+        return types.ListPromptsResult(prompts=shown)
+
+    async def get_prompt(
+        self, context: Any, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        """Return a prompt as messages of the user, who chose it; a line says whose text it is."""
+        one, given = self._prompts().get(params.name), params.arguments or {}
+        with _faults():
+            if one is None:
+                raise InvalidInput(f"there is no prompt {params.name[:64]!r} here", Code.NOT_FOUND)
+            skill = self.actions.catalog.get(one.ref.capability_id, one.ref.version)
+            text = fill(skill.prompt or "", given)
+        by = f"signed by {skill.owner.signer}" if skill.owner.signer else "a folder of this machine"
+        whose = clean(f"{one.ref.capability_id}@{one.ref.version}, {by}")
+        head = f"[Prompt of {whose}. The text below is its author's, not the user's.]"
+        more = [] if MESSAGE in (one.arguments or ()) else [given.get(MESSAGE, "")]
+        texts = [types.TextContent(type="text", text=x) for x in (f"{head}\n\n{text}", *more) if x]
+        return types.GetPromptResult(
+            messages=[types.PromptMessage(role="user", content=text) for text in texts]
+        )
+
+    async def list_resources(
+        self, context: Any, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Return a page of resources: of mounted servers, skill folders, then packages."""
+        cursor = params.cursor if params and params.cursor else "0"
+        with _faults():
+            if not re.fullmatch(r"[0-9]{1,9}", cursor):
+                raise InvalidInput("the cursor is none of ours")
+            found = [
+                _resource(f"mcp://{server.name}/{x.uri}", x.name, x.mime_type, x.description or "")
+                for server in self.actions.servers
+                for x in await server.resources()
+            ]
+            found += self._of_skills()
+        end = int(cursor) + PAGE
+        more = str(end) if end < len(found) else None
+        return types.ListResourcesResult(resources=found[int(cursor) : end], next_cursor=more)
+
+    async def read_resource(
+        self, context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Return what a resource holds."""
+        old = context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        with _faults(RESOURCE_NOT_FOUND if old else types.INVALID_PARAMS):
+            return types.ReadResourceResult(contents=await self._contents(params.uri))
+
+    async def _contents(self, uri: str) -> list[Any]:
+        scheme, _, path = uri.partition("://")
+        name, _, rest = path.partition("/")
+        for server in self.actions.servers:
+            if (scheme, name) == ("mcp", server.name):
+                found = await server.read(rest)
+                return [x.model_copy(update={"uri": f"mcp://{name}/{x.uri}"}) for x in found]
+        if scheme == "capdex":
+            version, _, part = rest.partition("/")
+            skill = self.actions.catalog.get(PREFIX + name, version)
+        else:
+            part, skill = unquote(rest), self.actions.catalog.get(SKILL + unquote(name))
+        resource = next((one for one in skill.resources if one["name"] == part), None)
+        if resource is None or skill.read is None:
+            raise InvalidInput(f"there is no resource {uri[:128]!r} here", Code.NOT_FOUND)
+        data = skill.read(part)
+        kind = resource.get("mimeType") or mimetypes.guess_type(part)[0]
+        try:
+            text = data.decode("utf-8")
+            return [types.TextResourceContents(uri=uri, mime_type=kind, text=text)]
+        except UnicodeDecodeError:
+            blob = base64.b64encode(data).decode()
+            return [types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)]
+
+    def _prompts(self) -> dict[str, Listed]:
+        """Return what has a prompt, by the name of the prompt: packages have their own names."""
+        found: dict[str, Listed] = {}
+        for one in sorted(self.actions.catalog.latest(), key=lambda x: x.ref.capability_id):
+            if one.arguments is not None:
+                name = _slug(one.ref.capability_id.removeprefix(PREFIX).removeprefix(SKILL))
+                taken = not name or name in found
+                found.setdefault(_slug(one.ref.capability_id) if taken else name, one)
+        return found
+
+    def _of_skills(self) -> Iterator[types.Resource]:
+        skills = [x.ref for x in self.actions.catalog.latest() if x.kind == "skill"]
+        for ref in sorted(skills, key=lambda x: (x.capability_id.startswith(PREFIX), x)):
+            name = ref.capability_id.removeprefix(PREFIX)
+            parts = (
+                self.actions.catalog.get(name).resources
+                if name == ref.capability_id
+                else cap.resources(name, ref.version)  # the same of each: no package is read
+            )
+            for part in parts:
+                uri = f"skill://{quote(name.removeprefix(SKILL), '')}/{quote(part['name'])}"
+                uri = part.get("uri", uri)
+                yield _resource(uri, f"{name}/{part['name']}", part.get("mimeType"))
+
+
+@contextmanager
+def _faults(code: int = types.INVALID_PARAMS) -> Iterator[None]:
+    """Turn errors into those of the protocol; `code` is for what the client got wrong."""
+    try:
+        yield
+    except CapdexError as error:
+        code = code if isinstance(error, InvalidInput) else types.INTERNAL_ERROR
+        raise MCPError(code, error.line, error.to_json()) from None
+
+
+def _resource(uri: str, name: str, kind: str | None, description: str = "") -> types.Resource:
+    return types.Resource(
+        uri=uri,
+        name=clean(name),
+        mime_type=clean(kind or "") or None,
+        description=clean(description, LINE_CHARS) or None,
+    )
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")

@@ -1,0 +1,180 @@
+"""Adapters between the runtime and agentkit's protocols, both ways.
+
+a capability of the runtime ──> Invocable        an Invocable ──> Executor of the runtime
+a package ──> CapabilityProvider                 a CapabilityProvider ──> capabilities
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.json import Json
+from capdex_router.faces.kit import (
+    CapabilityContext,
+    CapabilityError,
+    CapabilityExecutionFailed,
+    CapabilityInvalidInput,
+    CapabilityProvider,
+    CapabilityUnavailable,
+    Data,
+    Invocable,
+    InvocableRequest,
+    InvocableResult,
+    InvocableSpec,
+    Item,
+    Items,
+    PromptContents,
+    PromptDescriptor,
+    PromptProvider,
+    ResourceProvider,
+    Structured,
+    Text,
+)
+from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.model.requests import Request, ServiceRequest
+from capdex_router.policy.consent import Asker, Refuse
+from capdex_router.runtime.invoke import Caller, Invoker
+
+
+@dataclass(frozen=True, slots=True)
+class RouterInvocable:
+    """A tool of the runtime as an Invocable; each call takes the whole pipeline."""
+
+    capability: Capability
+    invoker: Invoker
+    asker: Asker
+
+    def spec(self) -> InvocableSpec:
+        """Return name, description and schema; `metadata` is the CapabilityRef."""
+        found = self.capability
+        return InvocableSpec(found.name, found.description, found.input_schema, found.ref.to_json())
+
+    async def invoke(self, request: InvocableRequest, ctx: CapabilityContext) -> InvocableResult:
+        """Run the tool; raises CapabilityError with CAP's code in its metadata."""
+        ref = self.capability.ref
+        session = request.session_id or ctx.session_id
+        caller = Caller(self.asker, session)
+        result = await self.invoker.invoke(ref.capability_id, ref.version, request.input, caller)
+        if result.error is not None:
+            raise _raised(result.error)
+        return InvocableResult(Structured(result.output), {"duration_ms": result.duration_ms})
+
+
+@dataclass(frozen=True, slots=True)
+class RouterPrompts:
+    """The prompt of a skill as a PromptProvider."""
+
+    skill: Capability
+
+    async def list_prompts(self) -> Sequence[PromptDescriptor]:
+        """Return the one prompt."""
+        found = self.skill
+        return [
+            PromptDescriptor(
+                found.ref.capability_id, found.name, found.input_schema, found.description
+            )
+        ]
+
+    async def get_prompt(self, id: str, args: object, ctx: CapabilityContext) -> PromptContents:
+        """Return the prompt as its publisher wrote it; raises CapabilityUnavailable."""
+        if id != self.skill.ref.capability_id or self.skill.prompt is None:
+            raise CapabilityUnavailable(f"there is no prompt {id[:64]!r}", {"code": "NOT_FOUND"})
+        return PromptContents((Item("system", self.skill.prompt),))
+
+
+@dataclass(frozen=True, slots=True)
+class RouterProvider:
+    """A package of the runtime as a CapabilityProvider: its tools and its prompt."""
+
+    skill: Capability | None
+    tools: Sequence[Capability]
+    invoker: Invoker
+    asker: Asker = field(default_factory=Refuse)
+
+    def invocables(self) -> Sequence[Invocable]:
+        """Return the tools."""
+        return [RouterInvocable(tool, self.invoker, self.asker) for tool in self.tools]
+
+    def resources(self) -> Sequence[ResourceProvider]:
+        """Return nothing: packages carry no resources."""
+        return []
+
+    def prompts(self) -> Sequence[PromptProvider]:
+        """Return the provider of the package's prompt, if it has one."""
+        has_prompt = self.skill is not None and self.skill.prompt is not None
+        return [RouterPrompts(self.skill)] if has_prompt and self.skill is not None else []
+
+
+@dataclass(frozen=True, slots=True)
+class InvocableExecutor:
+    """An Invocable as an executor of the runtime; `service` is the name that grants are for."""
+
+    invocable: Invocable
+    service: str
+
+    def requests(self, arguments: Json) -> Sequence[Request]:
+        """Return one call of the service: more is not known of a foreign tool."""
+        return [ServiceRequest(self.service, self.invocable.spec().name)]
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        """Run the invocable; raises Unavailable, InvalidInput or ExecutionFailed."""
+        try:
+            result = await self.invocable.invoke(InvocableRequest(arguments), CapabilityContext())
+        except CapabilityUnavailable as error:
+            raise Unavailable(str(error), Code.NODE_UNAVAILABLE) from None
+        except CapabilityInvalidInput as error:
+            raise InvalidInput(str(error)) from None
+        except CapabilityError as error:
+            raise ExecutionFailed(str(error)) from None
+        return _json(result)
+
+
+def capabilities(
+    provider: CapabilityProvider, *, name: str, version: str, digest: str
+) -> Iterator[Capability]:
+    """Yield the invocables of a provider as tools `<name>#<tool>`.
+
+    Nothing is known of their effects: each first use is asked, and each call that is not said to
+    read only, by `read_only` in the metadata of its spec.
+    """
+    owner = Owner("mcp", name, digest)
+    for invocable in provider.invocables():
+        spec = invocable.spec()
+        reads = spec.metadata.get("read_only") is True
+        yield Capability(
+            CapabilityRef(f"{name}#{spec.name}", version),
+            "tool",
+            spec.name,
+            spec.description,
+            spec.input_schema or NO_INPUT,
+            owner,
+            annotations=ToolHints(read_only=reads, destructive=not reads),
+            executor=InvocableExecutor(invocable, name),
+        )
+
+
+def _json(result: InvocableResult) -> Json:
+    match result.output:
+        case Text(text):
+            return {"text": text}
+        case Structured(value):
+            return value if isinstance(value, dict) else {"value": value}
+        case Items(items):
+            return {"items": [{"role": item.role, "text": item.text} for item in items]}
+        case Data(data):
+            if data.data is not None:
+                raise ExecutionFailed("the output is binary data", Code.OUTPUT_INVALID)
+            return {"text": data.text} if data.text is not None else {"uri": data.uri}
+
+
+def _raised(error: Json) -> CapabilityError:
+    """Return agentkit's error for CAP's, whose code stays in the metadata."""
+    metadata = {key: error[key] for key in ("code", "reason", "retryable", "details")}
+    if error["code"] == "NOT_FOUND" or (error["retryable"] and error["code"] != "TIMEOUT"):
+        return CapabilityUnavailable(error["message"], metadata)
+    if error["code"] == "INVALID_INPUT":
+        return CapabilityInvalidInput(error["message"], metadata)
+    return CapabilityExecutionFailed(error["message"], metadata)

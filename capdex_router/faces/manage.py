@@ -1,0 +1,94 @@
+"""The action `manage`: packages installed, upgraded and removed for an agent, with consent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from capdex.errors import InvalidInput, Unavailable
+from capdex.uri import PREFIX
+from capdex_router.install.installer import Installer, InstallOutcome
+from capdex_router.install.resolve import NodeHit, search
+from capdex_router.install.wish import choose
+from capdex_router.policy.consent import Asker, clean, not_agreed
+from capdex_router.policy.proposal import Proposal
+
+TOOLS_SHOWN: Final = 8
+NO_NODE: Final = "no node was asked: none is configured; a person can set CAPDEX_MCP_URL"
+
+
+class Packages:
+    """Packages of an installer, and those of the registry."""
+
+    def __init__(self, installer: Installer) -> None:
+        self._installer = installer
+
+    async def search(self, want: str, limit: int) -> tuple[Sequence[NodeHit], str]:
+        """Return packages of the registry for a wish, and a line that says which nodes were asked.
+
+        A node that does not answer is no error: what is installed is found without it.
+        """
+        asked: list[str] = []
+
+        def note(event: str, **fields: Any) -> None:
+            self._installer.journal.write(event, **fields)
+            asked.append(fields["node"])
+
+        try:
+            hits = await search(want, limit, self._installer.config, note)
+        except Unavailable as error:
+            return [], clean(f"asked without an answer: {', '.join(asked)}: {error.line}")
+        return hits, f"asked {', '.join(asked)}" if asked else NO_NODE
+
+    async def act(self, action: str, target: str, asker: Asker) -> str:
+        """Install, upgrade or remove; return what was done, as text."""
+        match action:
+            case "install":
+                installer = self._installer
+                uri = await choose(target, installer.config, installer.journal.write)
+                return _said(await installer.install(uri, asker))
+            case "upgrade":
+                return await self._upgrade(target, asker)
+            case "remove":
+                return await self._remove(target, asker)
+        raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
+
+    async def _upgrade(self, name: str, asker: Asker) -> str:
+        (outcome,) = await self._installer.upgrades([name])
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.plan is None or outcome.status == "unchanged":
+            return _said(outcome)
+        return _said(await self._installer.carry_out(outcome.plan, asker))
+
+    async def _remove(self, name: str, asker: Asker) -> str:
+        # An agent that a hostile page talks to must not be able to disarm its user.
+        entry = self._installer.entry(name)
+        proposal = Proposal(
+            "remove",
+            f"Remove {entry.name} {entry.version}?",
+            f"{PREFIX}{entry.name}",
+            entry.version,
+            entry.sha256,
+            ("capdex", "remove", entry.name),
+            facts=("its grants go; what it stored stays",),
+        )
+        if not await asker.ask(proposal):
+            raise not_agreed(proposal)
+        self._installer.remove([entry.name])
+        return f"removed {entry.name} {entry.version}"
+
+
+def _said(outcome: InstallOutcome) -> str:
+    version = "" if outcome.entry is None else f" {outcome.entry.version}"
+    was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
+    warnings = outcome.plan.warnings if outcome.plan is not None else ()
+    lines = [f"{outcome.name}{version}: {outcome.status}{was}"]
+    if outcome.pinned:
+        lines.append(outcome.pinned)
+    if outcome.plan is not None and outcome.status != "unchanged":
+        names = [f"{outcome.name}#{tool.name}" for tool in outcome.plan.package.manifest.tools]
+        more = f" and {len(names) - TOOLS_SHOWN} more" if len(names) > TOOLS_SHOWN else ""
+        if names:
+            lines.append(f"describe, then call: {', '.join(names[:TOOLS_SHOWN])}{more}")
+    return "\n".join([*lines, *(f"warning: {clean(warning)}" for warning in warnings)])

@@ -1,0 +1,156 @@
+"""The MCP server of the router, over stdio: five tools, the same for nothing or 10 000 packages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import mcp_types as types
+import orjson
+import structlog
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from capdex import __version__
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
+from capdex.json import Json
+from capdex.json_schema.arguments import check_names, read_arguments
+from capdex.net.stdio import Stdio
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.arguments import read_call
+from capdex_router.faces.context import Offered
+from capdex_router.faces.elicitation import Elicitation, Questions
+from capdex_router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
+from capdex_router.model.refs import InvokeResult
+from capdex_router.policy.consent import AnswerLater
+from capdex_router.runtime.invoke import Caller
+
+Context: TypeAlias = ServerRequestContext[Any]
+Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
+
+log = structlog.get_logger(part="router")
+
+
+def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]:
+    """Return the server for one connection."""
+    questions, offered = Questions(), Offered(actions)
+
+    async def list_tools(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult.model_validate({"tools": INTRODUCTION.tools})
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> Result:
+        run = _RUNS.get(params.name)
+        if run is None:
+            raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
+        asker = Elicitation(context, params, questions)
+        schema = TOOLS[params.name]["inputSchema"]
+        given = read_arguments(schema, params.arguments or {})
+        try:
+            if params.name != CALL:  # which takes a capability's input beside its uri, too
+                check_names(params.name, schema["properties"], given)
+            return await run(actions, given, Caller(asker, session))
+        except AnswerLater as later:
+            return asker.required(later.proposal)
+        except CapdexError as error:
+            return _failed(error)
+        except Exception:  # a bug of ours: its details only in the log
+            log.exception("call failed", tool=params.name)
+            return _failed(ExecutionFailed("a fault of the router", Code.INTERNAL))
+
+    return Server(
+        INTRODUCTION.name,
+        version=__version__,
+        title=INTRODUCTION.title,
+        instructions=INTRODUCTION.instructions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_prompts=offered.list_prompts,
+        on_get_prompt=offered.get_prompt,
+        on_list_resources=offered.list_resources,
+        on_read_resource=offered.read_resource,
+    )
+
+
+async def serve_stdio(actions: Actions, stdio: Stdio | None = None) -> None:
+    """Serve on stdin and stdout until stdin closes; what else is printed goes to stderr."""
+    await (stdio or Stdio(INTRODUCTION)).serve(lambda: build_server(actions))
+
+
+async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
+    want, limit = arguments.get("want", ""), arguments.get("limit", 5)
+    if not isinstance(limit, int):
+        raise InvalidInput("limit is not an integer")
+    remote = arguments.get("remote", True)
+    if not isinstance(remote, bool):  # the wish stays here unless it is clear that it may leave
+        raise InvalidInput("remote is not true or false")
+    return _said(await actions.find(_text(want, "want"), limit, remote=remote))
+
+
+async def _describe(actions: Actions, arguments: Json, _: Caller) -> Result:
+    found = actions.describe(_text(arguments.get("uri"), "uri"), arguments.get("level", 3))
+    return _said(found if isinstance(found, str) else orjson.dumps(found).decode("utf-8"))
+
+
+async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
+    try:
+        result = await actions.call(read_call(arguments), caller)
+    except CapdexError as error:
+        result = InvokeResult.of_error(error, 0)
+    return _shown(result)
+
+
+async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:
+    found = actions.route(_text(arguments.get("message"), "message"))
+    return _said(orjson.dumps(found).decode("utf-8"))
+
+
+async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:
+    action = _text(arguments.get("action"), "action")
+    target = _text(arguments.get("target", ""), "target")
+    return _said(await actions.manage(action, target, caller.asker))
+
+
+_RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = {
+    FIND: _find,
+    DESCRIBE: _describe,
+    CALL: _call,
+    ROUTE: _route,
+    MANAGE: _manage,
+}
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is missing or no text")
+    return value
+
+
+def _said(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+def _shown(result: InvokeResult) -> types.CallToolResult:
+    """Return CAP's result without the members that say nothing: hosts give it to a model whole."""
+    told = {x: y for x, y in result.to_json().items() if y is not None and x != "duration_ms"}
+    words = _line(result.error) if result.error else orjson.dumps(told).decode("utf-8")
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=words)],
+        structured_content=told,
+        is_error=not result.ok,
+    )
+
+
+def _line(error: Json) -> str:
+    """Return an error as one line: its code, what happened, why, what to do, and its details."""
+    details = dict(error["details"])
+    parts = [error["message"], details.pop("why", ""), details.pop("fix", "")]
+    parts += [f"{key} {orjson.dumps(value).decode('utf-8')}" for key, value in details.items()]
+    said = "; ".join(part for part in parts if part)
+    return f"{error['reason']}: {said}".replace("\n", " ")
+
+
+def _failed(error: CapdexError) -> types.CallToolResult:
+    return _shown(InvokeResult.of_error(error, 0))

@@ -1,0 +1,201 @@
+"""CAP and CMP as JSON-RPC 2.0 on a Unix socket that is for its user alone: one message a line.
+
+A request may carry `timeout_s`, its deadline. Nobody can be asked by this face: what needs a person
+is granted before, with `capdex grant`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
+from capdex.json import Json
+from capdex_router.cmp.protocol import METHODS as CMP_METHODS
+from capdex_router.policy.consent import Asker, Refuse
+from capdex_router.runtime.invoke import Caller
+
+MAX_LINE_BYTES: Final = 2 * 1024 * 1024
+MAX_CONNECTIONS: Final = 64
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+# The table of errors of CMP 0.1.0, by the codes of capdex and of CAP.
+_CODES: Final = {
+    Code.AMBIGUOUS: -32004,
+    "NOT_FOUND": -32001,
+    "INVALID_INPUT": -32602,
+    "PERMISSION_DENIED": -32002,
+    "EXECUTION_FAILED": -32003,
+    "TIMEOUT": -32003,
+}
+
+Method = Callable[[Json, Caller], Awaitable[Any]]
+Cmp = Callable[[Json, Caller], Awaitable[Json]]
+
+log = structlog.get_logger(part="router")
+
+
+@asynccontextmanager
+async def serving(
+    path: Path,
+    methods: Mapping[str, Method],
+    cmp: Cmp | None = None,
+    asker: Asker | None = None,
+) -> AsyncIterator[None]:
+    """Serve methods on a socket at `path`, which only this user may open; it is removed at the end.
+
+    `cmp` answers the requests of CMP, of both shapes, as a whole.
+    Raises UsageError UNREADABLE if another process serves there, or the path cannot be used.
+    """
+    connections: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(connections) >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        connections.add(task)
+        try:
+            await _talk(reader, writer, methods, cmp, asker or Refuse())
+        finally:
+            connections.discard(task)
+            writer.close()
+
+    server = await asyncio.start_unix_server(connected, sock=_bound(path), limit=MAX_LINE_BYTES)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in list(connections):
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+        path.unlink(missing_ok=True)  # noqa: ASYNC240 - a local file, at the end
+
+
+def _bound(path: Path) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.exists():
+            if not stat.S_ISSOCK(path.lstat().st_mode):
+                raise OSError("another file is there")
+            with suppress(ConnectionRefusedError):
+                found.connect(os.fspath(path))
+                raise OSError("another router serves there")
+            path.unlink()
+        # The socket is made without rights for others, so that there is no moment with them.
+        before = os.umask(0o177)
+        try:
+            found.bind(os.fspath(path))
+        finally:
+            os.umask(before)
+    except OSError as error:
+        found.close()
+        raise UsageError(
+            f"the socket {path} cannot be used", Code.UNREADABLE, why=str(error)
+        ) from None
+    return found
+
+
+async def _talk(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    methods: Mapping[str, Method],
+    cmp: Cmp | None,
+    asker: Asker,
+) -> None:
+    """Answer the requests of a connection one after another, until it ends."""
+    while True:
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError:
+            answer: Json | None = _error(None, INVALID_REQUEST, "the request is too long")
+            writer.write(orjson.dumps(answer) + b"\n")
+            return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        answer = await _answer(line, methods, cmp, asker)
+        if answer is not None:
+            writer.write(orjson.dumps(answer) + b"\n")
+            with suppress(ConnectionError):
+                await writer.drain()
+
+
+async def _answer(
+    line: bytes, methods: Mapping[str, Method], cmp: Cmp | None, asker: Asker
+) -> Json | None:
+    """Return the response to a request; None to a notification, which runs nothing."""
+    try:
+        request = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _error(None, PARSE_ERROR, "the request is not JSON")
+    if cmp is not None and _is_cmp(request):
+        return await _cmp_answer(request, cmp, asker)
+    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
+        return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
+    id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
+    if not isinstance(name, str) or not isinstance(params, dict):
+        return _error(_shown(id_), INVALID_REQUEST, "method is not text, or params no object")
+    if not isinstance(id_, str | int):
+        return None if "id" not in request else _error(None, INVALID_REQUEST, "id is not an id")
+    method = methods.get(name)
+    if method is None:
+        return _error(id_, METHOD_NOT_FOUND, f"there is no method {name[:64]!r}")
+    caller = Caller(asker, timeout_s=_seconds(params.get("timeout_s")))
+    try:
+        return {"jsonrpc": "2.0", "id": id_, "result": await method(params, caller)}
+    except CapdexError as error:
+        failure = error
+    except Exception:  # a bug of ours: its details only in the log
+        log.exception("call failed", method=name)
+        failure = ExecutionFailed("a fault of the router", Code.INTERNAL)
+    found = failure.to_json()
+    code = _CODES.get(failure.code) or _CODES[failure.kind.cap]
+    data = {**found, "code": failure.kind.cap, "reason": found["code"]}
+    return _error(id_, code, failure.line, data)
+
+
+def _is_cmp(request: Any) -> bool:
+    if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+        return False
+    name = request["method"]
+    return name.startswith("cmp.") if "jsonrpc" in request else name in CMP_METHODS
+
+
+async def _cmp_answer(request: Json, cmp: Cmp, asker: Asker) -> Json | None:
+    if "jsonrpc" in request and "id" not in request:
+        return None
+    params = request.get("params")
+    limit = params.get("timeout_s") if isinstance(params, dict) else None
+    try:
+        return await cmp(request, Caller(asker, timeout_s=_seconds(limit)))
+    except Exception:  # a bug of ours: its details only in the log
+        log.exception("call failed", method=request["method"][:64])
+        return _error(
+            _shown(request.get("id")), _CODES["EXECUTION_FAILED"], "a fault of the router"
+        )
+
+
+def _seconds(value: Any) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and value > 0 else None
+
+
+def _shown(id_: Any) -> str | int | None:
+    return id_ if isinstance(id_, str | int) else None
+
+
+def _error(id_: str | int | None, code: int, message: str, data: Any = None) -> Json:
+    error: Json = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "id": id_, "error": error}

@@ -1,0 +1,110 @@
+"""Packages by their sha256: from the cache of this machine, else from gateways; always verified."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from capdex.errors import Code, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.gateway import Gateway
+from capdex.net.ipfs.multi_source import MultiSource
+from capdex.package import VerifiedPackage, verify
+from capdex.registry.events import Announcement
+from capdex_router.install.facts import check
+from capdex_router.install.lockfile import Locked
+
+
+class Files(Protocol):
+    """Gives the file of a CID, whose blocks have the hashes that their CIDs name."""
+
+    async def file(self, cid: Cid) -> bytes:
+        """Return the bytes; raises Unavailable."""
+        ...
+
+
+class Cache:
+    """Packages in a directory, each as one block, hashed whenever it is read.
+
+    A block that was replaced, or leads elsewhere by a link, counts as missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._blocks = BlockDirectory(path)
+
+    def get(self, sha256: bytes) -> bytes | None:
+        """Return a package's bytes, or None if they are not here."""
+        return self._blocks.read(Cid.raw(sha256))
+
+    def holds(self, sha256: bytes) -> bool:
+        """Return True if there is a block of this name; it is not read."""
+        return self._blocks.holds(Cid.raw(sha256))
+
+    def put(self, packages: Sequence[bytes]) -> None:
+        """Keep some packages; all of them are durable when it returns."""
+        self._blocks.keep_many([(Cid.of(data), data) for data in packages])
+
+    def package(self, announcement: Announcement) -> VerifiedPackage | None:
+        """Return the package of an announcement, verified again, or None if it is not here.
+
+        Raises VerificationFailure if the bytes are here and do not pass.
+        """
+        data = self.get(announcement.sha256)
+        return None if data is None else verify(announcement, data)
+
+
+class GatewayFiles:
+    """Files from several gateways; connections are opened with the first request."""
+
+    def __init__(self, sources: MultiSource) -> None:
+        self._sources = sources
+
+    async def file(self, cid: Cid) -> bytes:
+        """Return the bytes of a file; raises Unavailable with the reason of each gateway."""
+        return (await self._sources.file(cid)).data
+
+
+@asynccontextmanager
+async def open_gateways(urls: Sequence[str]) -> AsyncIterator[GatewayFiles]:
+    """Open gateways, and close their connections at the end."""
+    async with AsyncExitStack() as stack:
+        gateways = [await stack.enter_async_context(Gateway(url)) for url in dict.fromkeys(urls)]
+        yield GatewayFiles(MultiSource(gateways))
+
+
+async def fetch(announcement: Announcement, cache: Cache, files: Files) -> VerifiedPackage:
+    """Return the package of an announcement from the cache, else from `files`; it is not kept.
+
+    Raises VerificationFailure if the bytes do not pass, Unavailable if nobody has them.
+    """
+    found = cache.package(announcement)
+    if found is not None:
+        return found
+    data = await files.file(Cid.parse(announcement.cid))
+    return verify(announcement, data)
+
+
+def installed(entry: Locked, cache: Cache) -> VerifiedPackage:
+    """Return an installed package, verified again; no socket is opened.
+
+    Raises Unavailable if its bytes are not here, VerificationFailure if they do not pass,
+    InvalidInput LOCK_DRIFT if the entry says otherwise than they do.
+    """
+    found = cache.package(entry.announcement)
+    if found is None:
+        raise missing(entry.announcement)
+    check(entry, found)
+    return found
+
+
+def missing(announcement: Announcement) -> Unavailable:
+    """Return the error for a package whose bytes are not on this machine."""
+    return Unavailable(
+        f"the bytes of {announcement.cap_uri} are not on this machine",
+        Code.IPFS_UNAVAILABLE,
+        why="its block in the cache is missing or damaged",
+        fix="capdex sync",
+    )

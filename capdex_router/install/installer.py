@@ -1,0 +1,319 @@
+"""Installation: resolve ─> fetch ─> verify ─> compare ─> consent ─> commit.
+
+The commit writes blocks, then grants, then the lock file, whose replacement is the moment of
+change: before it the old package is installed, after it the new one. What a killed process leaves
+(a block, a grant for bytes that are not installed) has no effect, and goes with the next commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from capdex.errors import CapdexError, Code, InvalidInput, UsageError
+from capdex.manifest.manifest import read
+from capdex.package import VerifiedPackage
+from capdex.uri import PREFIX, CapabilityURI
+from capdex_router.home.config import Config
+from capdex_router.home.directory import Home
+from capdex_router.install.fetch import Cache, Files, fetch, open_gateways
+from capdex_router.install.lock_store import LockStore
+from capdex_router.install.lockfile import Lock, Locked
+from capdex_router.install.plan import InstallPlan, make
+from capdex_router.install.resolve import Release, resolve, search
+from capdex_router.install.wish import MAX_CANDIDATES, candidates
+from capdex_router.policy.consent import Asker, not_agreed
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.grants import Grant
+from capdex_router.policy.proposal import INSTALL
+
+AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
+
+
+class Journal(Protocol):
+    """Takes note of decisions: the audit log."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one line; raises UsageError if it cannot be written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOutcome:
+    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`."""
+
+    name: str
+    status: str
+    entry: Locked | None = None
+    old: Locked | None = None
+    plan: InstallPlan | None = None
+    error: CapdexError | None = None
+
+    @property
+    def pinned(self) -> str:
+        """Why a package that is unchanged follows no newer version; empty if it follows all."""
+        entry = self.entry
+        if self.status != "unchanged" or entry is None or not entry.request:
+            return ""
+        return f"{entry.name}@{entry.request} was installed: install {entry.name} for the newest"
+
+
+class Installer:
+    """Changes what is installed in a home. `seen` is called with each package that was verified."""
+
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        *,
+        rights: GrantFile,
+        journal: Journal,
+        seen: Callable[[VerifiedPackage], None] = lambda package: None,
+    ) -> None:
+        self.config = config
+        self.home = home
+        self.rights = rights
+        self.journal = journal
+        self.seen = seen
+        self._store = LockStore(home.lock_file)
+        self.cache = Cache(home.blocks)
+
+    @property
+    def lock(self) -> Lock:
+        """The lock file as it is now; raises UsageError CONFIG if it is damaged."""
+        return self._store.read()
+
+    def entry(self, name: str) -> Locked:
+        """Return the entry of a name or a URI; raises InvalidInput NOT_FOUND."""
+        return _entry(self.lock, name)
+
+    # install and upgrade ------------------------------------------------------------------------
+
+    async def install(
+        self, uri: CapabilityURI, asker: Asker, *, allow_signer_change: bool = False
+    ) -> InstallOutcome:
+        """Install the release that a URI means, after a person agreed.
+
+        Raises the errors of `resolve`, `fetch` and `plan.make`, Refused NO_CONSENT or
+        CONFIRM_NEEDED, and InvalidInput LOCK_DRIFT if the package was changed meanwhile.
+        """
+        plan = await self.plan(uri, allow_signer_change=allow_signer_change)
+        plan = replace(plan, entry=replace(plan.entry, explicit=True))
+        return await self.carry_out(plan, asker)
+
+    async def plan(self, uri: CapabilityURI, *, allow_signer_change: bool = False) -> InstallPlan:
+        """Return what the installation of a URI would change; nothing is written."""
+        async with self.files() as files:
+            return await self._plan(uri, files, allow_signer_change)
+
+    async def upgrades(
+        self, names: Collection[str] = (), *, allow_signer_change: bool = False
+    ) -> list[InstallOutcome]:
+        """Return what an upgrade of some or all packages would change; nothing is written.
+
+        An outcome has a plan, or is `unchanged`, or has the error of this one package. Raises
+        InvalidInput NOT_FOUND for a name that is not installed.
+        """
+        lock = self.lock
+        chosen = [_entry(lock, name) for name in names] if names else list(lock.packages.values())
+        turns = asyncio.Semaphore(AT_ONCE)
+        async with self.files() as files:
+
+            async def one(entry: Locked) -> InstallOutcome:
+                async with turns:
+                    try:
+                        plan = await self._plan(entry.wanted, files, allow_signer_change)
+                    except CapdexError as error:
+                        return InstallOutcome(entry.name, "failed", entry, error=error)
+                if plan.entry.uri.version <= entry.uri.version:
+                    return InstallOutcome(entry.name, "unchanged", entry, plan=_older(plan, entry))
+                return InstallOutcome(entry.name, "upgraded", plan.entry, entry, plan)
+
+            return list(await asyncio.gather(*map(one, chosen)))
+
+    async def carry_out(self, plan: InstallPlan, asker: Asker) -> InstallOutcome:
+        """Ask if the plan has to be agreed to, and commit it; raises as `install`."""
+        await self._agree(plan, asker)
+        changed = self._commit(plan)
+        replaced = plan.old is not None and plan.old.sha256 != plan.entry.sha256
+        status = ("upgraded" if replaced else "installed") if changed else "unchanged"
+        return InstallOutcome(plan.entry.name, status, plan.entry, plan.old, plan)
+
+    async def _plan(
+        self, uri: CapabilityURI, files: Files, allow_signer_change: bool
+    ) -> InstallPlan:
+        try:
+            release = await resolve(uri, self.config)
+        except InvalidInput as error:
+            raise await self._with_suggestions(error, uri) from None
+        package = await fetch(release.announcement, self.cache, files)
+        request = "" if uri.selector is None else str(uri.selector)
+        return self.planned(package, release, request, allow_signer_change=allow_signer_change)
+
+    def planned(
+        self,
+        package: VerifiedPackage,
+        release: Release,
+        request: str = "",
+        *,
+        allow_signer_change: bool = False,
+    ) -> InstallPlan:
+        """Return the plan for a package that was resolved and verified; raises as `plan.make`."""
+        lock = self.lock
+        old = lock.packages.get(package.manifest.uri.name)
+        return make(
+            package,
+            release,
+            request,
+            lock,
+            None if old is None else self.here(old),
+            agreed=self._signers(package.manifest.uri.name),
+            had=frozenset() if old is None else self._had(old),
+            allow_signer_change=allow_signer_change,
+        )
+
+    def _signers(self, name: str) -> set[str]:
+        """Return the signers of the contents that a person agreed to here under a name."""
+        granted = self.rights.read().all
+        mine = {x.digest for x in granted if (x.name, x.target) == (f"{PREFIX}{name}", INSTALL)}
+        found = (self.cache.get(bytes.fromhex(digest)) for digest in mine)
+        return {str(read(data).require().metadata["author"]) for data in found if data is not None}
+
+    def _had(self, entry: Locked) -> frozenset[str]:
+        """Return the targets granted with an installed content; none if nobody agreed to it."""
+        grants = self.rights.read().by_digest.get(entry.sha256, ())
+        had = frozenset(grant.target for grant in grants if grant.until is None)
+        return had if INSTALL in had else frozenset()
+
+    async def _with_suggestions(self, error: InvalidInput, uri: CapabilityURI) -> InvalidInput:
+        """Add to the error for an unknown name what a search for it finds."""
+        if error.code is not Code.NOT_FOUND:
+            return error
+        try:
+            hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, self.config)
+        except CapdexError:
+            return error
+        names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]
+        if names:
+            return replace(error, fix=f"did you mean {', '.join(dict.fromkeys(names))}?")
+        return error
+
+    async def _agree(self, plan: InstallPlan, asker: Asker) -> None:
+        if not plan.asks:
+            return
+        proposal = plan.proposal()
+        agreed = await asker.ask(proposal)
+        self.journal.write("consent", **proposal.noted(), agreed=agreed)
+        if not agreed:
+            raise not_agreed(proposal)
+
+    def _commit(self, plan: InstallPlan) -> bool:
+        """Write blocks, grants and the lock file; return False if nothing was to be done."""
+        entry, old = plan.entry, plan.old
+        self.cache.put([plan.package.data])
+        with self.home.writing():
+            lock = self.lock
+            if lock.packages.get(entry.name) != old:
+                raise InvalidInput(
+                    f"{entry.name} was changed by another process meanwhile",
+                    Code.LOCK_DRIFT,
+                    fix="try again",
+                )
+            if entry == old and not plan.asks:
+                return False
+            before = self.rights.read()
+            self.rights.grant(self._granted(plan))
+            try:
+                self._store.write(lock.plus([entry]))
+            except BaseException:
+                if not before.by_digest.get(entry.sha256):
+                    self.rights.forget([entry.sha256])
+                raise
+            self._forget_unused()
+        self.seen(plan.package)
+        event = "install" if old is None else "upgrade"
+        self.journal.write(event, **noted(entry), was=old and old.version)
+        return True
+
+    # remove ---------------------------------------------------------------------------------------
+
+    def remove(self, names: Collection[str]) -> list[Locked]:
+        """Remove some packages and their grants; raises InvalidInput NOT_FOUND."""
+        with self.home.writing():
+            lock = self.lock
+            gone = [_entry(lock, name) for name in dict.fromkeys(names)]
+            self._store.write(lock.minus({entry.name for entry in gone}))
+            self._forget_unused()
+        for entry in gone:
+            self.journal.write("remove", **noted(entry))
+        return gone
+
+    def _granted(self, plan: InstallPlan) -> list[Grant]:
+        """Return what was agreed to, without what was taken back from the old content meanwhile."""
+        grants = plan.proposal().grants(time.time())
+        if plan.fresh or plan.old is None:
+            return grants
+        gone = plan.had - self._had(plan.old)
+        return [grant for grant in grants if grant.target not in gone]
+
+    # parts that the synchronisation uses, too ---------------------------------------------------
+
+    def agreed(self) -> frozenset[str]:
+        """Return the sha256 (hex) of all packages that a person agreed to on this machine."""
+        return self.rights.read().digests(INSTALL, time.time())
+
+    def here(self, entry: Locked) -> VerifiedPackage | None:
+        """Return an installed package, None if its bytes are missing or do not pass."""
+        try:
+            return self.cache.package(entry.announcement)
+        except CapdexError:
+            return None
+
+    def standing(self, entry: Locked) -> str:
+        """Return `ready`, `missing` (its bytes) or `not agreed`; the bytes are not read."""
+        if not self.cache.holds(bytes.fromhex(entry.sha256)):
+            return "missing"
+        return "ready" if entry.sha256 in self.agreed() else "not agreed"
+
+    @asynccontextmanager
+    async def files(self) -> AsyncIterator[Files]:
+        """Open the gateways of all nodes; connections are opened with the first request."""
+        async with open_gateways([node.gateway_url for node in self.config.nodes]) as files:
+            yield files
+
+    def _forget_unused(self) -> None:
+        """Remove grants for bytes of packages that the lock file does not list any more."""
+        used = {entry.sha256 for entry in self.lock.packages.values()}
+        with suppress(UsageError):  # they have no effect, and go with the next commit
+            self.rights.forget(self.agreed() - used)
+
+
+def noted(entry: Locked) -> dict[str, Any]:
+    """Return what the audit log says of an entry."""
+    return {
+        "capability_id": f"{PREFIX}{entry.name}",
+        "version": entry.version,
+        "digest": entry.sha256,
+        "signer": entry.signer,
+    }
+
+
+def _entry(lock: Lock, name: str) -> Locked:
+    short = name.removeprefix(PREFIX).partition("@")[0]
+    found = lock.packages.get(short)
+    if found is None:
+        raise InvalidInput(
+            f"{short[:80]!r} is not installed",
+            Code.NOT_FOUND,
+            fix="the action list, or capdex installed, shows what is",
+        )
+    return found
+
+
+def _older(plan: InstallPlan, entry: Locked) -> InstallPlan | None:
+    """Return the plan if it is of an older version: its question tells so, and is never asked."""
+    return plan if plan.entry.uri.version < entry.uri.version else None

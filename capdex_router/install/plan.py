@@ -1,0 +1,227 @@
+"""What an installation or an upgrade would change, and the question about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from capdex.diff.diff import Change, Rule, compare
+from capdex.errors import Code, Refused, VerificationFailure
+from capdex.manifest.tools import BUILT_IN
+from capdex.package import VerifiedPackage
+from capdex.problems import Reason
+from capdex.uri import PREFIX, is_reserved, skeleton
+from capdex_router.install.facts import accesses, lint_codes, lint_label, locked
+from capdex_router.install.lockfile import Lock, Locked
+from capdex_router.install.prompt_diff import prompt_diff
+from capdex_router.install.resolve import Release
+from capdex_router.policy.proposal import INSTALL, Kind, Proposal
+from capdex_router.policy.quoting import escaped, quoted, visible
+
+_LABELS: Final = (None, "medium", "high")
+_NO_LINT: Final = "text lint: nothing found"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlan:
+    """One package to be installed. `old` is the entry that it replaces.
+
+    `changes` are all changes of meaning since `old`; `widened` are those that a person must agree
+    to again, each in one line. They are empty if `old` is None: then everything is asked.
+    `had` are the targets that were granted with `old`, `granted` those that come with this one:
+    what a person took back from the old package stays taken back.
+    """
+
+    package: VerifiedPackage
+    entry: Locked
+    old: Locked | None
+    granted: tuple[str, ...]
+    changes: tuple[Change, ...] = ()
+    widened: tuple[str, ...] = ()
+    proven: str = ""
+    warnings: tuple[str, ...] = ()
+    had: frozenset[str] = frozenset()
+
+    @property
+    def fresh(self) -> bool:
+        """True if nobody agreed to the old content on this machine."""
+        return not self.had
+
+    @property
+    def same(self) -> bool:
+        """True if nothing but the entry's own text would change."""
+        return self.old is not None and self.old.sha256 == self.entry.sha256
+
+    @property
+    def asks(self) -> bool:
+        """True if a person must agree."""
+        return self.fresh or bool(self.widened)
+
+    def proposal(self) -> Proposal:
+        """Return all that the installation does, whose lines are ours, with the package's words."""
+        entry, manifest = self.entry, self.package.manifest
+        kind: Kind = "install" if self.fresh or self.old is None else "upgrade"
+        new = set(self.widened)
+        asked = tuple(
+            replace(one, lines=tuple(f"new: {x}" if x in new else x for x in one.lines))
+            for one in accesses(self.package)
+        )
+        new.difference_update(x for one in accesses(self.package) for x in one.lines)
+        changes = [f"new: {line}" for line in self.widened if line in new]
+        rest = (one for one in self.changes if not one.risk and one.rule is not Rule.PROMPT)
+        changes += [f"changed: {visible(one.message)}" for one in rest]
+        warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
+        was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
+        wanted = entry.name if kind == "upgrade" else f"{entry.name}@{entry.request}".rstrip("@")
+        return Proposal(
+            kind,
+            f"{kind.title()} {entry.name}{was} {entry.version}?",
+            f"{PREFIX}{entry.name}",
+            entry.version,
+            entry.sha256,
+            ("capdex", kind, wanted),
+            entry.signer,
+            accesses=asked,
+            changes=tuple(changes),
+            facts=(*self._facts(), *warnings),
+            words=(("name", manifest.title), ("description", manifest.description)),
+            granted=self.granted,
+        )
+
+    def _facts(self) -> Iterator[str]:
+        entry, manifest = self.entry, self.package.manifest
+        unbound = [tool.name for tool in manifest.tools if tool.name not in manifest.bindings]
+        if others := [name for name in unbound if name not in BUILT_IN]:
+            yield f"tools that nothing here runs: {', '.join(others)}"
+        label = lint_label(entry.lint)
+        yield f"text lint: {label} ({', '.join(entry.lint)})" if label else _NO_LINT
+        yield from _broad(self.package)
+        yield f"published by: {entry.chain['publisher']}"
+        yield f"proof: {self.proven or 'none: it is the word of the nodes asked'}"
+
+
+def make(
+    package: VerifiedPackage,
+    release: Release,
+    request: str,
+    lock: Lock,
+    old_package: VerifiedPackage | None,
+    *,
+    agreed: Collection[str],
+    had: frozenset[str] = frozenset(),
+    allow_signer_change: bool = False,
+) -> InstallPlan:
+    """Return the plan for a package; `old_package` is the installed one if its bytes are here.
+
+    `agreed` are the signers of all that a person agreed to here under this name, and `had` the
+    targets that are granted to the installed one; both are empty if nobody agreed to it.
+
+    Raises Refused SIGNER_CHANGED for another signer than theirs, unless it is allowed;
+    VerificationFailure for a name that cannot be, or other bytes of one version.
+    """
+    old = lock.packages.get(package.manifest.uri.name)
+    entry = locked(package, request, release.chain, explicit=old is None or old.explicit)
+    _check_name(entry.name, lock)
+    if old is not None:
+        entry = replace(entry, extra=old.extra)
+        if old.version == entry.version and old.sha256 != entry.sha256:
+            raise VerificationFailure(
+                f"{entry.name} {entry.version} is installed with other bytes",
+                why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
+                "a release is never replaced",
+                fix="ask another node",
+            )
+    # The lock file is a text that anybody may have written: the bytes agreed to here come first.
+    before = {_did(one) for one in agreed or ([old.signer] if old is not None else [])}
+    changed_signer = bool(before) and _did(entry.signer) not in before
+    if changed_signer and not allow_signer_change:
+        raise Refused(
+            f"{entry.name} {entry.version} is signed by another key than what is installed",
+            Code.SIGNER_CHANGED,
+            why=f"that is signed by {', '.join(sorted(before))}, this by {_did(entry.signer)}",
+            fix=f"ask its author; if this is right: capdex install {entry.name} "
+            "--allow-signer-change",
+            details={"was": sorted(before), "is": _did(entry.signer)},
+        )
+    compared = old_package if had else None
+    plan = InstallPlan(
+        package,
+        entry,
+        old,
+        targets_after(compared, package, had),
+        proven=release.proven,
+        warnings=release.warnings,
+        had=had,
+    )
+    if not had or plan.same:
+        return plan
+    if compared is None:
+        words = f"everything: the bytes of {entry.name} before are not here to compare"
+        return replace(plan, widened=(words,))
+    difference = compare(compared.manifest, package.manifest)
+    widened = list(_widened(compared, package, difference.risks))
+    if changed_signer:
+        widened.insert(0, f"signed by {_did(entry.signer)}, before by {', '.join(sorted(before))}")
+    return replace(plan, changes=difference.changes, widened=tuple(widened))
+
+
+def targets_after(
+    old: VerifiedPackage | None, new: VerifiedPackage, had: Collection[str]
+) -> tuple[str, ...]:
+    """Return the targets that are granted with a package; `had` are those of the old one.
+
+    What a person took back from the old package stays taken back.
+    """
+    before = frozenset() if old is None else frozenset(_targets(old))
+    return tuple(
+        target
+        for target in _targets(new)
+        if target == INSTALL or target in had or target not in before
+    )
+
+
+def _targets(package: VerifiedPackage) -> dict[str, None]:
+    return dict.fromkeys(access.target for access in accesses(package) if access.target)
+
+
+def _broad(package: VerifiedPackage) -> list[str]:
+    """Return a line about triggers that would take unrelated messages, if there are any."""
+    count = sum(problem.code is Reason.BAD_TRIGGER for problem in package.problems)
+    return [f"triggers: {count} match messages that have nothing in common"] if count else []
+
+
+def _widened(old: VerifiedPackage, new: VerifiedPackage, risks: Sequence[Change]) -> Iterator[str]:
+    """Yield a line for each thing that a person did not agree to with the old package."""
+    yield from (visible(change.message) for change in risks)
+    known = {line for access in accesses(old) for line in access.lines}
+    yield from (one for access in accesses(new) for one in access.lines if one not in known)
+    if new.manifest.memory_scope not in (None, old.manifest.memory_scope):
+        yield f"keeps its objects in the scope {escaped(str(new.manifest.memory_scope))}"
+    label, was = (lint_label(lint_codes(one)) for one in (new, old))
+    if _LABELS.index(label) > _LABELS.index(was):
+        yield f"text lint: {label}, {', '.join(lint_codes(new))}"
+    if len(_broad(new)) > len(_broad(old)):
+        yield from _broad(new)
+    yield from prompt_diff(old.manifest.prompt or "", new.manifest.prompt or "")
+
+
+def _check_name(name: str, lock: Lock) -> None:
+    if is_reserved(name):
+        raise VerificationFailure(
+            f"{name} is a reserved name",
+            why="no registry has it (P1), so the node lies",
+            fix="ask another node",
+        )
+    twin = skeleton(name)
+    for other in lock.packages:
+        if other != name and skeleton(other) == twin:
+            raise VerificationFailure(
+                f"{name} looks like {other}, which is installed",
+                why="no registry has two names that look alike (P1), so a node lies",
+                fix=f"remove {other} first if it is the wrong one",
+            )
+
+
+def _did(signer: str) -> str:
+    return signer.partition("#")[0]

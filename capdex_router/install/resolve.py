@@ -1,0 +1,293 @@
+"""Nodes asked what a URI means, and their answers compared.
+
+A node's answer is a claim. With a trusted endpoint it has to be proven from the contract's storage;
+nodes that differ are judged by such a proof, or refused. The bytes are verified later, in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from capdex.encoding.abi import parse_address
+from capdex.errors import (
+    CapdexError,
+    Code,
+    InvalidInput,
+    Unavailable,
+    UsageError,
+    VerificationFailure,
+    untrusted_text,
+)
+from capdex.json import Json
+from capdex.net.node_client import NodeClient
+from capdex.package import precheck
+from capdex.registry.events import Announcement
+from capdex.uri import PREFIX, CapabilityURI
+from capdex_router.home.config import Config, NodeAddress
+
+MAX_HITS: Final = 20
+MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
+
+Note = Callable[..., None]  # appends a line to the audit log
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The release that a URI means: its announcement, unproven unless `proven` says so.
+
+    `chain` is its position as the lock file keeps it, with block hash and storage proof if it is
+    proven. `proven` is one sentence, the same at every block, empty if the nodes' word is all.
+    `warnings` are for people.
+    """
+
+    announcement: Announcement
+    chain: Json
+    proven: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class NodeHit(NamedTuple):
+    """A release that a node found for a wish, by the words of these fields; all is its word."""
+
+    uri: str
+    title: str
+    summary: str
+    matched: tuple[str, ...] = ()
+
+    @property
+    def capability_id(self) -> str:
+        """The URI without its version."""
+        return self.uri.partition("@")[0]
+
+    @property
+    def name(self) -> str:
+        """The name alone."""
+        return self.capability_id.removeprefix(PREFIX)
+
+
+async def resolve(uri: CapabilityURI, config: Config) -> Release:
+    """Ask all nodes; return the release that they agree on, or that the chain proves.
+
+    Raises InvalidInput NOT_FOUND or YANKED if they agree on that, Unavailable if none answers,
+    VerificationFailure if they differ and nothing decides, or the proof of none holds.
+    """
+    if not config.nodes:
+        raise UsageError(
+            "no node is configured to ask",
+            Code.CONFIG,
+            fix="run `capdex up` here, choose a network, or set CAPDEX_MCP_URL",
+        )
+    answers = await asyncio.gather(*(_ask(node, uri, config) for node in config.nodes))
+    silent = [node for node, answer in zip(config.nodes, answers, strict=True) if _down(answer)]
+    said = [(n, a) for n, a in zip(config.nodes, answers, strict=True) if not _down(a)]
+    if not said:
+        raise next(answer for answer in answers if isinstance(answer, CapdexError))
+    warnings = tuple(f"the node at {node.mcp_url} did not answer" for node in silent)
+    agreed = len({_key(answer) for _, answer in said}) == 1
+    if config.trust_rpc_url or not agreed:
+        found = await _proven(uri, said, config, differ=not agreed)
+    else:
+        answer = said[0][1]
+        if isinstance(answer, CapdexError):
+            raise answer
+        found = answer
+    return replace(found, warnings=(*found.warnings, *warnings))
+
+
+async def search(want: str, limit: int, config: Config, note: Note | None = None) -> list[NodeHit]:
+    """Return what the first node that answers finds for a wish; raises Unavailable if none does.
+
+    `note` writes a line before the words go to a node: their length and sha256, since a log is no
+    place for a secret. Whether some words left is checked by `printf %s WORDS | sha256sum`.
+    """
+    failed: CapdexError | None = None
+    arguments = {"query_string": want, "limit": min(limit, MAX_HITS)}
+    said = want.encode("utf-8", "surrogatepass")
+    noted = {"want_sha256": hashlib.sha256(said).hexdigest(), "want_bytes": len(said)}
+    for address in config.nodes:
+        if note is not None:
+            note("find", node=address.mcp_url, **noted)
+        try:
+            async with NodeClient(address.mcp_url) as node:
+                answer = await node.call("search_capabilities", arguments)
+        except Unavailable as error:
+            failed = failed or error
+            continue
+        hits = answer.get("list_of_results")
+        return [hit for hit in map(_hit, hits if isinstance(hits, list) else []) if hit is not None]
+    if failed is not None:
+        raise failed
+    return []
+
+
+async def _ask(address: NodeAddress, uri: CapabilityURI, config: Config) -> Release | CapdexError:
+    try:
+        async with NodeClient(address.mcp_url) as node:
+            answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
+        return _release(answer, uri, config, address)
+    except CapdexError as error:
+        return error
+
+
+def _down(answer: Release | CapdexError) -> bool:
+    return isinstance(answer, CapdexError) and answer.kind.retryable
+
+
+def _key(answer: Release | CapdexError) -> tuple[str, ...]:
+    if isinstance(answer, CapdexError):
+        return (str(answer.code),)
+    one = answer.announcement
+    return one.cap_uri, one.cid, one.sha256.hex(), one.publisher
+
+
+async def _proven(
+    uri: CapabilityURI,
+    said: Sequence[tuple[NodeAddress, Release | CapdexError]],
+    config: Config,
+    *,
+    differ: bool,
+) -> Release:
+    """Return the answer of the first node whose proof holds, or raise its proven refusal."""
+    # Imported where it is used: it takes a tenth of a router's start.
+    from capdex.net.verified_resolve import BlockTrust, resolve_verified
+
+    rpc_url = config.trust_rpc_url or config.rpc_url
+    if not rpc_url or config.chain_id is None or config.registry is None:
+        raise _differ(uri, said)
+    refuted: list[str] = []
+    failed: CapdexError | None = None
+    for address, _ in said:
+        try:
+            found = await resolve_verified(
+                uri,
+                mcp_url=address.mcp_url,
+                chain_id=config.chain_id,
+                registry=config.registry,
+                trust=BlockTrust(rpc_url=rpc_url),
+            )
+        except CapdexError as error:
+            if "proven" in (error.details or {}):
+                raise
+            refuted.append(f"the chain does not bear out the node at {address.mcp_url}")
+            failed = failed or error
+            continue
+        release = _release(found.answer, uri, config, address)
+        position = release.chain | {"block_hash": f"0x{found.proven.block.hash.hex()}"}
+        # A proof of all releases of a name may have megabytes: the lock file keeps a small one.
+        document = found.answer.get("proof")
+        if len(orjson.dumps(document)) <= MAX_KEPT_PROOF_BYTES:
+            position["proof"] = document
+        others = [
+            f"the node at {other.mcp_url} answered otherwise"
+            for other, answer in said
+            if differ and other != address and _key(answer) != _key(release)
+        ]
+        warnings = tuple(dict.fromkeys((*release.warnings, *refuted, *others)))
+        return replace(release, chain=position, proven=found.claim, warnings=warnings)
+    raise failed or _differ(uri, said)
+
+
+def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddress) -> Release:
+    """Return the release in a node's answer; raises Unavailable for one that is not an answer."""
+    chain = answer.get("chain")
+    if not isinstance(chain, dict):
+        raise _odd(address, "it has no chain")
+    try:
+        found = CapabilityURI.exact(untrusted_text(answer.get("cap_uri")))
+        digest = bytes.fromhex(untrusted_text(answer.get("sha256")))
+        publisher = parse_address(untrusted_text(chain.get("publisher")))
+    except (CapdexError, ValueError):
+        raise _odd(address, "its URI, sha256 or publisher is malformed") from None
+    chain_id, contract = chain.get("chain_id"), untrusted_text(chain.get("contract"))
+    if not isinstance(chain_id, int) or isinstance(chain_id, bool):
+        raise _odd(address, "it names no chain")
+    if not uri.admits(found):
+        raise _odd(address, f"it is {found} when asked for {uri}")
+    if config.chain_id not in (None, chain_id) or not _same_contract(contract, config.registry):
+        raise _odd(address, "it is of another chain or registry")
+    announcement = Announcement(
+        chain_id,
+        publisher,
+        str(found),
+        str(found.version),
+        untrusted_text(answer.get("ipfs_cid")),
+        digest,
+    )
+    if rejected := precheck(announcement):
+        raise rejected.failure()
+    position: Json = {"chain_id": chain_id, "publisher": publisher}
+    if contract:
+        position["contract"] = contract
+    for key in ("block_number", "sequence"):
+        value = chain.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
+            position[key] = value
+    return Release(announcement, position, warnings=_warnings(answer, found))
+
+
+def _same_contract(said: str, registry: bytes | None) -> bool:
+    return registry is None or said.lower() == f"0x{registry.hex()}"
+
+
+def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:
+    given = answer.get("status")
+    status = given if isinstance(given, dict) else {}
+    texts = {
+        "yanked": ("yank_reason", f"{found} is yanked"),
+        "deprecated": ("deprecation_message", f"{found} is deprecated"),
+        "name_deprecated": ("name_message", f"the name {found.name} is deprecated"),
+    }
+    warnings = []
+    for flag, (reason, words) in texts.items():
+        if status.get(flag) is True:
+            said = untrusted_text(status.get(reason))[:200]
+            warnings.append(f"{words}: {said}" if said else words)
+    return tuple(warnings)
+
+
+def _hit(found: Any) -> NodeHit | None:
+    if not isinstance(found, dict):
+        return None
+    metadata = found.get("acp_metadata")
+    texts = metadata if isinstance(metadata, dict) else {}
+    try:
+        uri = CapabilityURI.exact(untrusted_text(found.get("cap_uri")))
+    except InvalidInput:
+        return None
+    summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
+    fields = found.get("matched")
+    matched = tuple(map(untrusted_text, fields)) if isinstance(fields, list) else ()
+    return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched)
+
+
+def _odd(address: NodeAddress, how: str) -> Unavailable:
+    return Unavailable(
+        f"the answer of the node at {address.mcp_url} cannot be used",
+        Code.NODE_UNAVAILABLE,
+        why=how,
+        fix="name another node",
+    )
+
+
+def _differ(
+    uri: CapabilityURI, said: Sequence[tuple[NodeAddress, Release | CapdexError]]
+) -> VerificationFailure:
+    words = []
+    for address, answer in said:
+        if isinstance(answer, CapdexError):
+            words.append(f"{address.mcp_url} says {answer.code}")
+        else:
+            one = answer.announcement
+            words.append(f"{address.mcp_url} says {one.semver} with sha256 {one.sha256.hex()[:16]}")
+    return VerificationFailure(
+        f"the nodes differ about {uri}",
+        why="; ".join(words),
+        fix="let the chain decide: set CAPDEX_TRUST_RPC_URL (or CAPDEX_RPC_URL), "
+        "and chain-id and registry of the network",
+    )

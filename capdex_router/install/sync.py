@@ -1,0 +1,152 @@
+"""The machine brought to what the lock file lists, or compared with it.
+
+The lock file is believed in nothing. What a person agreed to on this machine is verified from its
+bytes, without a network; every other line is resolved and asked about like an installation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
+from capdex.package import VerifiedPackage
+from capdex_router.install.facts import check_proof
+from capdex_router.install.fetch import fetch, installed, missing
+from capdex_router.install.installer import AT_ONCE, Installer, InstallOutcome
+from capdex_router.install.lockfile import Locked
+from capdex_router.install.plan import InstallPlan
+from capdex_router.policy.consent import Asker
+
+Drift = dict[str, str]
+
+
+async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
+    """Fetch what is missing, and install what nobody agreed to here, each after a question.
+
+    An entry whose request does not allow its version is resolved again. `frozen` never changes the
+    lock file and refuses such an entry. An outcome has the error of its package alone: a no of the
+    person, another signer, a release that the nodes or the chain do not have as the entry says.
+    Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, and for one that does not say what
+    its package says; Unavailable for bytes that nobody has.
+    """
+    entries = list(installer.lock.packages.values())
+    stale = [entry for entry in entries if not entry.wanted.admits(entry.uri)]
+    if stale and frozen:
+        raise drift([_stale(entry) for entry in stale])
+    agreed = installer.agreed()
+    outcomes: list[InstallOutcome] = []
+    absent: list[Locked] = []
+    for entry in entries:
+        if entry in stale or entry.sha256 not in agreed:
+            continue
+        try:
+            package = installed(entry, installer.cache)
+        except Unavailable:
+            absent.append(entry)
+        else:
+            installer.seen(package)
+            outcomes.append(InstallOutcome(entry.name, "unchanged", entry))
+    for entry, package in await _fetch_all(installer, absent):
+        installer.seen(package)
+        outcomes.append(InstallOutcome(entry.name, "fetched", entry))
+    for entry in entries:
+        if entry not in stale and entry.sha256 in agreed:
+            continue
+        try:
+            again = installer.plan(entry.wanted) if entry in stale else _announced(installer, entry)
+            outcomes.append(await installer.carry_out(await again, asker))
+        except CapdexError as error:
+            outcomes.append(InstallOutcome(entry.name, "failed", entry, error=error))
+    return sorted(outcomes, key=lambda outcome: outcome.name)
+
+
+def check(installer: Installer) -> list[Drift]:
+    """Return each difference between the lock file and this machine as `{name, why}`.
+
+    Nothing is written, and no socket is opened: an entry that nobody agreed to here is one, since
+    nothing on this machine says that the chain knows it.
+    """
+    found: list[Drift] = []
+    agreed = installer.agreed()
+    for entry in installer.lock.packages.values():
+        if not entry.wanted.admits(entry.uri):
+            found.append(_stale(entry))
+        try:
+            installed(entry, installer.cache)
+            check_proof(entry)
+        except CapdexError as error:
+            found.append({"name": entry.name, "why": error.line})
+        if entry.sha256 not in agreed:
+            found.append({"name": entry.name, "why": "nobody agreed to it on this machine"})
+    return found
+
+
+def drift(problems: Sequence[Drift]) -> InvalidInput:
+    """Return the error for some differences."""
+    shown = "; ".join(f"{problem['name']}: {problem['why']}" for problem in problems[:5])
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return InvalidInput(
+        "the lock file and this machine differ",
+        Code.LOCK_DRIFT,
+        why=shown + more,
+        fix="capdex sync",
+        details={"problems": list(problems)},
+    )
+
+
+async def _announced(installer: Installer, entry: Locked) -> InstallPlan:
+    """Return the plan for an entry that nobody agreed to here, resolved as an installation is.
+
+    Raises VerificationFailure if the nodes, or the chain, say something else than the entry.
+    """
+    check_proof(entry)
+    try:
+        plan = await installer.plan(entry.uri)
+    except InvalidInput as error:
+        if error.code is not Code.NOT_FOUND:
+            raise
+        raise _not_announced(entry, "there is no such release") from None
+    for field in ("cid", "sha256"):
+        ours, theirs = getattr(entry, field), getattr(plan.entry, field)
+        if ours != theirs:
+            raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
+    if plan.entry.chain["publisher"] != entry.chain["publisher"]:
+        raise _not_announced(entry, f"its publisher is {plan.entry.chain['publisher']}")
+    kept = replace(plan.entry, request=entry.request, explicit=entry.explicit)
+    return replace(plan, entry=kept)
+
+
+def _not_announced(entry: Locked, why: str) -> VerificationFailure:
+    return VerificationFailure(
+        f"{entry.name} {entry.version} was not announced as the lock file says",
+        why=why,
+        fix=f"capdex remove {entry.name}, then install it again",
+    )
+
+
+async def _fetch_all(
+    installer: Installer, entries: Sequence[Locked]
+) -> list[tuple[Locked, VerifiedPackage]]:
+    if not entries:
+        return []
+    if not installer.config.nodes:
+        raise missing(entries[0].announcement)
+    turns = asyncio.Semaphore(AT_ONCE)
+    async with installer.files() as files:
+
+        async def one(entry: Locked) -> tuple[Locked, VerifiedPackage]:
+            async with turns:
+                package = await fetch(entry.announcement, installer.cache, files)
+            installer.cache.put([package.data])
+            return entry, installed(entry, installer.cache)
+
+        return list(await asyncio.gather(*map(one, entries)))
+
+
+def _stale(entry: Locked) -> Drift:
+    return {
+        "name": entry.name,
+        "why": f"{entry.version} is not a version of {entry.request}, which was asked for",
+    }

@@ -1,0 +1,65 @@
+"""A wish in words turned into one capability, or into a list to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capdex.errors import Code, InvalidInput
+from capdex.uri import CapabilityURI
+from capdex_router.home.config import Config
+from capdex_router.install.resolve import NodeHit, Note, search
+from capdex_router.policy.consent import clean
+
+MAX_CANDIDATES = 8
+
+
+async def choose(
+    want: str, config: Config, note: Note | None = None, *, certain: bool = False
+) -> CapabilityURI:
+    """Return the capability that a name, a URI or a wish in words means.
+
+    What can be a name or a URI is one, and is not searched for. For a wish the hit whose name it
+    spells is taken, or the only hit, unless it has to be `certain`. Raises InvalidInput AMBIGUOUS
+    with candidates, or NOT_FOUND.
+    """
+    text = " ".join(want.split())
+    try:
+        return CapabilityURI.loose(text)
+    except InvalidInput:
+        if " " not in text and ("@" in text or text.startswith("did:")):
+            raise
+    return pick(text, await search(text, MAX_CANDIDATES, config, note), certain=certain)
+
+
+def pick(want: str, hits: Sequence[NodeHit], *, certain: bool = False) -> CapabilityURI:
+    """Return the hit that a wish means; raises as `choose`. Pure."""
+    found = {CapabilityURI.parse(hit.uri).name: hit for hit in hits}
+    slug = "-".join(want.casefold().split())
+    # A title is free for anybody to write; only a name is one capability's own.
+    if slug in found:
+        return CapabilityURI(slug)
+    if len(found) == 1 and not certain:
+        return CapabilityURI(next(iter(found)))
+    if not found:
+        raise InvalidInput(
+            f"the registry has nothing for {want[:80]!r}", Code.NOT_FOUND, fix="use other words"
+        )
+    raise InvalidInput(
+        f"{want[:80]!r} may mean {len(found)} capabilities",
+        Code.AMBIGUOUS,
+        fix="name one: " + ", ".join(found),
+        details={"candidates": candidates(hits)},
+    )
+
+
+def candidates(hits: Sequence[NodeHit]) -> list[dict[str, str]]:
+    """Return hits as JSON to choose from, their texts cleaned."""
+    return [
+        {
+            "name": hit.name,
+            "uri": hit.uri,
+            "title": clean(hit.title, 80),
+            "summary": clean(hit.summary, 160),
+        }
+        for hit in hits
+    ]

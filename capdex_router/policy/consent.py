@@ -1,0 +1,136 @@
+"""Who asks a person about a proposal: an MCP client, a terminal, or nobody."""
+
+from __future__ import annotations
+
+import shlex
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, Protocol
+
+from capdex.errors import Code, Refused
+from capdex_router.policy.proposal import Proposal
+from capdex_router.policy.quoting import quoted
+
+MAX_WORDS_CHARS: Final = 300  # of a package's description
+PAGE_CHARS: Final = 4_000  # of one question in a dialog of a host
+MAX_PAGES: Final = 4  # more of them nobody reads in a dialog
+
+
+class Asker(Protocol):
+    """Asks a person about a proposal: by MCP elicitation, in a terminal, or not at all."""
+
+    async def ask(self, proposal: Proposal) -> bool:
+        """Return True if the person agrees to all of it.
+
+        Raises Refused CONFIRM_NEEDED if no person can be asked, with the proposal's command.
+        """
+        ...
+
+
+class Refuse:
+    """Asks nobody: every proposal is answered by the command that grants what it is about."""
+
+    async def ask(self, proposal: Proposal) -> bool:
+        """Raise Refused CONFIRM_NEEDED."""
+        raise needs_person(proposal)
+
+
+def needs_person(proposal: Proposal, why: str = "") -> Refused:
+    """Return the error for a proposal that no person can be asked about here."""
+    return Refused(
+        "a person must agree to this first; until then, calling again is of no use",
+        Code.CONFIRM_NEEDED,
+        why=why or proposal.summary,
+        fix=_by_a_person(proposal),
+        details={"touches": [access.lines[0] for access in proposal.accesses]},
+    )
+
+
+def not_agreed(proposal: Proposal) -> Refused:
+    """Return the error for a proposal that was answered with no.
+
+    A host without a person also answers so, by itself: the error says what a person can run.
+    """
+    return Refused(
+        "nobody agreed to this, so nothing was changed; calling again is of no use",
+        Code.NO_CONSENT,
+        why=f"the answer to the question was no: {proposal.summary}",
+        fix=_by_a_person(proposal),
+    )
+
+
+def _by_a_person(proposal: Proposal) -> str:
+    return f"a person can run: {shlex.join(proposal.command)}"
+
+
+def text(proposal: Proposal) -> str:
+    """Return a proposal as plain text: our sentence and lines, then the package's quoted words."""
+    return "\n".join(_rows(proposal))
+
+
+def pages(proposal: Proposal) -> list[str]:
+    """Return the text in pages of at most PAGE_CHARS (or one line) each; no line is cut.
+
+    Raises Refused CONFIRM_NEEDED if there are more than MAX_PAGES, or no person could follow it.
+    """
+    found: list[list[str]] = [[]]
+    size = 0
+    for row in _rows(proposal):
+        if found[-1] and size + len(row) > PAGE_CHARS:
+            if len(found) == MAX_PAGES:
+                raise _too_long(proposal)
+            found.append([])
+            size = 0
+        found[-1].append(row)
+        size += len(row) + 1
+    last = len(found)
+    if last > 1:
+        for number, page in enumerate(found, 1):
+            means = "agrees to all pages" if number == last else "shows the next, and does nothing"
+            page.append(f"Page {number} of {last}: a yes {means}.")
+    return ["\n".join(page) for page in found]
+
+
+def _too_long(proposal: Proposal) -> Refused:
+    """Return the error for what no dialog can show, with the command that shows all of it."""
+    error = needs_person(proposal, f"it fills more than {MAX_PAGES} questions")
+    if proposal.kind == "call":
+        command = ("capdex", "call", f"{proposal.capability_id}@{proposal.version}", "-")
+        plan = shlex.join([*command, "--plan"])
+        shown = f"a person can run: {plan}, with the input on stdin, to see all of it"
+        return replace(error, fix=f"{shown}; without --plan to be asked")
+    return error
+
+
+def _rows(proposal: Proposal) -> Iterator[str]:
+    yield proposal.summary
+    yield from (f"  {row}" for row in proposal.rows())
+    for label, said in proposal.words:
+        yield f"{label} (the package's own words): {quoted(said, MAX_WORDS_CHARS)}"
+
+
+def clean(text: str, limit: int = MAX_WORDS_CHARS) -> str:
+    """Return a package's text for a list: in one line, cut, without what does not show.
+
+    Control, format (also those that turn the direction of a text), surrogate and private characters
+    are left out.
+    """
+    shown = "".join(
+        " " if char.isspace() else char
+        for char in text[: 4 * limit]
+        if char.isspace() or unicodedata.category(char)[0] != "C"
+    )
+    words = " ".join(shown.split())
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+class AnswerLater(Exception):
+    """Raised by an asker that has handed the proposal over: the call comes again with the answer.
+
+    It passes through everything unchanged; nothing that the proposal is about has happened.
+    """
+
+    def __init__(self, proposal: Proposal) -> None:
+        super().__init__(proposal.summary)
+        self.proposal = proposal

@@ -1,0 +1,44 @@
+"""The file of grants, which several processes share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from capdex_router.home.shared_file import SharedFile
+from capdex_router.policy.grants import Grant, Grants
+
+
+class GrantFile:
+    """Grants in a file for its user alone; `write` writes a file as a whole or not at all."""
+
+    def __init__(
+        self,
+        path: Path,
+        write: Callable[[Path, bytes], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._file = SharedFile(path, Grants(), Grants.parse, Grants.to_bytes, write)
+        self._clock = clock
+
+    def read(self) -> Grants:
+        """Return all grants; raises UsageError CONFIG if the file is damaged."""
+        return self._file.read()
+
+    def granted(self, digest: str, tool: str) -> frozenset[str]:
+        """Return the targets granted to a tool of the content with this digest."""
+        return self.read().of(digest, tool, self._clock())
+
+    def grant(self, grants: Iterable[Grant]) -> None:
+        """Keep some more grants."""
+        self._file.change(lambda before: before.plus(grants, self._clock()))
+
+    def forget(self, digests: Collection[str]) -> None:
+        """Remove the grants for some contents, which are not installed any more."""
+        self._file.change(lambda before: before.without(digests))
+
+    def revoke(self, name: str, tool: str | None = None, target: str | None = None) -> int:
+        """Take grants of a capability back; return how many there were."""
+        before = self._file.change(lambda before: before.minus(name, tool, target))
+        return len(before.all) - len(before.minus(name, tool, target).all)

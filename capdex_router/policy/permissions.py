@@ -1,0 +1,149 @@
+"""Decisions about calls: allow, ask a person, or deny. Pure.
+
+The rights of a capability are what its package declares and a person granted. A right is written as
+a target: `host:api.example.org`, `service:<URI>`, `agent:<DID>`, `process:<path>`, `state.create`,
+`state.delete hard`, or `effects` for a tool that may destroy something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from capdex.errors import Code, Refused
+from capdex_router.model.capability import Capability, ToolHints
+from capdex_router.model.requests import (
+    AgentRequest,
+    HostRequest,
+    ProcessRequest,
+    Request,
+    ServiceRequest,
+    StateRequest,
+)
+from capdex_router.policy.quoting import escaped, quoted, shortened
+
+EFFECTS: Final = "effects"
+HARD_DELETE: Final = "state.delete hard"
+_PORTS: Final = {"http": 80, "https": 443}
+_MAX_PATH_CHARS: Final = 2_048  # as long as the URL of a binding may be
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # safe methods (RFC 9110, 9.2.1)
+
+Answer = Literal["allow", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer of policy. `missing` holds the targets that no person granted yet.
+
+    `destructive` is true if one of them may destroy something: a yes to it is for one call.
+    """
+
+    answer: Answer
+    missing: tuple[str, ...] = ()
+
+    @property
+    def destructive(self) -> bool:
+        """True if the question is about something that cannot be undone."""
+        return EFFECTS in self.missing or HARD_DELETE in self.missing
+
+
+def decide(
+    capability: Capability, requests: Sequence[Request], granted: Collection[str]
+) -> Decision:
+    """Decide about one call of `capability` that would make `requests`.
+
+    Raises Refused PERMISSION_DENIED for a state verb that its package does not declare, and for
+    the objects of another scope.
+    """
+    needed = dict.fromkeys(target(request) for request in requests)
+    for request in requests:
+        if isinstance(request, StateRequest):
+            _check_state(capability, request)
+    if asks_each_time(capability.owner.source, capability.annotations, requests):
+        needed[EFFECTS] = None
+    missing = tuple(name for name in needed if name not in granted)
+    return Decision("ask" if missing else "allow", missing)
+
+
+def target(request: Request) -> str:
+    """Return the right that a request needs."""
+    match request:
+        case HostRequest():
+            return f"host:{host_and_port(request)}"
+        case ServiceRequest():
+            return f"service:{request.service_uri}"
+        case AgentRequest():
+            return f"agent:{request.did}"
+        case ProcessRequest():
+            return f"process:{request.argv[0]}"
+        case StateRequest():
+            return HARD_DELETE if request.hard else request.verb
+
+
+def targets(requests: Iterable[Request]) -> tuple[str, ...]:
+    """Return the rights that some requests need, each once."""
+    return tuple(dict.fromkeys(target(request) for request in requests))
+
+
+def host_and_port(request: HostRequest) -> str:
+    """Return the host, with its port unless that is the scheme's own."""
+    usual = _PORTS.get(request.scheme) == request.port
+    return request.host if usual else f"{request.host}:{request.port}"
+
+
+def line(request: Request) -> str:
+    """Return one line that shows a person what a request does, without the package's words."""
+    match request:
+        case HostRequest():
+            place = f"{request.scheme}://{escaped(host_and_port(request))}"
+            return f"{request.method} {place}{shortened(request.path, _MAX_PATH_CHARS)}"
+        case ServiceRequest():
+            action, uri = quoted(request.action), escaped(request.service_uri)
+            return f"call {action} of the MCP service {uri}"
+        case AgentRequest():
+            return f"send {quoted(request.method)} to the agent {escaped(request.did)}"
+        case ProcessRequest():
+            program, *arguments = request.argv
+            return " ".join([f'run "{escaped(program)}"', *map(quoted, arguments)])
+        case StateRequest():
+            verb = f"{request.verb}, for good," if request.hard else request.verb
+            uri, scope = escaped(request.schema_uri), escaped(request.scope)
+            return f"{verb} on the objects of {uri} in the scope {scope}"
+
+
+def _check_state(capability: Capability, request: StateRequest) -> None:
+    owner = capability.owner
+    if request.verb not in owner.permissions:
+        raise Refused(
+            f"{owner.name} may not use {request.verb}",
+            Code.PERMISSION_DENIED,
+            why="permissions.require of its package does not name it",
+        )
+    if request.scope != owner.scope:
+        raise Refused(
+            f"{owner.name} may not use the objects of another scope",
+            Code.PERMISSION_DENIED,
+            why=f"its memory_scope is {owner.scope}",
+        )
+
+
+def asks_each_time(source: str, hints: ToolHints, requests: Sequence[Request]) -> bool:
+    """Return True if each call of a tool is asked about, until a person grants `effects`.
+
+    A package that calls itself harmless is believed only where its requests say so: a method that
+    writes, another agent and an MCP service may do anything. Hints of a mounted server, which its
+    user chose, are shown before the first use.
+    """
+    if source == "package" and any(_may_write(request) for request in requests):
+        return True
+    if hints.read_only or not hints.destructive:
+        return False
+    # The verbs on state say themselves what they do: only a delete for good cannot be undone.
+    return not requests or any(not isinstance(request, StateRequest) for request in requests)
+
+
+def _may_write(request: Request) -> bool:
+    if isinstance(request, HostRequest):
+        return request.method not in _READS
+    return isinstance(request, ServiceRequest | AgentRequest)

@@ -1,0 +1,224 @@
+"""Named secrets, each bound to a capability and a host, and the removal of them from texts.
+
+They are kept in the keyring of the desktop if there is a usable one, else in a file with mode 0600.
+A secret leaves this module only for the host that it is bound to.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import quote, quote_plus
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex_router.home.shared_file import SharedFile, texts_file
+
+MIN_CHARS: Final = 8  # a shorter text also occurs by chance, and its removal would spoil results
+MAX_CHARS: Final = 8192  # longer than what servers take in a header
+HIDDEN: Final = "[secret]"
+SERVICE: Final = "capdex"
+
+Error = TypeVar("Error", bound=CapdexError)
+
+
+class Vault(Protocol):
+    """Keeps texts by name."""
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name."""
+        ...
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it."""
+        ...
+
+
+class Keyring:
+    """A vault in the keyring of the desktop."""
+
+    @staticmethod
+    def usable() -> bool:
+        """Return True if this session has a keyring that keeps what it is given."""
+        import keyring
+        from keyring.backends import fail, null
+        from keyring.errors import KeyringError
+
+        try:
+            found = keyring.get_keyring()
+            return not isinstance(found, fail.Keyring | null.Keyring) and found.priority > 0
+        except (KeyringError, RuntimeError):
+            return False
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name; raises UsageError UNREADABLE for a locked keyring."""
+        import keyring
+        from keyring.errors import KeyringError
+
+        try:
+            return keyring.get_password(SERVICE, key)
+        except (KeyringError, RuntimeError) as error:
+            raise _locked(error) from None
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it."""
+        import keyring
+        from keyring.errors import KeyringError, PasswordDeleteError
+
+        try:
+            if value is not None:
+                keyring.set_password(SERVICE, key, value)
+                return
+            with suppress(PasswordDeleteError):
+                keyring.delete_password(SERVICE, key)
+        except (KeyringError, RuntimeError) as error:
+            raise _locked(error) from None
+
+
+class SecretFile:
+    """A vault in a JSON file that the user alone can read; several processes share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = texts_file(path, "move it away, and give the secrets again")
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name.
+
+        Raises Refused KEY_EXPOSED if others can read the file, UsageError if it is damaged.
+        """
+        return self._shared().read().get(key)
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it. The file is replaced at once."""
+        new = {} if value is None else {key: value}
+        self._shared().change(lambda kept: {x: y for x, y in kept.items() if x != key} | new)
+
+    def _shared(self) -> SharedFile[dict[str, str]]:
+        mode = self._path.stat().st_mode if self._path.exists() else 0
+        if mode & 0o077:
+            raise Refused(
+                f"others can read {self._path}",
+                Code.KEY_EXPOSED,
+                why=f"its mode is {mode & 0o777:03o}",
+                fix=f"chmod 600 {self._path}, and change the secrets in it",
+            )
+        return self._file
+
+
+class _FirstUsed:
+    """The keyring, or the file: looked for at the first secret, since its backends are slow."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def _vault(self) -> Vault:
+        return Keyring() if Keyring.usable() else SecretFile(self._path)
+
+    def read(self, key: str) -> str | None:
+        """Return the text kept under a name."""
+        return self._vault.read(key)
+
+    def write(self, key: str, value: str | None) -> None:
+        """Keep a text; None removes it."""
+        self._vault.write(key, value)
+
+
+class Secrets:
+    """The secrets of the router. Each is read once, and from then on hidden in what is shown."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._read: dict[str, str] = {}
+        self._hidden: set[str] = set()
+
+    @classmethod
+    def of(cls, path: Path) -> Secrets:
+        """Return the secrets in the keyring if it is usable, else those in the file."""
+        return cls(_FirstUsed(path))
+
+    def get(self, capability: str, host: str, name: str) -> str:
+        """Return the secret that the user bound to the capability and the host.
+
+        Raises Refused UNAUTHENTICATED if there is none.
+        """
+        key = _key(capability, host, name)
+        value = self._read.get(key)
+        if value is None:
+            value = self._vault.read(key)
+        if value is None:
+            raise Refused(
+                f"{capability} needs the secret {name} for {host}",
+                Code.UNAUTHENTICATED,
+                why="the user has bound no such secret to this capability and host",
+                fix=f"the user, not the model, runs: capdex secret {capability} {host} {name}",
+                details={"capability": capability, "host": host, "secret": name},
+            )
+        self._read[key] = value
+        self._hidden.update(forms(value))
+        return value
+
+    def set(self, capability: str, host: str, name: str, value: str | None) -> None:
+        """Bind a secret to a capability and a host; None removes it.
+
+        Raises InvalidInput for a value that is too short to be hidden, or has control characters.
+        """
+        if value is not None and not (MIN_CHARS <= len(value) <= MAX_CHARS):
+            raise InvalidInput(f"a secret has {MIN_CHARS} to {MAX_CHARS} characters")
+        if value is not None and not (value.isascii() and value.isprintable()):
+            raise InvalidInput("a secret consists of printable ASCII characters")
+        key = _key(capability, host, name)
+        self._vault.write(key, value)
+        self._read.pop(key, None)
+
+    def redact(self, value: Any) -> Any:
+        """Return a JSON value, or a text, without any secret that was read in this process."""
+        if not self._hidden:
+            return value
+        if isinstance(value, str):
+            for secret in sorted(self._hidden, key=len, reverse=True):
+                value = value.replace(secret, HIDDEN)
+            return value
+        if isinstance(value, dict):
+            return {self.redact(name): self.redact(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.redact(item) for item in value]
+        return value
+
+    def redact_error(self, error: Error) -> Error:
+        """Return an error without secrets in its texts."""
+        texts = ("message", "why", "fix", "details")
+        return replace(error, **{name: self.redact(getattr(error, name)) for name in texts})
+
+
+def basic(user_and_password: str) -> str:
+    """Return the credentials of HTTP Basic authentication (RFC 7617)."""
+    return b64encode(user_and_password.encode()).decode()
+
+
+def forms(value: str) -> Iterator[str]:
+    """The ways in which a server may repeat a secret."""
+    _, _, password = value.partition(":")  # of Basic authentication
+    _, _, token = value.rpartition(" ")  # behind a scheme such as `Token`
+    for text in {value, password, token}:
+        if len(text) >= MIN_CHARS:
+            yield from (text, quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1])
+    yield basic(value)
+
+
+def _key(capability: str, host: str, name: str) -> str:
+    # None of the parts holds a space, so that no two bindings have one key.
+    if any(not part or part.split() != [part] for part in (capability, host, name)):
+        raise InvalidInput("a secret is bound to a capability, a host and a name without spaces")
+    return f"{capability} {host.lower()} {name}"
+
+
+def _locked(error: Exception) -> UsageError:
+    why = type(error).__name__  # a backend's text may hold more than it should
+    return UsageError("the keyring cannot be used", Code.UNREADABLE, why=why, fix="unlock it")

@@ -1,0 +1,156 @@
+"""Routing of one message: commands, then the top of the stack, then all triggers (NIP-7). Pure.
+
+/back, /switch ─> top of the stack, if it matches ─> best trigger, if it is clearly the best
+               ─> top of the stack, if nothing matches ─> fallback: the agent by itself
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.routing.text import bounded
+from capdex_router.routing.index import BROAD, KEYWORD, InstalledHit, TriggerIndex, negated
+from capdex_router.routing.stack import Stack
+
+MARGIN: Final = 2  # by which the text of the best trigger must be wider than that of the next
+MAX_CANDIDATES: Final = 5
+MAX_SHOWN_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedCapability:
+    """A capability that gets the message, and why."""
+
+    capability: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Capabilities of which a person must name one, the best first: some of `total`."""
+
+    candidates: tuple[str, ...]
+    total: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """No capability: the agent answers by itself (NIP-7, Backwards compatibility)."""
+
+    why: str
+
+
+Answer = RoutedCapability | Ambiguous | Fallback
+
+
+def route(message: str, stack: Stack, index: TriggerIndex, now: float) -> tuple[Answer, Stack]:
+    """Return where a message goes, and the stack after it. `now` is in seconds, as in `stack`.
+
+    A message that goes to another capability than the top replaces the top; `/switch` keeps it.
+    """
+    stack = stack.at(now)
+    for capability in stack.capabilities:
+        if capability not in index:
+            stack = stack.without(capability)
+    command, argument = _command(message)
+    if command == "/back":
+        return _back(stack)
+    if command == "/switch":
+        return _switch(argument, stack, index)
+    return _classify(message, stack, index)
+
+
+def _command(message: str) -> tuple[str, str]:
+    text = unicodedata.normalize("NFKC", bounded(message)).strip()
+    word, _, argument = text.partition(" ")
+    word = word.casefold()
+    if word == "/back" and not argument:
+        return word, ""
+    if word == "/switch":
+        return word, argument.strip()
+    return "", ""
+
+
+def _back(stack: Stack) -> tuple[Answer, Stack]:
+    left = stack.pop()
+    if left.top is None:
+        return Fallback("/back, and no capability is active now"), left
+    return RoutedCapability(left.top, "/back"), left
+
+
+def _switch(name: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
+    found = index.named(name) or index.starting(name)
+    if name and len(found) == 1:
+        return RoutedCapability(found[0], f"/switch {_shown(name)}"), stack.push(found[0])
+    if not found:
+        found, why = index.starting(""), f"nothing that is installed starts with {_shown(name)}"
+    else:
+        why = f"/switch {_shown(name)} may mean {len(found)} capabilities"
+    if not found:
+        return Fallback("/switch, and no capability is installed"), stack
+    return Ambiguous(tuple(found[:MAX_CANDIDATES]), len(found), why), stack
+
+
+def _classify(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
+    best = _best(index.hits(message))
+    ranked = sorted(best.values(), key=lambda hit: (-hit.score[0], -hit.score[1], hit.capability))
+    own = best.get(stack.top) if stack.top is not None else None
+    # A broad trigger neither keeps a message that another capability names, nor takes one away.
+    if own is not None and (own.score[0] > BROAD or ranked[0].score[0] == BROAD):
+        return RoutedCapability(own.capability, f"active, and {_why(own)}"), stack
+    if not ranked or (stack.top is not None and ranked[0].score[0] == BROAD):
+        return _unmatched(message, stack, index)
+    first = ranked[0]
+    close = [hit for hit in ranked if _is_close(hit, first)]
+    if len(close) > 1:
+        why = f"{len(close)} capabilities match about equally: {_why(first)}"
+        names = tuple(hit.capability for hit in close[:MAX_CANDIDATES])
+        return Ambiguous(names, len(close), why), stack
+    if negated(first, message):
+        why = f"{_why(first)}, but the sentence has a negation"
+        return Ambiguous((first.capability,), 1, why), stack
+    return RoutedCapability(first.capability, _why(first)), stack.pop().push(first.capability)
+
+
+def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
+    if stack.top is not None:
+        return RoutedCapability(stack.top, "active, and nothing precise matches"), stack
+    named = index.named(message)
+    if len(named) == 1:
+        return RoutedCapability(named[0], "its name"), stack.push(named[0])
+    if named:
+        names = tuple(named[:MAX_CANDIDATES])
+        return Ambiguous(names, len(named), f"{len(named)} capabilities have this name"), stack
+    if not index.ready:
+        return Fallback("no name matches, and triggers are still being compiled"), stack
+    return Fallback("no trigger matches"), stack
+
+
+def _best(hits: Iterable[InstalledHit]) -> dict[str, InstalledHit]:
+    best: dict[str, InstalledHit] = {}
+    for hit in hits:
+        other = best.get(hit.capability)
+        if other is None or (hit.score, hit.trigger.value) > (other.score, other.trigger.value):
+            best[hit.capability] = hit
+    return best
+
+
+def _is_close(hit: InstalledHit, first: InstalledHit) -> bool:
+    return hit.score[0] == first.score[0] and first.score[1] - hit.score[1] < MARGIN
+
+
+def _why(hit: InstalledHit) -> str:
+    if hit.score[0] == KEYWORD:
+        return f"keyword {_shown(hit.trigger.value)}"
+    broad = "broad " if hit.score[0] == BROAD else ""
+    return f"{broad}{hit.trigger.type} {_shown(hit.trigger.value)}"
+
+
+def _shown(text: str) -> str:
+    """Return a text in quotes, cut, on one line and without invisible characters."""
+    plain = "".join(c if c.isprintable() else " " for c in text[: MAX_SHOWN_CHARS + 1])
+    return f'"{plain}"' if len(plain) <= MAX_SHOWN_CHARS else f'"{plain[:MAX_SHOWN_CHARS]}…"'

@@ -1,0 +1,115 @@
+"""Capabilities of a verified package: the package itself as a skill, and each of its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from capdex.json import Json
+from capdex.manifest.effects import effects
+from capdex.manifest.manifest import Manifest
+from capdex.manifest.tools import BUILT_IN, Tool
+from capdex.package import VerifiedPackage
+from capdex.profiles import cap
+from capdex_router.model.capability import Capability, Executor, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.state.tools import standard
+
+Executors = Callable[[VerifiedPackage, str], Executor | None]
+"""Gives what runs a tool of a package; None if nothing here does."""
+
+VARS: Final[Json] = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "what is wanted, in plain words"}},
+}
+
+
+def capabilities(package: VerifiedPackage, executors: Executors) -> Iterator[Capability]:
+    """Yield the skill of a package, then its tools in their order."""
+    yield skill(package)
+    for tool in offered(package.manifest):
+        executor = executors(package, tool.name)
+        yield tool_of(package.manifest, owner_of(package), tool, executor)
+
+
+def offered(manifest: Manifest) -> Iterator[Tool]:
+    """Yield the tools of a package, then the state verbs that it requires but declares no tool of.
+
+    NIP-7 has these verbs built in: the runtime provides them.
+    """
+    yield from manifest.tools
+    declared = {tool.name for tool in manifest.tools}
+    for verb in BUILT_IN:
+        if verb in manifest.permissions and verb not in declared and manifest.memory_scope:
+            yield standard(verb, manifest.schema_uri)
+
+
+def owner(manifest: Manifest, digest: str, signer: str = "") -> Owner:
+    """Return the owner of all capabilities of a package; `digest` is its sha256 in hex."""
+    return Owner(
+        "package",
+        cap.capability_id(manifest.uri.name),
+        digest,
+        manifest.memory_scope,
+        tuple(manifest.permissions),
+        signer,
+    )
+
+
+def owner_of(package: VerifiedPackage) -> Owner:
+    """Return the owner of all capabilities of a verified package."""
+    return owner(package.manifest, package.announcement.sha256.hex(), package.signer)
+
+
+def skill(package: VerifiedPackage) -> Capability:
+    """Return the package itself: its prompt, with a message as its input."""
+    manifest = package.manifest
+    return Capability(
+        CapabilityRef(cap.capability_id(manifest.uri.name), str(manifest.uri.version)),
+        "skill",
+        manifest.title,
+        manifest.description,
+        VARS,
+        owner_of(package),
+        prompt=manifest.prompt,
+        resources=tuple(cap.resources(manifest.uri.name, str(manifest.uri.version))),
+        read={"package": package.data, "schema": orjson.dumps(manifest.schema)}.__getitem__,
+    )
+
+
+def tool_of(manifest: Manifest, owner: Owner, tool: Tool, executor: Executor | None) -> Capability:
+    """Return one tool of a package."""
+    made = cap.tool_manifest(manifest, tool)
+    closed = {"unevaluatedProperties": False, **made["input_schema"]}
+    given = (x["input"] for x in manifest.examples if "input" in x and x.get("tool") == tool.name)
+    return Capability(
+        CapabilityRef(made["capability_id"], made["version"]),
+        "tool",
+        made["name"],
+        made["description"],
+        made["input_schema"],
+        owner,
+        output_schema=made["output_schema"],
+        annotations=ToolHints(*effects(manifest, tool)),
+        executor=executor,
+        closed_schema=None if tool.built_in else closed,
+        example=next(given, None),
+    )
+
+
+def unmet(requirements: dict[str, Any], model: str | None, window: int | None) -> list[str]:
+    """Return warnings about `llm_requirements` that the host does not meet, or does not tell.
+
+    NIP-7: the router SHOULD attempt to satisfy them; it never refuses for them.
+    """
+    found = []
+    families = [str(name) for name in requirements.get("model_family") or ()]
+    if families and not (model and any(model.startswith(family) for family in families)):
+        found.append(f"made for {', '.join(families)}; the model here is {model or 'unknown'}")
+    least = requirements.get("min_context_window")
+    if isinstance(least, int) and not (window and window >= least):
+        found.append(f"needs a context of {least} tokens; that here is {window or 'unknown'}")
+    others = (key for key in ("specific_model_uri", "required_features") if requirements.get(key))
+    return found + [f"asks for {key}: {requirements[key]}"[:200] for key in others]

@@ -1,0 +1,250 @@
+"""Filters of `state.query`: an own subset of Mongo's, bounded and linear. Pure.
+
+As in Mongo, a condition on an array holds if it holds for the array or for one of its items, a path
+goes through the objects of an array, and `null` also matches a missing field. `$contains` (NIP-8)
+holds for an array with an item, and a text with a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import re2
+
+from capdex.errors import Code, InvalidInput
+from capdex_router.state.values import equal
+
+MAX_CONDITIONS: Final = 128
+MAX_CHOICES: Final = 256  # of $in, $nin and $all
+MAX_FILTER_DEPTH: Final = 8
+MAX_PATTERN_BYTES: Final = 512
+MAX_PATTERN_MEMORY_BYTES: Final = 1024 * 1024
+MAX_PATH_CHARS: Final = 256
+MAX_STEPS: Final = 16
+
+Holds = Callable[[Any], bool]
+_Test = Callable[[Sequence[Any]], bool]  # of all values at a path
+_TYPES: Final[dict[str, Callable[[Any], bool]]] = {
+    "string": lambda x: isinstance(x, str),
+    "number": lambda x: isinstance(x, int | float) and not isinstance(x, bool),
+    "integer": lambda x: isinstance(x, int) and not isinstance(x, bool),
+    "boolean": lambda x: isinstance(x, bool),
+    "null": lambda x: x is None,
+    "array": lambda x: isinstance(x, list),
+    "object": lambda x: isinstance(x, dict),
+}
+_ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "$gt": lambda x, y: x > y,
+    "$gte": lambda x, y: x >= y,
+    "$lt": lambda x, y: x < y,
+    "$lte": lambda x, y: x <= y,
+}
+
+
+def compiled(where: Any) -> Holds:
+    """Return the predicate of a filter; raises InvalidInput for anything that it does not have."""
+    return _Compiler().filter(where, MAX_FILTER_DEPTH)
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self._left = MAX_CONDITIONS
+
+    def filter(self, where: Any, depth: int) -> Holds:
+        if not isinstance(where, dict):
+            raise _wrong("it is not an object")
+        if depth == 0:
+            raise _wrong(f"it is nested deeper than {MAX_FILTER_DEPTH} levels", Code.TOO_LARGE)
+        conditions = [self._condition(key, value, depth) for key, value in where.items()]
+        if len(conditions) == 1:
+            return conditions[0]
+        return lambda value: all(holds(value) for holds in conditions)
+
+    def _condition(self, key: str, value: Any, depth: int) -> Holds:
+        self._count()
+        if key in ("$and", "$or", "$nor"):
+            if not isinstance(value, list) or not value:
+                raise _wrong(f"{key} takes a list of filters")
+            inner = [self.filter(item, depth - 1) for item in value]
+            if key == "$and":
+                return lambda x: all(holds(x) for holds in inner)
+            wanted = key == "$or"
+            return lambda x: any(holds(x) for holds in inner) is wanted
+        if key.startswith("$"):
+            raise _wrong(f"{key[:32]!r} is not an operator here")
+        steps = path(key)
+        test = self._test(value, depth)
+        if len(steps) == 1:
+            name = steps[0]
+            return lambda x: test((x[name],) if isinstance(x, dict) and name in x else ())
+        return lambda x: test(tuple(reached(x, steps)))
+
+    def _test(self, value: Any, depth: int) -> _Test:
+        if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
+            return _any(_equals(value), missing=value is None)
+        tests = [self._operator(key, item, depth) for key, item in value.items()]
+        return tests[0] if len(tests) == 1 else lambda found: all(test(found) for test in tests)
+
+    def _operator(self, name: str, value: Any, depth: int) -> _Test:
+        self._count()
+        match name:
+            case "$eq":
+                return _any(_equals(value), missing=value is None)
+            case "$ne":
+                return _not(_any(_equals(value), missing=value is None))
+            case "$gt" | "$gte" | "$lt" | "$lte":
+                return _any(_ordered(name, value))
+            case "$in" | "$nin":
+                test = _any(_one_of(_choices(name, value)), missing=None in value)
+                return test if name == "$in" else _not(test)
+            case "$all":
+                tests = [_any(_equals(item)) for item in _choices(name, value)]
+                return lambda found: bool(tests) and all(test(found) for test in tests)
+            case "$size":
+                if not _TYPES["integer"](value):
+                    raise _wrong("$size takes a whole number")
+                return lambda found: any(isinstance(x, list) and len(x) == value for x in found)
+            case "$exists":
+                if not isinstance(value, bool):
+                    raise _wrong("$exists takes true or false")
+                return lambda found: bool(found) is value
+            case "$type":
+                if not isinstance(value, str) or value not in _TYPES:
+                    raise _wrong(f"$type takes one of {', '.join(_TYPES)}")
+                is_type = _TYPES[value]
+                return lambda found: any(is_type(x) for x in found)
+            case "$elemMatch":
+                return self._element(value, depth)
+            case "$not":
+                if not isinstance(value, dict) or depth == 0:
+                    raise _wrong("$not takes operators")
+                return _not(self._test(value, depth - 1))
+            case "$regex":
+                return _any(_matches(value))
+            case "$contains":
+                return _contains(value)
+            case _:
+                raise _wrong(f"{name[:32]!r} is not an operator here")
+
+    def _element(self, value: Any, depth: int) -> _Test:
+        if not isinstance(value, dict) or depth == 0:
+            raise _wrong("$elemMatch takes a filter or operators")
+        if any(key.startswith("$") and key not in ("$and", "$or", "$nor") for key in value):
+            test = self._test(value, depth - 1)
+            return lambda found: any(
+                test((item,)) for x in found if isinstance(x, list) for item in x
+            )
+        holds = self.filter(value, depth - 1)
+        return lambda found: any(
+            holds(item)
+            for x in found
+            if isinstance(x, list)
+            for item in x
+            if isinstance(item, dict)
+        )
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise _wrong(f"it has more than {MAX_CONDITIONS} conditions", Code.TOO_LARGE)
+
+
+def path(text: Any) -> list[str]:
+    """Return the steps of a field's path, which dots divide; raises InvalidInput."""
+    if not isinstance(text, str) or len(text) > MAX_PATH_CHARS:
+        raise _wrong(f"a field is named by a text of at most {MAX_PATH_CHARS} characters")
+    steps = text.split(".")
+    if len(steps) > MAX_STEPS:
+        raise _wrong(f"a path has at most {MAX_STEPS} steps", Code.TOO_LARGE)
+    return steps
+
+
+def reached(value: Any, steps: Sequence[str]) -> Iterator[Any]:
+    """Yield the values at a path; it goes through the items of arrays."""
+    if not steps:
+        yield value
+    elif isinstance(value, dict):
+        if steps[0] in value:
+            yield from reached(value[steps[0]], steps[1:])
+    elif isinstance(value, list):
+        if steps[0].isascii() and steps[0].isdigit() and int(steps[0][:9]) < len(value):
+            yield from reached(value[int(steps[0][:9])], steps[1:])
+        for item in value:
+            if isinstance(item, dict):
+                yield from reached(item, steps)
+
+
+def _any(holds: Holds, *, missing: bool = False) -> _Test:
+    def test(found: Sequence[Any]) -> bool:
+        for value in found:
+            if holds(value) or (isinstance(value, list) and any(map(holds, value))):
+                return True
+        return missing and not found
+
+    return test
+
+
+def _not(test: _Test) -> _Test:
+    return lambda found: not test(found)
+
+
+def _equals(wanted: Any) -> Holds:
+    if isinstance(wanted, str):
+        return lambda value: bool(value == wanted)
+    return lambda value: equal(value, wanted)
+
+
+def _ordered(name: str, wanted: Any) -> Holds:
+    order = _ORDERS[name]
+    for kind in ("string", "number"):
+        if _TYPES[kind](wanted):
+            same = _TYPES[kind]
+            return lambda value: same(value) and order(value, wanted)
+    raise _wrong(f"{name} takes a number or a text")
+
+
+def _choices(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MAX_CHOICES:
+        raise _wrong(f"{name} takes a list of at most {MAX_CHOICES} values")
+    return value
+
+
+def _one_of(choices: list[Any]) -> Holds:
+    texts = frozenset(item for item in choices if isinstance(item, str))
+    others = [item for item in choices if not isinstance(item, str)]
+
+    def holds(value: Any) -> bool:
+        if isinstance(value, str):
+            return value in texts
+        return any(equal(value, item) for item in others)
+
+    return holds
+
+
+def _contains(wanted: Any) -> _Test:
+    def holds(value: Any) -> bool:
+        if isinstance(value, str):
+            return isinstance(wanted, str) and wanted in value
+        return isinstance(value, list) and any(equal(item, wanted) for item in value)
+
+    return lambda found: any(map(holds, found))
+
+
+def _matches(pattern: Any) -> Holds:
+    if not isinstance(pattern, str):
+        raise _wrong("$regex takes a pattern")
+    options = re2.Options()
+    options.max_mem = MAX_PATTERN_MEMORY_BYTES
+    options.log_errors = False
+    try:
+        if len(pattern.encode("utf-8")) > MAX_PATTERN_BYTES:
+            raise _wrong(f"a pattern has at most {MAX_PATTERN_BYTES} bytes", Code.TOO_LARGE)
+        search = re2.compile(pattern, options).search
+    except (re2.error, UnicodeEncodeError) as error:
+        raise _wrong(f"{pattern[:64]!r} is not an RE2 pattern: {error}"[:200]) from None
+    return lambda value: isinstance(value, str) and search(value) is not None
+
+
+def _wrong(why: str, code: Code = Code.INVALID_INPUT) -> InvalidInput:
+    return InvalidInput("the filter cannot be used", code, why=why)

@@ -1,0 +1,259 @@
+"""Exchange of objects by file: export on one machine, import or merge on another.
+
+The file is lines of JSON: a header `{"format": "capdex-state/1", "owner": …}`, an object a line
+(`scope`, `schema_uri`, `id` and, unless it was erased, its `document` in base64), and an end with
+the number of objects and the sha256 of all before it. The hash shows accidents; the file is not
+signed: merge only what comes from a machine of yours.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+import msgspec
+
+from capdex.errors import Code, InvalidInput, UsageError
+from capdex.net.files import replacing
+from capdex_router.state import rows
+from capdex_router.state.object import MAX_BLOB_BYTES, StateObject
+from capdex_router.state.rows import DELETED, ERASED, Run, Space
+from capdex_router.state.store import ObjectStore
+
+FORMAT: Final = "capdex-state/1"
+MAX_FILE_BYTES: Final = 1024**3
+MAX_LINE_BYTES: Final = MAX_BLOB_BYTES // 3 * 4 + 4_096
+
+
+class SyncEntry(NamedTuple):
+    """An object for another installation; `document` is None for an erased one."""
+
+    scope: str
+    schema_uri: str
+    id: str
+    document: bytes | None
+
+
+class Merged(NamedTuple):
+    """The result of a merge: objects that were new, changed, and left as they were."""
+
+    new: int
+    changed: int
+    same: int
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    owner: str
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    scope: str
+    schema_uri: str
+    id: str
+    document: str | None = None
+
+
+class _End(msgspec.Struct, forbid_unknown_fields=True):
+    objects: int
+    sha256: str
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+_decode_header: Final = msgspec.json.Decoder(_Header).decode
+_decode_end: Final = msgspec.json.Decoder(_End).decode
+
+
+def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) -> int:
+    """Write the objects of an owner to a file for its user alone; return how many there are.
+
+    `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
+    UsageError UNREADABLE if the file cannot be written.
+    """
+    try:
+        with replacing(path, 0o600) as stream:
+            return _write(stream, owner, entries(store, owner, public=public))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
+    """Merge the objects of a file, all or none; return their owner and the result.
+
+    `empty` demands that the owner has no objects yet. Raises InvalidInput for a file that is
+    truncated, altered or too large, and for a document that cannot be read or shares a peer number
+    with one here; UsageError UNREADABLE.
+    """
+    try:
+        with path.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
+                raise InvalidInput("the file is too large", Code.TOO_LARGE)
+            owner, found = read(stream)
+            return owner, merge_entries(store, owner, found, empty=empty)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator[SyncEntry]:
+    """Yield all objects of an owner that have not expired, deleted and erased ones too."""
+    with store.database.reading() as run:
+        found = run(
+            "SELECT scope, schema_uri, o.id, state, blob FROM collections"
+            " JOIN objects o ON o.collection = number"
+            " LEFT JOIN documents d ON d.collection = number AND d.id = o.id"
+            " WHERE owner = ?1 AND (NOT ?2 OR visibility = 'public')"
+            " AND NOT (state = 0 AND changed <= ?3 - ttl_s) IS TRUE"
+            " ORDER BY scope, schema_uri, o.id",
+            (owner, public, store.clock()),
+        )
+        for scope, uri, id_, state, blob in found:
+            document = None
+            if state != ERASED:
+                document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
+            yield SyncEntry(scope, uri, id_, document)
+
+
+def merge_entries(
+    store: ObjectStore, owner: str, found: Iterable[SyncEntry], *, empty: bool = False
+) -> Merged:
+    """Merge objects, all or none; what `found` raises passes upward, and nothing is merged.
+
+    Nothing is refused for breaking a schema: such an object is served as not valid.
+    """
+    counts = {"new": 0, "changed": 0, "same": 0}
+    now = store.clock()
+    with store.database.writing() as run:
+        held = run(
+            "SELECT 1 FROM objects JOIN collections ON collection = number WHERE owner = ?",
+            (owner,),
+        ).fetchone()
+        if empty and held is not None:
+            raise InvalidInput(f"{owner} has objects here", fix="use: capdex state merge")
+        for entry in found:
+            counts[_merge(run, owner, entry, now)] += 1
+    return Merged(**counts)
+
+
+def _merge(run: Run, owner: str, entry: SyncEntry, now: float) -> str:
+    model, number = rows.collection(run, Space(owner, entry.scope), entry.schema_uri)
+    held = run(
+        "SELECT state, blob, peer FROM objects LEFT JOIN documents USING (collection, id)"
+        " WHERE (collection, id) = (?, ?)",
+        (number, entry.id),
+    ).fetchone()
+    state, blob, peer = held if held is not None else (None, None, None)
+    if state == ERASED:
+        return "same"
+    if entry.document is None:
+        if state is None:
+            rows.erase(run, number, entry.id)
+            return "new"
+        if state == DELETED:
+            return "same"
+    peer = peer or rows.new_peer()
+    document = StateObject(model, peer)
+    if blob is not None:
+        document.merge(blob)
+    before = document.exported()
+    if entry.document is None:
+        # A file does not decide what goes for good: that is left to a purge here.
+        document.delete(now)
+    else:
+        document.foreign(entry.document)
+        document.merge(entry.document)
+    if state is None and not document.deleted and document.changed <= rows.horizon(model, now):
+        return "same"
+    if state is not None and document.exported() == before:
+        return "same"
+    rows.put(run, number, entry.id, peer, document)
+    return "new" if state is None else "changed"
+
+
+def _write(stream: IO[bytes], owner: str, found: Iterable[SyncEntry]) -> int:
+    hashed = hashlib.sha256()
+    count = 0
+
+    def line(value: msgspec.Struct) -> None:
+        data = msgspec.json.encode(value) + b"\n"
+        hashed.update(data)
+        stream.write(data)
+
+    line(_Header(FORMAT, owner))
+    for entry in found:
+        document = None
+        if entry.document is not None:
+            document = base64.b64encode(entry.document).decode("ascii")
+        line(_Line(entry.scope, entry.schema_uri, entry.id, document))
+        count += 1
+    line(_End(count, hashed.hexdigest()))
+    return count
+
+
+def read(stream: IO[bytes]) -> tuple[str, Iterator[SyncEntry]]:
+    """Return the owner and the objects of a file, which is checked to its end as they are taken.
+
+    Raises InvalidInput, also from the iterator, for anything that `export` does not write.
+    """
+    first = _line(stream)
+    try:
+        header = _decode_header(first)
+    except (msgspec.DecodeError, RecursionError):
+        raise _bad("its first line is not a header") from None
+    if header.format != FORMAT:
+        raise _bad(f"its format is {header.format[:64]!r}, not {FORMAT}")
+    _bounded(header.owner)
+    return header.owner, _entries(stream, first)
+
+
+def _entries(stream: IO[bytes], first: bytes) -> Iterator[SyncEntry]:
+    hashed = hashlib.sha256(first)
+    count = 0
+    while True:
+        data = _line(stream)
+        if data.startswith(b'{"objects":'):
+            break
+        try:
+            line = _decode(data)
+            document = line.document
+            blob = None if document is None else base64.b64decode(document, validate=True)
+        except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
+            raise _bad(f"object {count} cannot be read") from None
+        _bounded(line.scope, line.schema_uri, line.id)
+        yield SyncEntry(line.scope, line.schema_uri, line.id, blob)
+        hashed.update(data)
+        count += 1
+    try:
+        end = _decode_end(data)
+    except (msgspec.DecodeError, RecursionError):
+        raise _bad("its last line cannot be read") from None
+    if (end.objects, end.sha256) != (count, hashed.hexdigest()) or stream.read(1):
+        raise _bad("its content is not what was exported")
+
+
+def _line(stream: IO[bytes]) -> bytes:
+    data = stream.readline(MAX_LINE_BYTES + 1)
+    if len(data) > MAX_LINE_BYTES:
+        raise InvalidInput("the file of state has an object that is too large", Code.TOO_LARGE)
+    if not data.endswith(b"\n"):
+        raise _bad("it was cut off")
+    return data
+
+
+def _bounded(*words: str) -> None:
+    if any(not word or len(word) > rows.MAX_WORD_CHARS for word in words):
+        raise _bad(f"a name in it is empty or longer than {rows.MAX_WORD_CHARS} characters")
+
+
+def _bad(why: str) -> InvalidInput:
+    return InvalidInput("the file of state cannot be merged", why=why, fix="export it again")
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"{path.name} cannot be used", Code.UNREADABLE, why=error.strerror or str(error)
+    )

@@ -1,0 +1,257 @@
+"""Read the canonical chain as one stream of steps: block ranges, and reorgs.
+
+Up to the finalised block, or the finality depth, in ranges (`backfill`), above it block by block
+(`live`); forks are found by `reorg`. This module decides the order in which they act.
+
+A block is final when the chain says so, by its tag `finalized`. The finality depth counts only for
+a chain without the tag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.new_heads import wake_on_heads
+from capdex.net.rpc.types import Header, read_header
+from capdex.net.tasks import both, end
+from capdex.registry.logs import BlockRef, LogHead
+from capdex_indexer.chain.backfill import Backfill, RangeSizer
+from capdex_indexer.chain.live import LiveReader
+from capdex_indexer.chain.log_head import RECENT, LogHeadReader
+from capdex_indexer.chain.reorg import Accepted, ReorgDetector
+from capdex_indexer.projection.block_range import BlockRange, ChainChanged, Reorg
+
+DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
+MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
+TAG_PATIENCE_S = 60.0  # a node that has just started may not know the final block yet
+NEAR = 8  # blocks below the head: nearly always they stay, and every node has their state
+COMPARE_S = 60.0  # how often the heads of all endpoints are compared
+MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
+
+
+async def _none_accepted() -> bytes | None:
+    return None
+
+
+class ChainReader:
+    """The chain after the last block of `ring`, for one registry.
+
+    `registry` is a 20-byte address, `ring` the newest stored blocks in ascending order. A step
+    counts as taken once the next one is requested: a stream that is opened again begins with the
+    step that was not taken; `resume` sets another position. `on_idle` gets the head and the
+    finalised block whenever nothing is left to read. `accepted` returns the hash of a block that
+    an operator accepted in place of a final one, or None.
+    """
+
+    def __init__(
+        self,
+        rpc: Rpc,
+        *,
+        registry: bytes,
+        chain_id: int,
+        start_block: int,
+        finality_depth: int,
+        poll_interval_s: float,
+        ring: Sequence[BlockRef],
+        accepted: Accepted = _none_accepted,
+    ) -> None:
+        rpc.expect(chain_id)
+        self.rpc = rpc
+        self.on_idle: Callable[[int, int], None] = lambda head, finalized: None
+        self._is_dev = chain_id == DEV_CHAIN_ID
+        self._start_block = start_block
+        self._finality_depth = finality_depth
+        self._poll_interval_s = poll_interval_s
+        self._reorgs = ReorgDetector(
+            rpc,
+            ring,
+            start_block=start_block,
+            is_dev=self._is_dev,
+            accepted=accepted,
+        )
+        self._log_heads = LogHeadReader(rpc, registry)
+        self._backfill = Backfill(rpc, registry, self._log_heads)
+        self._live = LiveReader(rpc, registry, self._log_heads)
+        self._finalized = 0  # by the newest head
+        self._deep = 0  # up to here blocks are read in ranges: final, or under the finality depth
+        # Anvil's tag is 0, or two blocks deep. A chain that was seen to have the tag keeps it.
+        self._has_finalized_tag: bool | None = False if self._is_dev else None
+        self._tag_missed_at: float | None = None
+        self._tag_again_at = -math.inf
+        self._new_head = asyncio.Event()
+        self._heads: dict[str, int] = {}  # of each endpoint, as last compared
+        self._compared_at = -math.inf
+
+    @property
+    def range_sizer(self) -> RangeSizer:
+        """The number of blocks in a range, and the limit learned."""
+        return self._backfill.range_sizer
+
+    async def steps(self) -> AsyncGenerator[BlockRange | Reorg, None]:
+        """Backfill, then follow the head until cancelled.
+
+        Raises RpcError if no endpoint answers, Unavailable(STALLED) if an operator must decide;
+        nothing is lost by opening the stream again.
+        """
+        unsettled = 0
+        async with AsyncExitStack() as stack:
+            for url in self.rpc.websockets:
+                task = asyncio.create_task(wake_on_heads(url, self._new_head))
+                stack.push_async_callback(end, [task])
+            if not self.rpc.alone:
+                comparing = asyncio.create_task(self._leave_lagging_endpoints())
+                stack.push_async_callback(end, [comparing])
+            while True:
+                self._new_head.clear()
+                try:
+                    head = await self._read_head()
+                    if fork := await self._reorgs.find_fork(head):
+                        yield Reorg(fork)
+                        self._reorgs.cut(fork)
+                    elif self._next > head.number:
+                        self.on_idle(head.number, self._finalized)
+                        await self._wait()
+                    elif self._next <= self._deep:
+                        async with aclosing(self._deep_steps(head)) as deep_steps:
+                            async for step in deep_steps:
+                                yield step
+                                self._reorgs.take(step)
+                    else:
+                        step = await self._live_step(head)
+                        yield step
+                        self._reorgs.take(step)
+                        self._live.reset_rereads()
+                    unsettled = 0
+                except ChainChanged as changed:
+                    unsettled += 1
+                    if unsettled > MAX_UNSETTLED:
+                        raise self.rpc.blame(str(changed)) from None
+                    await self._wait()
+
+    def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
+        """Continue after the last of these blocks, the newest stored ones.
+
+        `finalized` is the block that was final when they were read.
+        """
+        self._reorgs.resume(ring, finalized)
+
+    async def log_head_at(self, block: BlockRef) -> LogHead | None:
+        """Return the contract's log head after a block; None if that state is not served."""
+        return await self._log_heads.read(block)
+
+    async def reread(
+        self, after: BlockRef | None, last: int | None = None
+    ) -> AsyncGenerator[BlockRange, None]:
+        """Iterate over the blocks after one, or from the start, as they are shown now.
+
+        They end with block `last`, or near the head, and do not count as taken. Raises as `steps`
+        does, and ChainChanged.
+        """
+        first = after.number + 1 if after else self._start_block
+        while True:
+            head = await self._read_head()  # it moves on while much is read
+            upto = max(self._deep, head.number - NEAR) if last is None else last
+            if first > upto:
+                return
+            # `upto + RECENT` as the head: state that is not served is not insisted on
+            ranges = self._backfill.ranges(first, upto, upto + RECENT, self._finalized)
+            async with aclosing(ranges):
+                async for _, step in ranges:
+                    yield step
+            first = upto + 1
+
+    async def block_before_all(self) -> BlockRef:
+        """Return a block before everything that was read."""
+        return await self._reorgs.block_before_all(await self._read_head())
+
+    # ---------------------------------------------------------------------------------- inside
+
+    @property
+    def _next(self) -> int:
+        tip = self._reorgs.tip
+        return tip.number + 1 if tip else self._start_block
+
+    async def _wait(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._poll_interval_s):
+                await self._new_head.wait()
+
+    async def _read_head(self) -> Header:
+        """Return the head; set what is final: the chain's tag, or a depth where it has none.
+
+        The block below stands for the head of an endpoint that cannot give the newest logs.
+        """
+        head, tagged = await both(self.rpc.block("latest"), self._finalized_tag())
+        able = self.rpc.abilities
+        if head and head.number and able.newest_logs is False and able.logs_by_hash is False:
+            head = await self.rpc.block_of(head.parent)
+        if head is None:
+            raise self.rpc.blame("it knows no latest block")
+        depth = max(head.number - self._finality_depth, 0)
+        final = depth if self._has_finalized_tag is False else min(tagged, head.number)
+        self._finalized = final if self._is_dev else max(final, self._reorgs.settled)
+        self._deep = max(depth, self._finalized)
+        return head
+
+    async def _finalized_tag(self) -> int:
+        """Return the block of the chain's tag `finalized`; 0 as long as it is not known.
+
+        A chain that is taken to have no tag is asked again every TAG_PATIENCE_S: an endpoint may
+        have refused for another reason.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._is_dev or now < self._tag_again_at:
+            return 0
+        knows_tag = True
+        try:
+            block = await self.rpc.finalized_block()
+        except RpcError as error:
+            if not error.answered or error.fault is RpcFault.RATE:
+                return 0  # said at the next look, or by another endpoint
+            unknown = error.fault is RpcFault.UNKNOWN_BLOCK
+            block, knows_tag = None, unknown or not await self.rpc.lacks("finalized")
+        if block is not None or self.rpc.abilities.finalized:
+            self._has_finalized_tag = True
+        elif not self._has_finalized_tag:
+            self._tag_missed_at = self._tag_missed_at or now
+            if not knows_tag or now - self._tag_missed_at > TAG_PATIENCE_S:
+                self._has_finalized_tag, self._tag_again_at = False, now + TAG_PATIENCE_S
+        return block.number if block else 0
+
+    async def _deep_steps(self, head: Header) -> AsyncGenerator[BlockRange, None]:
+        deep, finalized = min(self._deep, head.number), min(self._finalized, head.number)
+        ranges = self._backfill.ranges(self._next, deep, head.number, finalized)
+        async with aclosing(ranges):
+            async for first, step in ranges:
+                self._reorgs.check_parent(first)
+                yield step
+
+    async def _live_step(self, head: Header) -> BlockRange:
+        headers = await self._live.headers(self._next, head)
+        self._reorgs.check_parent(headers[0])
+        return await self._live.block_range(headers, head.number, self._finalized)
+
+    async def _leave_lagging_endpoints(self) -> None:
+        """Compare the heads of all endpoints; leave one that stands still or is far behind.
+
+        Such an endpoint answers as if all were well. Runs beside the reading, since others may
+        take long to answer.
+        """
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(max(0.0, self._compared_at + COMPARE_S - clock()))
+            answers = await self.rpc.survey("eth_getBlockByNumber", ["latest", False], read_header)
+            heads = {x.label: x.answer.number for x in answers if isinstance(x.answer, Header)}
+            before, self._heads, self._compared_at = self._heads, heads, clock()
+            label = self.rpc.endpoint
+            if label in heads:
+                number, newest = heads[label], max(heads.values())
+                still = before.get(label) == number
+                if newest - number > (1 if still else MAX_BEHIND):
+                    how = "stands still" if still else "is far behind"
+                    self.rpc.blame(f"it {how} at block {number}, others are at {newest}", label)

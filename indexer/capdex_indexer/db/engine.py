@@ -1,0 +1,331 @@
+"""Opening the database of the index: SQLite in WAL mode or PostgreSQL, one writer, many readers.
+
+Errors of a driver become errors of capdex that tell an operator what to do. Every transaction of a
+reader sees one state of the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from errno import EISDIR
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex_indexer.db.revision import check_revision
+
+
+@contextmanager
+def translated_errors(engine: Engine) -> Iterator[None]:
+    """Turn an error of the driver into Unavailable or UsageError, without the URL's password."""
+    where = engine.url.render_as_string(hide_password=True)
+    try:
+        yield
+    except PoolTimeout:
+        raise Unavailable(
+            f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
+        ) from None
+    except (OverflowError, DataError):
+        raise Unavailable(
+            "a value of the chain does not fit the index",
+            Code.STALLED,
+            fix="read it again, from another endpoint",
+        ) from None
+    except DBAPIError as error:
+        raise _classify(error, where) from error
+
+
+def locked(what: str) -> Unavailable:
+    """Return the DATABASE_LOCKED error: another process writes this database."""
+    return Unavailable(
+        f"another writer holds {what}",
+        Code.DATABASE_LOCKED,
+        why="an index has one writer; it is most likely another capdex node",
+        fix="stop the other node, or give this one a database of its own",
+    )
+
+
+def _says(error: DBAPIError, *words: str) -> bool:
+    return any(word in str(error.orig).lower() for word in words)
+
+
+def _classify(error: DBAPIError, where: str) -> CapdexError:
+    why = " ".join(str(error.orig).split())[:300]
+    if _says(error, "database is locked", "database table is locked", "lock timeout"):
+        return locked(where)
+    if _says(error, "already exists"):
+        return UsageError(
+            f"{where} belongs to another program",
+            Code.FOREIGN_DATABASE,
+            why,
+            "give the index a database of its own",
+        )
+    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
+        error, "database", "role"
+    ):
+        return Unavailable(
+            f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
+        )
+    if _says(error, "permission denied", "no schema has been selected"):
+        return Unavailable(
+            f"the account may not do this in {where}",
+            Code.DATABASE_UNAVAILABLE,
+            why,
+            "let it create and write tables there; a reader's account needs SELECT on all of them",
+        )
+    if _says(error, "not a database", "malformed", "unable to open"):
+        return UsageError(
+            f"{where} cannot be opened",
+            Code.UNREADABLE,
+            why,
+            "name a file this account may read and write, or start the node on it first",
+        )
+    read_only = _says(error, "readonly", "read-only")  # may pass, like a connection error
+    if not read_only and not isinstance(error, OperationalError | InterfaceError):
+        return Unavailable(
+            f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
+        )
+    return Unavailable(
+        f"the database {where} is unavailable",
+        Code.DATABASE_UNAVAILABLE,
+        why,
+        "see that it runs, may be written to, is reachable and has room on its disk",
+    )
+
+
+BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
+CONNECT_TIMEOUT_S: Final = 5
+STATEMENT_TIMEOUT_S: Final = 10  # of a reader; an MCP call ends after 10 s, too
+READERS: Final = 8  # connections a reading process keeps; more than its threads use at once
+# PostgreSQL frees the lock of a writer that is silent for three heartbeats; a standby, which looks
+# every second, has then taken over within 10 s.
+SILENCE_S: Final = 6
+RELEASE_WAIT_S: Final = 1.0  # for a writer that just ended; PostgreSQL notices it a moment late
+_KEEPALIVE: Final = {  # notice a server that no longer responds; seconds, the last in ms
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5000,
+}
+# A backfill is a fifth faster with these than with SQLite's defaults of 4 KiB, 1000 pages and 2 MB.
+# The page size applies to new files only.
+_WRITER: Final = (
+    *("page_size = 8192", "journal_mode = WAL"),
+    *("wal_autocheckpoint = 4000", "cache_size = -16000"),  # pages; KiB if below 0
+)
+# The advisory lock of the writer of a PostgreSQL database.
+_LOCK_KEY: Final = int.from_bytes(hashlib.sha256(b"capdex index writer").digest()[:8], "big") >> 1
+
+
+class SessionLost(Unavailable):
+    """The session that held the writer's lock has ended, so another process may write now."""
+
+
+def parse_url(text: str) -> URL:
+    """Read `sqlite:///PATH` or `postgresql://…`; raises UsageError for anything else."""
+    fix = "write sqlite:///index.db or postgresql://user@host/database"
+    try:
+        url = make_url(text)
+        backend = url.get_backend_name()
+    except (ArgumentError, ValueError):
+        raise UsageError("the database URL cannot be read", code=Code.CONFIG, fix=fix) from None
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        why = f"its scheme is {backend[:40]!r}"
+        raise UsageError("not a database capdex can use", code=Code.CONFIG, why=why, fix=fix)
+    if url.database in (None, "", ":memory:"):
+        why = "an index in memory could have no readers and would be lost"
+        raise UsageError("the SQLite URL names no file", code=Code.CONFIG, why=why, fix=fix)
+    return url.set(drivername="sqlite+pysqlite", query={})
+
+
+def open_writer(text: str) -> tuple[Engine, FileLock | None]:
+    """Return the engine of the one writer, and its lock file if the database is a file.
+
+    The engine has a single connection; on PostgreSQL that session holds the writer's advisory lock.
+    It never reconnects: after the session ends it raises SessionLost, so it cannot write beside the
+    next writer, or overwrite its work. Raises Unavailable DATABASE_LOCKED if there is another
+    writer, UsageError if the file cannot be opened.
+    """
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        lock = _lock_file(Path(str(url.database)))
+        engine = create_engine(
+            url, pool_size=1, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_S}
+        )
+        _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
+        return engine, lock
+    engine = _postgresql(
+        url,
+        pool_size=1,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": False, **_KEEPALIVE},
+    )
+    _allow_one_session(engine)
+    event.listen(engine, "connect", _take_advisory_lock)
+    return engine, None
+
+
+def bound_idleness(engine: Engine) -> None:
+    """Let PostgreSQL end the writer's session after `SILENCE_S` without a statement.
+
+    Otherwise a process that is suspended or cut off would keep the writer's lock. Also bounds the
+    wait for locks of other sessions, which would count as silence. Call it after migrating, which
+    may take longer.
+    """
+    if engine.dialect.name == "postgresql":
+        with transaction(engine) as connection:
+            for name in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
+                connection.exec_driver_sql(f"SET {name} = '{SILENCE_S}s'")
+            connection.exec_driver_sql(f"SET lock_timeout = '{BUSY_TIMEOUT_S}s'")
+
+
+def open_reader(text: str) -> Engine:
+    """Return an engine that only reads; each transaction sees one state of the index."""
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, creator=_existing_file(url), pool_size=READERS, pool_timeout=5)
+        _prepare_sqlite(engine, begin="BEGIN", pragmas=("query_only = ON",))
+    else:
+        engine = _postgresql(
+            url,
+            pool_size=READERS,
+            pool_timeout=5,
+            pool_pre_ping=True,
+            isolation_level="REPEATABLE READ",
+            connect_args=_bounded("-c default_transaction_read_only=on"),
+        )
+    event.listen(engine, "connect", check_revision)
+    return engine
+
+
+def open_operator(text: str) -> Engine:
+    """Return an engine for short transactions of an operator beside the running writer."""
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, creator=_existing_file(url), pool_size=1, max_overflow=0)
+        _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=())
+    else:
+        engine = _postgresql(url, pool_size=1, max_overflow=0, connect_args=_bounded())
+    event.listen(engine, "connect", check_revision)
+    return engine
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """Run a transaction: commit it at the end, roll it back on any error."""
+    with translated_errors(engine), engine.begin() as connection:
+        yield connection
+
+
+def _postgresql(url: URL, **attributes: Any) -> Engine:
+    engine = create_engine(url, **attributes)
+    event.listen(engine, "connect", _check_encoding, insert=True)  # before SQLAlchemy reads text
+    return engine
+
+
+def _check_encoding(connection: Any, _: Any) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        connection.close()
+        raise UsageError(
+            f"the database's encoding is {encoding}; create it with UTF8",
+            Code.CONFIG,
+            fix="createdb --encoding UTF8 --template template0 NAME",
+        )
+
+
+def _bounded(options: str = "") -> dict[str, Any]:
+    limit = f"-c statement_timeout={STATEMENT_TIMEOUT_S}s {options}"
+    return {"connect_timeout": CONNECT_TIMEOUT_S, "options": limit}
+
+
+def _lock_file(path: Path) -> FileLock:
+    lock = FileLock(f"{path}.lock", timeout=0, thread_local=False)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, "it is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(RELEASE_WAIT_S, RELEASE_WAIT_S / 20)
+    except Timeout:
+        raise locked(str(path)) from None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be opened for writing",
+            code=Code.UNREADABLE,
+            why=error.strerror or str(error),
+            fix="name a directory that this account may write to",
+        ) from None
+    return lock
+
+
+def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
+    path = Path(str(url.database)).absolute().as_uri()
+
+    def connect() -> sqlite3.Connection:
+        # mode=rw: fail for a missing file instead of creating an empty one
+        return sqlite3.connect(
+            f"{path}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
+        )
+
+    return connect
+
+
+def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:
+    """Begin transactions explicitly; pysqlite begins none for reads and schema changes."""
+
+    def on_connect(connection: Any, _: Any) -> None:
+        connection.isolation_level = None
+        for pragma in (*pragmas, "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+
+
+def _allow_one_session(engine: Engine) -> None:
+    """Raise SessionLost instead of connecting a second time."""
+    begun = False
+
+    def on_connect(*_: Any) -> None:
+        if begun:
+            raise SessionLost(
+                "the writer's session has ended",
+                Code.DATABASE_UNAVAILABLE,
+                why="PostgreSQL was restarted, ended it, or could not be reached",
+                fix="nothing: the node becomes the writer again, or a standby",
+            )
+
+    def connected(*_: Any) -> None:
+        nonlocal begun
+        begun = True
+
+    event.listen(engine, "do_connect", on_connect)
+    event.listen(engine, "connect", connected)
+
+
+def _take_advisory_lock(connection: Any, _: Any) -> None:
+    until = time.monotonic() + RELEASE_WAIT_S
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK_KEY,))
+            taken = bool(cursor.fetchone()[0])
+        connection.commit()  # the lock belongs to the session and outlives this transaction
+        if taken:
+            return
+        if time.monotonic() > until:
+            connection.close()
+            raise locked("the PostgreSQL database")
+        time.sleep(RELEASE_WAIT_S / 20)

@@ -1,0 +1,189 @@
+"""Events in the order of the chain, newest first: of a name, of an account, and of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, select
+
+from capdex.encoding.abi import checksum_address
+from capdex.uri import PREFIX, CapabilityURI
+from capdex_indexer.db.models import (
+    DEPRECATION,
+    EVENT,
+    OWNERSHIP,
+    RELEASE,
+    SEQUENCES,
+    VOTE,
+    YANK,
+)
+
+MAX_EVENTS: Final = 100
+_AFTER_AT: Final = "A"  # the character after the @ between a name and a version
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEvent:
+    """One event: what happened (`kind`) to a name, or to a version of it, and where on chain.
+
+    `by` is the account that caused it, `account` another one that it names; both are EIP-55.
+    `note` is a text of that account (a reason, a message), or the reason why the event has no
+    effect. `sequence` is its number in its contract, from 1. Hashes are 0x hex.
+    """
+
+    kind: str
+    name: str | None
+    semver: str | None
+    by: str
+    account: str | None
+    note: str
+    replaced_by: str
+    sequence: int
+    block_number: int
+    timestamp: int
+    tx_hash: str
+    log_index: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as JSON."""
+        return asdict(self)
+
+
+def read_name_history(connection: Connection, name: str, before: int | None) -> list[HistoryEvent]:
+    """Return the newest events of a name below a block number; at most MAX_EVENTS."""
+    first, last = f"{PREFIX}{name}@", f"{PREFIX}{name}{_AFTER_AT}"
+    subject = DEPRECATION.c.subject
+    return _read(
+        connection,
+        [
+            (RELEASE, RELEASE.c.name == name),
+            (YANK, (YANK.c.cap_uri >= first) & (YANK.c.cap_uri < last)),
+            (DEPRECATION, (subject >= first) & (subject < last)),
+            (DEPRECATION, subject == PREFIX + name),
+            (OWNERSHIP, OWNERSHIP.c.name == name),
+            (VOTE, VOTE.c.name == name),
+        ],
+        before,
+    )
+
+
+def read_account_history(
+    connection: Connection, account: str, before: int | None
+) -> list[HistoryEvent]:
+    """Return the newest releases and changes of names that an account made, or that name it."""
+    return _read(
+        connection,
+        [
+            (RELEASE, RELEASE.c.publisher == account),
+            (OWNERSHIP, OWNERSHIP.c.by == account),
+            (OWNERSHIP, OWNERSHIP.c.account == account),
+        ],
+        before,
+    )
+
+
+def read_block_history(connection: Connection, number: int) -> list[HistoryEvent]:
+    """Return the first events of a block, in their order; at most MAX_EVENTS."""
+    query = select(EVENT.c.sequence).where(EVENT.c.block_number == number)
+    found = connection.execute(query.order_by(EVENT.c.log_index).limit(MAX_EVENTS)).scalars().all()
+    return _describe(connection, dict.fromkeys(_DETAILS, found))[::-1]
+
+
+def _read(
+    connection: Connection,
+    sources: Sequence[tuple[Table, ColumnElement[bool]]],
+    before: int | None,
+) -> list[HistoryEvent]:
+    """Return the newest events of all sources, newest first."""
+    found: dict[Table, set[int]] = {}
+    for table, condition in sources:
+        sequence: Column[Any] = table.c.sequence
+        query = select(sequence).where(condition)
+        if before is not None:
+            query = query.join(EVENT, EVENT.c.sequence == sequence)
+            query = query.where(EVENT.c.block_number < before)
+        newest = query.order_by(sequence.desc()).limit(MAX_EVENTS)
+        if sequences := set(connection.execute(newest).scalars()):
+            found[table] = found.get(table, set()) | sequences
+    return _describe(connection, found)[:MAX_EVENTS]
+
+
+def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) -> list[HistoryEvent]:
+    """Return the events of these sequences, which are looked for in their tables, newest first."""
+    details: dict[int, dict[str, Any]] = {}
+    for table, sequences in found.items():
+        read = _DETAILS[table]
+        rows = connection.execute(select(table).where(table.c.sequence.in_(sequences))).mappings()
+        details |= {row["sequence"]: read(row) for row in rows}
+    wanted = set().union(*found.values())
+    events = connection.execute(select(EVENT).where(EVENT.c.sequence.in_(wanted)))
+    ordered = sorted(events, key=lambda row: (-row.block_number, -row.log_index))
+    return [_event(row, details.get(row.sequence, {})) for row in ordered]
+
+
+def _event(row: Any, details: dict[str, Any]) -> HistoryEvent:
+    nothing = {"name": None, "semver": None, "account": None, "replaced_by": ""}
+    account = bytes(row.topics)[-20:]  # of every event of ours, the last topic
+    by = checksum_address(account) if len(account) == 20 else ""
+    known = {"kind": "unreadable" if row.error else "other", "by": by, "note": row.error or ""}
+    place = {
+        "sequence": row.sequence % SEQUENCES,
+        "block_number": row.block_number,
+        "timestamp": row.timestamp,
+        "tx_hash": "0x" + bytes(row.tx_hash).hex(),
+        "log_index": row.log_index,
+    }
+    return HistoryEvent(**nothing | known | details | place)
+
+
+def _release(row: Any) -> dict[str, Any]:
+    return {
+        "kind": "published",
+        "name": row["name"],
+        "semver": row["semver"],
+        "by": row["publisher"],
+        "note": ""
+        if row["verdict"] in (None, "verified")
+        else f"{row['verdict']}: {row['reason']}",
+    }
+
+
+def _yank(row: Any) -> dict[str, Any]:
+    kind = "yanked" if row["yanked"] else "unyanked"
+    return {"kind": kind, "note": row["reason"], **_subject(row["cap_uri"])}
+
+
+def _deprecation(row: Any) -> dict[str, Any]:
+    kind = "deprecated" if row["deprecated"] else "undeprecated"
+    more = {"note": row["message"], "replaced_by": row["replaced_by"]}
+    return {"kind": kind, **more, **_subject(row["subject"])}
+
+
+def _ownership(row: Any) -> dict[str, Any]:
+    return {key: row[key] for key in ("kind", "name", "by", "account")}
+
+
+def _vote(row: Any) -> dict[str, Any]:
+    kind = {1: "voted for", -1: "voted against"}.get(row["vote"], "withdrew a vote")
+    return {
+        "kind": kind,
+        "name": row["name"],
+        "by": row["voter"],
+        "note": f"weight {row['weight']}",
+    }
+
+
+def _subject(text: str) -> dict[str, Any]:
+    uri = CapabilityURI.parse(text)
+    return {"name": uri.name, "semver": None if uri.selector is None else str(uri.selector)}
+
+
+_DETAILS: Final[Mapping[Table, Callable[[Any], dict[str, Any]]]] = {
+    RELEASE: _release,
+    YANK: _yank,
+    DEPRECATION: _deprecation,
+    OWNERSHIP: _ownership,
+    VOTE: _vote,
+}

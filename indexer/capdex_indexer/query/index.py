@@ -1,0 +1,302 @@
+"""The reader of an index: resolve a URI, search, list a name's releases, report the status.
+
+An `Index` only reads; any number of them, in any number of processes and threads, can run beside
+the one writer. Every answer is of one state of the index.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Engine
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.problems import Verdict
+from capdex.search.semantic import Encoder
+from capdex.uri import CapabilityURI, check_name
+from capdex_indexer.db.denylist import DenialCache, Denials
+from capdex_indexer.db.engine import open_reader, transaction
+from capdex_indexer.db.heartbeat import Heartbeat, read_heartbeat
+from capdex_indexer.query import catalog, resolution
+from capdex_indexer.query.catalog import BoundReleases
+from capdex_indexer.query.changes import CommitWatch, NameChange, read_changes
+from capdex_indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
+from capdex_indexer.query.name_state import NameRecord, read_name_state
+from capdex_indexer.query.release import IndexedRelease, read_name
+from capdex_indexer.query.search import (
+    MAX_PAGE,
+    LiveSearch,
+    Progress,
+    Route,
+    SearchFilters,
+    SearchFollower,
+    SearchPage,
+    SearchResult,
+    Snapshots,
+    State,
+    find,
+    read_page,
+    route,
+)
+from capdex_indexer.query.status import (
+    POSITION,
+    IndexStatus,
+    Position,
+    read_position,
+    read_revision,
+    read_status,
+)
+
+SERVED: Final = frozenset({Verdict.VERIFIED})
+
+
+class Index:
+    """A reader of the index at a database URL (or over an engine that the caller closes).
+
+    `status` counts again only after a pause, `recount_pause` times as long as it last took. There
+    is no pause after a status from before the first block: the node may be ready a moment later.
+    """
+
+    def __init__(
+        self,
+        database: str | Engine,
+        *,
+        clock: Callable[[], float] = time.time,
+        recount_pause: float = 0.0,
+    ) -> None:
+        self._engine = open_reader(database) if isinstance(database, str) else database
+        self._owned = isinstance(database, str)
+        self._clock, self._recount_pause = clock, recount_pause
+        self._recount_at = 0.0
+        self._cached: tuple[int, float, IndexStatus] | None = None
+        self.denial_cache, self.digest_cache = DenialCache(), DigestCache()
+        self.live = LiveSearch()
+        self._follower: SearchFollower | None = None
+
+    def close(self) -> None:
+        """Close the connections, and end what `follow` began."""
+        if self._follower is not None:
+            self._follower.close()
+        if self._owned:
+            self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a transaction, which sees one state of the index."""
+        with transaction(self._engine) as connection:
+            yield connection
+
+    def resolve(self, uri: CapabilityURI, *, serve: frozenset[Verdict] = SERVED) -> IndexedRelease:
+        """Return the release that a URI means (P2): latest, exact or the highest in a range.
+
+        Raises InvalidInput NOT_FOUND or YANKED, VerificationFailure UNVERIFIED, Unavailable
+        PENDING (P16).
+        """
+        with self.read() as connection:
+            return resolution.resolve(connection, uri, serve, self.denial_cache.read(connection))
+
+    def at(self) -> tuple[int, Position]:
+        """Return the revision of the index, which every commit raises, and its position."""
+        with self.read() as connection:
+            return read_revision(connection)
+
+    def changes(self, after: tuple[int, str], limit: int) -> list[NameChange]:
+        """Return the names whose answers changed after a (revision, name), in that order."""
+        with self.read() as connection:
+            return read_changes(connection, after, limit)
+
+    def watch(self) -> CommitWatch:
+        """Return a watch of the writer's commits; the caller closes it."""
+        return CommitWatch(self._engine)
+
+    def follow(self, snapshots: Path | None = None, encoder: Encoder | None = None) -> None:
+        """Keep the search up with the writer in a thread, and save it on disk, until `close`.
+
+        For a process that answers many queries: none of them then waits for a commit's changes.
+        With an encoder it searches by meaning, too, as far as documents have been encoded.
+        """
+        self.live.encoder = encoder
+        kept = None if snapshots is None else Snapshots(snapshots)
+        self._follower = SearchFollower(self.live, self.read, self.watch(), kept)
+        self._follower.start()
+
+    def rebuild_search(self, directory: Path, progress: Progress = lambda *_: None) -> State:
+        """Build search and routes from the database; return them as they are saved in a directory.
+
+        Readers that run already go on with theirs. Raises Unavailable DATABASE_LOCKED if one of
+        them is the one that saves there.
+        """
+        live = LiveSearch()
+        with self.read() as connection:
+            live.catch_up(connection, progress)
+            state = live.triggers_at(connection)
+        with closing(Snapshots(directory)) as snapshots:
+            if not snapshots.save(state):
+                raise Unavailable(
+                    f"another process saves its search in {directory}",
+                    Code.DATABASE_LOCKED,
+                    why="a node that runs on this index follows it by itself",
+                    fix="stop the node, rebuild, and start it again",
+                )
+        return state
+
+    def find(
+        self,
+        query: str,
+        filters: SearchFilters | None = None,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+        facets: Sequence[str] = (),
+        revision: int | None = None,
+    ) -> SearchResult:
+        """Find the listed releases with any word of `query`, best first; an exact name leads.
+
+        An empty query lists names in order; `facets` are filters to count. The database is read
+        only if the search is older than `revision` (default: the newest). Raises InvalidInput for
+        a query that is too long, or an invalid filter, limit or cursor, and Unavailable PENDING
+        while the first engine is being built.
+        """
+        state = self.live.state
+        if state is None or revision is None or state.revision < revision:
+            with self.read() as connection:
+                state = self.live.at(connection)
+        chosen = filters or SearchFilters()
+        encoder = self.live.encoder
+        return find(
+            state, query, chosen, encoder=encoder, limit=limit, cursor=cursor, facets=facets
+        )
+
+    def search(
+        self,
+        query: str,
+        filters: SearchFilters | None = None,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+        facets: Sequence[str] = (),
+    ) -> SearchPage:
+        """Return what `find` finds, with the releases; raises its errors."""
+        found = self.find(query, filters, limit=limit, cursor=cursor, facets=facets)
+        with self.read() as connection:
+            return read_page(connection, found)
+
+    def route(self, message: str, *, limit: int = 10, revision: int | None = None) -> Route:
+        """Return the packages that a message is for: by their triggers, ranked with a search.
+
+        `revision` as in `find`. Raises InvalidInput for an invalid message or limit, and
+        Unavailable PENDING while the triggers are being read.
+        """
+        state = self.live.state
+        if state is None or state.triggers is None or revision is None or state.revision < revision:
+            with self.read() as connection:
+                state = self.live.triggers_at(connection)
+        return route(state, message, limit, self.live.encoder)
+
+    def releases(self, name: str) -> list[IndexedRelease]:
+        """Return every release of a name whatever its verdict, highest version first.
+
+        Denied ones have `denied` set and lack the texts of their author. The list is empty for an
+        unknown name.
+        """
+        try:
+            check_name(name)
+        except InvalidInput:
+            return []
+        with self.read() as connection:
+            denials = self.denial_cache.read(connection)
+            return [x.redacted(denials) for x in read_name(connection, name)]
+
+    def names(
+        self, facet: tuple[str, str] | None = None, *, after: str = "", limit: int = MAX_PAGE
+    ) -> list[IndexedRelease]:
+        """Return the listed releases of the names above `after`, in order of names.
+
+        With `facet`, a key and a value, only those that have it.
+        """
+        with self.read() as connection:
+            return catalog.read_names(connection, facet, after, limit)
+
+    def counts(self, facet: str) -> dict[str, int]:
+        """Return how many listed releases have each value of a facet, one of `FILTER_NAMES`."""
+        with self.read() as connection:
+            return catalog.read_counts(connection, facet)
+
+    def bound(
+        self,
+        wanted: BoundReleases,
+        *,
+        serve: frozenset[Verdict] = SERVED,
+        after: tuple[str, str] = ("", ""),
+        limit: int = MAX_PAGE,
+    ) -> tuple[list[IndexedRelease], dict[str, int]]:
+        """Return releases of names with a type of binding, and when each changed, by cap_uri.
+
+        They are in order of names, then of versions as text; none is denied.
+        """
+        with self.read() as connection:
+            denials = self.denial_cache.read(connection)
+            found = catalog.read_bound(connection, wanted, serve, denials, after, limit)
+            return found, catalog.read_changed_at(connection, found)
+
+    def changed_at(self, releases: Sequence[IndexedRelease]) -> dict[str, int]:
+        """Return when the status of these releases last changed, in epoch seconds, by cap_uri."""
+        with self.read() as connection:
+            return catalog.read_changed_at(connection, releases)
+
+    def denials(self) -> Denials:
+        """Return what the operator of this node refuses to serve."""
+        with self.read() as connection:
+            return self.denial_cache.read(connection)
+
+    def name_state(self, name: str) -> NameRecord:
+        """Return the owner and maintainers of a name, and its votes."""
+        with self.read() as connection:
+            return read_name_state(connection, name)
+
+    def position(self) -> Position:
+        """Return the position of the index; much cheaper than `status`."""
+        with self.read() as connection:
+            return read_position(connection.execute(POSITION).one())
+
+    def heartbeat(self) -> tuple[Position, Heartbeat | None]:
+        """Return the position of the index with the writer's newest heartbeat."""
+        with self.read() as connection:
+            return read_position(connection.execute(POSITION).one()), read_heartbeat(connection)
+
+    def status(self) -> IndexStatus:
+        """Return the whole status; it may be of a moment ago while counting is paused."""
+        now = self._clock()
+        with self.read() as connection:
+            row = connection.execute(POSITION).one()
+            cached = self._cached
+            started = time.monotonic()
+            if cached is None or (cached[0] != row.revision and started >= self._recount_at):
+                status = read_status(connection, row, now, self.digest_cache.read(connection))
+                took_s = time.monotonic() - started
+                pause = self._recount_pause if status.index_digest else 0.0
+                self._recount_at = started + took_s * (1 + pause)
+                cached = self._cached = (row.revision, now, status)
+        _, then, status = cached
+        age = status.oldest_pending_s
+        if age is None:
+            return status
+        return replace(status, oldest_pending_s=max(0.0, age + now - then))
+
+    def digest(self, block: int | None = None) -> Digest:
+        """Compute the digests at an indexed block (default: the newest) from all its events.
+
+        Raises InvalidInput for a block that is not indexed, Unavailable before the first one.
+        """
+        with self.read() as connection:
+            return read_digest(connection, block)
+
+    def votes_digest(self, block: int | None = None) -> Digest | None:
+        """Compute the digest of the votes contract; see `read_votes_digest`."""
+        with self.read() as connection:
+            return read_votes_digest(connection, block)

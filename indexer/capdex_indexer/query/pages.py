@@ -1,0 +1,160 @@
+"""Some releases at a time: versions of a name, the newest that are served, those that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from capdex.problems import Availability, Verdict
+from capdex.uri import PREFIX
+from capdex_indexer.db.columns import NOT_YANKED, STANDS
+from capdex_indexer.db.denylist import Denials, read_allowed
+from capdex_indexer.db.models import EVENT, LISTING, RELEASE
+from capdex_indexer.query.release import IndexedRelease, read_releases
+
+MAX_WAITING: Final = 50
+
+# Constants, since SQLAlchemy takes longer to build such a statement than a database to run it.
+_NAMED: Final = RELEASE.c.name == bindparam("name")
+_OF_VERSION: Final = RELEASE.c.cap_uri == bindparam("cap_uri")
+_STANDING: Final = select(RELEASE.c.id).where(_OF_VERSION, STANDS).limit(1)
+_FIRST: Final = (
+    select(RELEASE.c.id).where(_NAMED, _OF_VERSION).order_by(RELEASE.c.sequence).limit(1)
+)
+_LISTED: Final = (
+    select(RELEASE.c.semver)
+    .join(LISTING, LISTING.c.release_id == RELEASE.c.id)
+    .where(LISTING.c.name == bindparam("name"))
+)
+_HIGHEST: Final = (
+    select(RELEASE.c.semver)
+    .where(_NAMED)
+    .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
+    .limit(1)
+)
+_FIRST_SEEN: Final = (
+    select(RELEASE.c.sequence, EVENT.c.timestamp)
+    .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
+    .where(_NAMED)
+    .order_by(RELEASE.c.sequence)
+    .limit(1)
+)
+_THIS: Final = RELEASE.alias()
+_BEFORE: Final = (
+    select(RELEASE.c.semver, RELEASE.c.sha256)
+    .join(_THIS, _THIS.c.name == RELEASE.c.name)
+    .where(_NAMED, _THIS.c.semver == bindparam("semver"), STANDS)
+    .where(RELEASE.c.precedence < _THIS.c.precedence, RELEASE.c.stable >= _THIS.c.stable)
+    .where(RELEASE.c.verdict.in_(bindparam("serve", expanding=True)))
+    .order_by(RELEASE.c.precedence.desc())
+    .limit(1)
+)
+_COUNT: Final = select(func.count()).where(_NAMED)
+_NEWEST: Final = (
+    select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256)
+    .where(STANDS, NOT_YANKED, RELEASE.c.verdict.in_(bindparam("serve", expanding=True)))
+    .order_by(RELEASE.c.sequence.desc())
+    .limit(bindparam("limit"))
+    .offset(bindparam("offset"))
+)
+_NEWEST_OF: Final = {
+    None: _NEWEST,
+    "name": _NEWEST.where(_NAMED),
+    "publisher": _NEWEST.where(RELEASE.c.publisher == bindparam("publisher")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRelease:
+    """A release whose bytes this node still awaits; `queued_at` is epoch seconds."""
+
+    name: str | None
+    semver: str
+    cid: str
+    state: str
+    attempts: int
+    queued_at: float
+
+
+def read_version(connection: Connection, name: str, semver: str) -> IndexedRelease | None:
+    """Return the release of an exact version: the one that stands, else the first announced."""
+    wanted = {"name": name, "cap_uri": f"{PREFIX}{name}@{semver}"}
+    for query in (_STANDING, _FIRST):
+        if (release_id := connection.execute(query, wanted).scalar()) is not None:
+            return read_releases(connection, [release_id])[release_id]
+    return None
+
+
+def read_shown_version(connection: Connection, name: str) -> str | None:
+    """Return the version that the page of a name shows: the listed one, else the highest."""
+    found: str | None = connection.execute(_LISTED, {"name": name}).scalar()
+    return found or connection.execute(_HIGHEST, {"name": name}).scalar()
+
+
+def read_versions(
+    connection: Connection, name: str, limit: int, offset: int
+) -> list[IndexedRelease]:
+    """Return a page of the releases of a name, highest version first."""
+    order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
+    query = select(RELEASE.c.id).where(RELEASE.c.name == name).order_by(*order)
+    found = connection.execute(query.limit(limit).offset(offset)).scalars()
+    return _read(connection, list(found))
+
+
+def count_versions(connection: Connection, name: str) -> int:
+    """Return the number of the releases of a name."""
+    return int(connection.execute(_COUNT, {"name": name}).scalar_one())
+
+
+def read_first_seen(connection: Connection, name: str) -> tuple[int, int] | None:
+    """Return the sequence and the time (epoch seconds) of the first release of a name."""
+    row = connection.execute(_FIRST_SEEN, {"name": name}).first()
+    return None if row is None else (row.sequence, row.timestamp)
+
+
+def read_version_before(
+    connection: Connection, name: str, semver: str, serve: Collection[Verdict]
+) -> tuple[str, str] | None:
+    """Return the highest served version below one, with the sha256 of its file; None for none.
+
+    Before a stable version comes a stable one, so that no prerelease hides a change; a yanked one
+    counts, too.
+    """
+    values = {"name": name, "semver": semver, "serve": sorted(serve)}
+    row = connection.execute(_BEFORE, values).first()
+    return None if row is None else (row.semver, bytes(row.sha256).hex())
+
+
+def read_newest_releases(
+    connection: Connection,
+    serve: Collection[Verdict],
+    denials: Denials,
+    limit: int,
+    of: tuple[str, str] | None = None,
+) -> list[IndexedRelease]:
+    """Return the served releases that were announced last, the newest first; no yanked ones.
+
+    With `of`, ("name" or "publisher", which), only those of a name or an account (EIP-55).
+    """
+    values: dict[str, Any] = {"serve": sorted(serve)} | dict([of] if of else [])
+    rows = read_allowed(connection, _NEWEST_OF[of and of[0]], values, denials, limit)
+    return _read(connection, [row.id for row in rows])
+
+
+def read_waiting(connection: Connection) -> list[WaitingRelease]:
+    """Return the releases that wait for their bytes longest, at most MAX_WAITING of a state."""
+    columns = ("name", "semver", "cid", "availability", "attempts", "queued_at")
+    found: list[WaitingRelease] = []
+    for state in (Availability.PENDING, Availability.PARKED):
+        query = select(*(RELEASE.c[x] for x in columns)).where(RELEASE.c.availability == state)
+        rows = connection.execute(query.order_by(RELEASE.c.queued_at).limit(MAX_WAITING))
+        found += [WaitingRelease(*row) for row in rows]
+    return found
+
+
+def _read(connection: Connection, ids: list[int]) -> list[IndexedRelease]:
+    found = read_releases(connection, ids)
+    return [found[release_id] for release_id in ids]

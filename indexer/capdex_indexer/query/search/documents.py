@@ -1,0 +1,106 @@
+"""Documents of the search engine, made from the rows of listed releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, Select, and_, func, select
+
+from capdex.manifest.triggers import Trigger
+from capdex.search import Document, ToolText
+from capdex.search.document import CONTEXT_WINDOW, PUBLISHED, VOTES
+from capdex_indexer.db.bulk_insert import chunks
+from capdex_indexer.db.models import EVENT, LISTING, PACKAGE, RELEASE, VOTE
+
+FINGERPRINT: Final = "fingerprint"  # a number that tells two states of a listed name apart
+PAGE: Final = 2_000  # names read at a time: some 10 MB of texts
+
+_LISTED: Final[Select[Any]] = (
+    select(
+        *(LISTING.c.name, RELEASE.c.cap_uri, RELEASE.c.sha256, RELEASE.c.verdict),
+        *(EVENT.c.timestamp, PACKAGE.c.document),
+    )
+    .select_from(LISTING)
+    .join(RELEASE, RELEASE.c.id == LISTING.c.release_id)
+    .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
+    .join(PACKAGE, PACKAGE.c.release_id == LISTING.c.release_id, isouter=True)
+    .order_by(LISTING.c.name)
+)
+_IDENTITIES: Final = select(
+    LISTING.c.name, RELEASE.c.cap_uri, RELEASE.c.sha256, RELEASE.c.verdict, EVENT.c.timestamp
+).select_from(
+    LISTING.join(RELEASE, RELEASE.c.id == LISTING.c.release_id).join(
+        EVENT, EVENT.c.sequence == RELEASE.c.sequence
+    )
+)
+_LAST_VOTES: Final = (
+    select(VOTE.c.name, VOTE.c.voter, func.max(VOTE.c.sequence).label("sequence"))
+    .group_by(VOTE.c.name, VOTE.c.voter)
+    .subquery()
+)
+_VOTES: Final = select(VOTE.c.name, VOTE.c.vote, VOTE.c.weight).join(
+    _LAST_VOTES,
+    and_(VOTE.c.name == _LAST_VOTES.c.name, VOTE.c.sequence == _LAST_VOTES.c.sequence),
+)
+
+
+def read_documents(connection: Connection, names: Iterable[str]) -> Iterator[Document]:
+    """Return the documents of those of the names that are listed."""
+    for some in chunks(list(names)):
+        votes = _votes(connection, _VOTES.where(VOTE.c.name.in_(some)))
+        for row in connection.execute(_LISTED.where(LISTING.c.name.in_(some))):
+            yield _document(row, votes)
+
+
+def read_all(connection: Connection) -> Iterator[Sequence[Document]]:
+    """Return the documents of all listed releases in order of names, a page at a time."""
+    votes = _votes(connection, _VOTES)
+    after = ""
+    while rows := connection.execute(_LISTED.where(LISTING.c.name > after).limit(PAGE)).all():
+        yield [_document(row, votes) for row in rows]
+        after = rows[-1].name
+
+
+def count_listed(connection: Connection) -> int:
+    """Return the number of listed releases."""
+    return int(connection.execute(select(func.count()).select_from(LISTING)).scalar_one())
+
+
+def read_fingerprint(connection: Connection) -> int:
+    """Return the sum of the fingerprints of all listed releases."""
+    return sum(map(_fingerprint, connection.execute(_IDENTITIES)))
+
+
+def _votes(connection: Connection, query: Select[Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, vote, weight in connection.execute(query):
+        found[name] = found.get(name, 0) + vote * int(weight)
+    return found
+
+
+def _document(row: Row[Any], votes: dict[str, int]) -> Document:
+    texts = row.document or {}
+    verdict = [("verdict", row.verdict)] if row.verdict else []
+    numbers = {
+        PUBLISHED: float(row.timestamp),
+        FINGERPRINT: float(_fingerprint(row)),
+        CONTEXT_WINDOW: float(texts.get("context_window", 0)),
+    }
+    if row.name in votes:
+        numbers[VOTES] = float(votes[row.name])
+    return Document(
+        row.name,
+        texts.get("words", {}),
+        tuple(ToolText(*tool) for tool in texts.get("tools", ())),
+        (*((key, value) for key, value in texts.get("facets", [("name", row.name)])), *verdict),
+        numbers,
+        tuple(Trigger(*trigger) for trigger in texts.get("triggers", ())),
+    )
+
+
+def _fingerprint(row: Any) -> int:
+    """Return a number below 2^52, which a float holds exactly."""
+    identity = f"{row.cap_uri}\0{row.verdict}\0{row.timestamp}\0".encode() + bytes(row.sha256)
+    return int.from_bytes(sha256(identity).digest()[:7], "big") >> 4

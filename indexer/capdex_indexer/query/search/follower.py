@@ -1,0 +1,138 @@
+"""A thread that keeps the engine of a reader up with the database, and saves it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Final
+
+import structlog
+from sqlalchemy import Connection
+
+from capdex.errors import CapdexError, Unavailable
+from capdex_indexer.query.changes import CommitWatch
+from capdex_indexer.query.search.live import LiveSearch
+from capdex_indexer.query.search.snapshots import Snapshots
+from capdex_indexer.query.search.state import State
+
+log = structlog.get_logger(part="search")
+
+AT_ONCE: Final = 1024  # documents that are encoded between two changes of the engine
+LOOK_S: Final = 0.05  # between two looks for a commit, twice as long after each that found none
+REST_S: Final = 0.5  # the longest of those pauses, which a query ends that leaves changes behind
+SAVE_S: Final = 60.0  # between two snapshots
+RETRY_S: Final = 1.0  # after an error of the database
+TELL_S: Final = 5.0  # between two lines on how far a build is
+
+
+class SearchFollower:
+    """Follows the writer's commits from `start` to `close`."""
+
+    def __init__(
+        self,
+        live: LiveSearch,
+        read: Callable[[], AbstractContextManager[Connection]],
+        watch: CommitWatch,
+        snapshots: Snapshots | None = None,
+    ) -> None:
+        self._live, self._read, self._watch, self._snapshots = live, read, watch, snapshots
+        self._stop, self._changed = threading.Event(), threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=f"search-{name}", daemon=True)
+            for name, work in {"follower": self._run, "completion": self._complete}.items()
+        ]
+        self._saved: State | None = None
+        self._save_at = 0.0
+        self._told_at = time.monotonic()
+
+    def start(self) -> None:
+        """Begin; queries wait for the first engine from now on."""
+        self._live.following = True
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End, and save the newest state."""
+        self._stop.set()
+        self._changed.set()
+        self._live.behind.set()
+        for thread in self._threads:
+            thread.join()
+        self._watch.close()
+        if self._snapshots is not None:
+            self._save(self._snapshots)
+            self._snapshots.close()
+
+    def _run(self) -> None:
+        token, pause = None, LOOK_S
+        while not self._stop.is_set():
+            pause = min(2 * pause, REST_S)
+            try:
+                if token is None:
+                    self._restore()
+                newest = self._watch.token()
+                if newest != token:
+                    with self._read() as connection:
+                        self._live.catch_up(connection, self._tell)
+                    token, pause = newest, LOOK_S
+                    self._changed.set()
+                while self._live.merge() and not self._stop.is_set():
+                    pass
+                if self._snapshots is not None and time.monotonic() >= self._save_at:
+                    self._save(self._snapshots)
+            except CapdexError as error:
+                if self._stop.is_set():
+                    break
+                log.warning("the search does not follow the index", why=error.message)
+                self._stop.wait(RETRY_S)
+            self._live.behind.wait(pause)
+            self._live.behind.clear()
+
+    def _complete(self) -> None:
+        """Add what searches by words can do without: triggers, then vectors."""
+        encoder = self._live.encoder
+        while not self._stop.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            try:
+                self._live.read_triggers(self._read)
+                while encoder is not None and not self._stop.is_set():
+                    if not self._live.encode(self._read, encoder, AT_ONCE):
+                        break
+            except CapdexError as error:
+                if not self._stop.is_set():
+                    log.warning("routes and meanings do not follow", why=error.message)
+                self._stop.wait(RETRY_S)
+                self._changed.set()
+
+    def _restore(self) -> None:
+        if self._snapshots is None or self._live.state is not None:
+            return
+        try:
+            with self._read() as connection:
+                self._live.restore(connection, self._snapshots.load)
+        except (CapdexError, OSError) as error:
+            log.warning("the snapshot of the search is not used", why=str(error))
+
+    def _save(self, snapshots: Snapshots) -> None:
+        state = self._live.state
+        self._save_at = time.monotonic() + SAVE_S
+        saved = self._saved
+        if state is None or (
+            saved and state.engine is saved.engine and state.triggers is saved.triggers
+        ):
+            return
+        try:
+            snapshots.save(state)
+            self._saved = state
+        except OSError as error:
+            log.warning("the search is not saved", why=str(error))
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._stop.is_set():
+            raise Unavailable("the reader is being closed")
+        if time.monotonic() - self._told_at >= TELL_S:
+            self._told_at = time.monotonic()
+            log.info("building the search", packages=done, of=total)

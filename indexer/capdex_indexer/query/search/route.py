@@ -1,0 +1,71 @@
+"""Which packages a message is for: their triggers that it hits, ranked with a search for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.errors import InvalidInput
+from capdex.routing import Combined, combine
+from capdex.search import RankedHit
+from capdex.search.query import MAX_QUERY_CHARS
+from capdex.search.semantic import Encoder
+from capdex_indexer.query.search.filters import SearchFilters
+from capdex_indexer.query.search.page import LEXICAL, MAX_PAGE, find
+from capdex_indexer.query.search.state import State
+
+MAX_MESSAGE_CHARS: Final = 16_384  # triggers see all of it, the search its beginning
+DEPTH: Final = 5  # times the limit: so many of each are ranked together
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedPackage:
+    """A package that a message may be for; `hit` is None if the search does not find it."""
+
+    combined: Combined
+    hit: RankedHit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The packages, best first; `total` counts those whose triggers the message hits.
+
+    `cut` is true if there were more triggers than are matched, so `total` may be larger. `mode` is
+    that of the search.
+    """
+
+    packages: list[RoutedPackage]
+    total: int
+    cut: bool
+    mode: str = LEXICAL
+
+
+def route(state: State, message: str, limit: int, encoder: Encoder | None = None) -> Route:
+    """Return the packages that a message is for.
+
+    Raises InvalidInput for an empty or too long message, or an invalid limit, and LookupError if
+    the state has no triggers.
+    """
+    if not message.strip():
+        raise InvalidInput("the message is empty")
+    if len(message) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(
+            f"the message has {len(message)} characters, at most {MAX_MESSAGE_CHARS} are read",
+            fix="send what the user said last",
+        )
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput(f"a page has 1 to {MAX_PAGE} hits, not {limit}")
+    if state.triggers is None:
+        raise LookupError("the triggers are not read yet")
+    page = state.triggers.match(message, limit * DEPTH)
+    found = find(
+        state,
+        message[:MAX_QUERY_CHARS],
+        SearchFilters(),
+        encoder=encoder,
+        limit=min(limit * DEPTH, MAX_PAGE),
+    )
+    hits = {hit.name: hit for hit in found.hits}
+    ranked = combine(page.matches, ((x.name, x.score) for x in found.hits), limit)
+    packages = [RoutedPackage(x, hits.get(x.name)) for x in ranked]
+    return Route(packages, page.total, page.cut, found.mode)

@@ -1,0 +1,216 @@
+"""Export an index as one file from its database (a node may be writing it) and block directory.
+
+Everything is read in one transaction, so it is of one state of the index. Rows are read twice: the
+manifest comes first in the file and needs the CIDs of all chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.ipld.car import write_block, write_header
+from capdex.ipld.cid import Cid
+from capdex.net.files import overwriting
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.proof.log_head import LogProof, verify_log
+from capdex.proof.verify import Anchor
+from capdex.registry.logs import BlockRef
+from capdex_indexer.chain.reader import DEV_CHAIN_ID
+from capdex_indexer.db import denylist
+from capdex_indexer.db.engine import open_reader, transaction
+from capdex_indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, REGISTRY, RELEASE, VOTES
+from capdex_indexer.query.digest import (
+    Digest,
+    check_indexed,
+    read_digest,
+    read_leaves,
+    read_votes_digest,
+)
+from capdex_indexer.query.release import LINTED
+from capdex_indexer.snapshot.archive import LogPart, SnapshotManifest, pack
+from capdex_indexer.snapshot.reader import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """The block of a snapshot to be made, and its contracts (20 bytes) by deployment.
+
+    `final` is False if a reorg can still replace the block.
+    """
+
+    chain_id: int
+    block_number: int
+    final: bool
+    contracts: dict[int, bytes]
+
+
+def plan_export(db: str, block: int | None = None) -> ExportPlan:
+    """Plan an export at `block` (default: the newest final one; on a development chain the newest).
+
+    Raises InvalidInput for a block that is not indexed, Unavailable if no block is.
+    """
+    query = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.finalized).select_from(
+        DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
+    )
+    with _reading(db) as connection:
+        rows = {row.id: row for row in connection.execute(query)}
+        if (registry := rows.get(REGISTRY)) is None:
+            raise Unavailable(
+                "the index holds no block yet", fix="wait until the node has read some"
+            )
+        number = registry.number if block is None else block
+        check_indexed(number, registry.start_block, registry.number)
+        final = min(registry.finalized, registry.number)
+        if block is None and registry.chain_id != DEV_CHAIN_ID and final >= registry.start_block:
+            number = final
+        parts = [REGISTRY, *([VOTES] if _votes(connection, number) else [])]
+    contracts = {x: _bytes(rows[x].contract) for x in parts}
+    return ExportPlan(registry.chain_id, number, number <= final, contracts)
+
+
+def export_snapshot(
+    db: str,
+    blocks: BlockDirectory,
+    out: Path,
+    block: int,
+    *,
+    proofs: Mapping[int, LogProof],
+    progress: Progress = lambda *_: None,
+    with_packages: bool = True,
+    on_missing: Callable[[int], None] = lambda count: None,
+) -> SnapshotManifest:
+    """Write the index at an indexed block to a file, replacing it; return the manifest.
+
+    `proofs` are storage proofs of the contracts' log slots by deployment, if an endpoint gave any.
+    `on_missing` gets the number of packages that are left out since `blocks` lacks some.
+    Raises InvalidInput for a block that is not indexed or whose hash is unknown, or if `blocks` has
+    none of the packages that are wanted; Unavailable if the index changed since the proofs were
+    made.
+    """
+    with _reading(db) as connection, overwriting(out) as file:
+        digests = {REGISTRY: read_digest(connection, block)}
+        if (votes := _votes(connection, block)) is not None:
+            digests[VOTES] = votes
+        digest = digests[REGISTRY]
+        parts = {x: _part(connection, x, digests[x], proofs.get(x)) for x in digests}
+        wanted = _packages(connection, digest.log.count) if with_packages else []
+        packages = [cid for cid in wanted if blocks.read(cid) is not None]
+        manifest = SnapshotManifest(
+            digest.chain_id,
+            digest.genesis,
+            _block(connection, digest, proofs.get(REGISTRY)),
+            digest.decoder_version,
+            digest.rules_version,
+            parts[REGISTRY],
+            parts.get(VOTES),
+            len(packages),
+        )
+        if wanted and not packages:
+            raise InvalidInput(
+                f"{len(wanted)} package{'s are' if len(wanted) > 1 else ' is'} missing",
+                why=f"{blocks.path} has none of those that the index lists",
+                fix="name the node's directory with --blocks, or add --without-packages",
+            )
+        if missing := len(wanted) - len(packages):
+            on_missing(missing)
+        first = manifest.to_bytes()
+        file.write(write_header(Cid.of(first).to_bytes()) + write_block(Cid.of(first), first))
+        for deployment_id, found in digests.items():
+            chunks = parts[deployment_id].chunks
+            pieces = pack(read_leaves(connection, found, deployment_id))
+            for count, (cid, chunk) in enumerate(zip(chunks, pieces, strict=True), 1):
+                file.write(write_block(cid, chunk))
+                progress("chunks of events", count, len(chunks))
+        for count, cid in enumerate(packages, 1):
+            data = blocks.read(cid)
+            if data is None:
+                raise _changed(f"the package {cid} is no longer in the block directory")
+            file.write(write_block(cid, data))
+            progress("packages", count, len(packages))
+    return manifest
+
+
+@contextmanager
+def _reading(db: str) -> Iterator[Connection]:
+    engine = open_reader(db)
+    try:
+        with transaction(engine) as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _votes(connection: Connection, block: int) -> Digest | None:
+    """Return the digest of the votes at a block, if they are indexed that far and not empty.
+
+    Without votes the contract may not exist yet, so its log slot could not be proven.
+    """
+    found = read_votes_digest(connection, block)
+    if found is None or found.block_number != block or not found.log.count:
+        return None
+    return found
+
+
+def _part(
+    connection: Connection, deployment_id: int, digest: Digest, proof: LogProof | None
+) -> LogPart:
+    pieces, contract = pack(read_leaves(connection, digest, deployment_id)), _bytes(digest.contract)
+    if proof is not None:
+        anchor = Anchor(digest.chain_id, contract, proof.block_hash)
+        block, log = verify_log(proof, anchor)
+        known = digest.block_hash in (None, block.hash)
+        if not known or (block.number, log) != (digest.block_number, digest.log):
+            raise _changed("the endpoint and the index do not have the same block, or its events")
+    return LogPart(
+        contract,
+        digest.start_block,
+        digest.log,
+        digest.index,
+        digest.content,
+        tuple([Cid.of(piece) for piece in pieces]),
+        proof,
+    )
+
+
+def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> BlockRef:
+    """Return the block with parent and timestamp: from a ring, a cursor, or the proven header."""
+    number = digest.block_number
+    for table_ in (BLOCK, CURSOR):
+        row = connection.execute(select(table_).where(table_.c.number == number)).first()
+        if row is not None:
+            return BlockRef(number, bytes(row.hash), bytes(row.parent), row.timestamp)
+    if proof is None:
+        raise InvalidInput(
+            f"the index no longer knows the hash of block {number}",
+            why="it keeps those of the newest blocks",
+            fix="leave --block out, or use an endpoint that keeps the state of that block",
+        )
+    header, _ = verify_log(proof, Anchor(proof.chain_id, proof.contract, proof.block_hash))
+    return BlockRef(number, header.hash, header.parent, header.timestamp)
+
+
+def _packages(connection: Connection, count: int) -> list[Cid]:
+    """Return the packages of releases up to an event, each once, without denied ones."""
+    denials = denylist.read_with_digests(connection)
+    query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
+        RELEASE.c.verdict.in_(sorted(LINTED)), RELEASE.c.sequence <= count
+    )
+    found: dict[Cid, None] = {}
+    for name, cid, digest in connection.execute(query.order_by(RELEASE.c.sequence)):
+        if denials.of_release(name, cid, bytes(digest)) is None:
+            found[Cid.raw(bytes(digest))] = None
+    return list(found)
+
+
+def _bytes(address: str) -> bytes:
+    return bytes.fromhex(address.removeprefix("0x"))
+
+
+def _changed(why: str) -> Unavailable:
+    return Unavailable("the index changed while it was read", Code.STALLED, why, "export it again")

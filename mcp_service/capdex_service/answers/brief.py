@@ -1,0 +1,183 @@
+"""The structured content of a tool by default: what a model needs, about as long as the text.
+
+Many hosts hand a model the structured content alone. It has NIP-7's names, and `next`: the tool to
+call next with its arguments. `detail: full` gives the whole answer (P15). Authors write the texts,
+so each is cut as in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from capdex_indexer.query import IndexedRelease
+
+from capdex.json import Json
+from capdex.uri import PREFIX
+from capdex_service.answers import text
+from capdex_service.answers.capability_text import (
+    LINE_TOKENS,
+    PATTERN_TOKENS,
+    PATTERNS_SHOWN,
+    parameters,
+)
+
+TITLE_TOKENS: Final = 10
+TOOL_TOKENS: Final = 10  # of their names in a hit
+HIT_TOKENS: Final = 29  # of a hit, beside names of members, the CID, the verdict and what matched
+LEAST_TOKENS: Final = 5  # of what it does
+FIRST_TOKENS: Final = 12  # of what it does, before names of tools are given
+EVERYTHING: Final = 'search_capabilities {"query_string":""}'
+DOMAINS: Final = 'capability_browse {"level":"domains"}'
+
+
+def step(tool: str, **arguments: Any) -> str:
+    """Return a call to make next, as a model reads it."""
+    return f"{tool} {orjson.dumps(arguments).decode('utf-8')}"
+
+
+def get(cap_uri: str) -> str:
+    """Return the step to all that one release does."""
+    return step("get_capability", cap_uri=cap_uri)
+
+
+def hit(found: IndexedRelease, tools: Sequence[str]) -> Json:
+    """Return a release as a hit, without what matched; with it at most 100 tokens, as estimated.
+
+    Names of tools give way to what it does.
+    """
+    made = _release(found, tools, text.DOES_TOKENS)
+    metadata = made["acp_metadata"]
+    names = metadata.pop("tools", [])
+    said = (found.cap_uri, metadata.get("name", ""), made.get("status", ""))
+    room = HIT_TOKENS - sum(text.estimate(str(x)) for x in said)
+    while names and text.estimate(str(names)) > min(TOOL_TOKENS, room - FIRST_TOKENS):
+        names.pop()
+    if names:
+        metadata["tools"] = names
+        room -= text.estimate(str(names))
+    metadata["description"] = text.does_of(found, max(LEAST_TOKENS, room))
+    return made
+
+
+def resolution(found: IndexedRelease, tools: Sequence[str]) -> Json:
+    """Return the answer of `resolve_capability`."""
+    return _resolved(found, tools) | {"next": get(found.cap_uri)}
+
+
+def package(found: IndexedRelease, document: Mapping[str, Any]) -> Json:
+    """Return the answer of `get_capability`: tools as signatures, secrets, and the prompt, cut."""
+    more: Json = {"tools": [text.signature(x) for x in document.get("tools") or ()]}
+    if secrets := text.secrets(document.get("tool_bindings")):
+        more["secrets"] = secrets
+    prompt = document.get("prompt")
+    if isinstance(prompt, str) and prompt.strip():
+        more["prompt"] = text.cut(prompt.strip(), text.PROMPT_TOKENS, lines=True)
+    after = step("get_capability", cap_uri=found.cap_uri, detail="full")
+    return _resolved(found, ()) | more | {"next": after}
+
+
+def page(key: str, items: Sequence[Any], cursor: str | None, after: str, **more: Any) -> Json:
+    """Return a page of items under a key; `after` is the step after it."""
+    turn = {} if cursor is None else {"next_cursor": cursor}
+    return {**more, key: list(items), **turn, "next": after}
+
+
+def manifests(found: Sequence[Json], cursor: str | None) -> Json:
+    """Return a page of CAP manifests."""
+    items = [
+        {key: x[key] for key in ("capability_id", "version", "kind")}
+        | {key: text.cut(x[key], LINE_TOKENS) for key in ("name", "description")}
+        for x in found
+    ]
+    after = step("capability_describe", capability_id=found[0]["capability_id"]) if found else ""
+    return page("capabilities", items, cursor, after or DOMAINS)
+
+
+def manifest(found: Json, cap_uri: str) -> Json:
+    """Return one CAP manifest without what says nothing; `cap_uri` is of its package."""
+    said = ("capability_id", "version", "kind", "name", "input_schema")
+    made = {key: found[key] for key in said}
+    made["description"] = text.cut(found["description"], 4 * LINE_TOKENS)
+    others = ("output_schema", "required_permissions")
+    made |= {key: found[key] for key in others if found[key]}
+    if tools := found.get("tools"):
+        made["tools"] = [x["capability_id"] for x in tools]
+    return made | {"next": get(cap_uri)}
+
+
+def domains(level: Json) -> Json:
+    """Return CMP's level 0."""
+    names = level["domains"]
+    first = step("capability_browse", level="manifests", of=names[0]) if names else EVERYTHING
+    return page("domains", names, None, first)
+
+
+def tools(level: Json, cursor: str | None) -> Json:
+    """Return CMP's level 1: the packages of a domain."""
+    items = [x | {"summary": text.cut(x["summary"], LINE_TOKENS)} for x in level["tools"]]
+    first = step("capability_browse", level="capabilities", of=items[0]["name"]) if items else ""
+    return page("tools", items, cursor, first or DOMAINS, domain=level["domain"])
+
+
+def intents(level: Json, cursor: str | None) -> Json:
+    """Return CMP's level 2 of a package."""
+    items = [
+        {key: x[key] for key in ("command", "confirm") if x.get(key)}
+        | {"patterns": [text.cut(y, PATTERN_TOKENS) for y in x["patterns"][:PATTERNS_SHOWN]]}
+        for x in level["intents"]
+    ]
+    after = step("capability_browse", level="schema", of=level["tool"])
+    return page("intents", items, cursor, after, tool=level["tool"])
+
+
+def schema(level: Json, cursor: str | None) -> Json:
+    """Return CMP's level 3: the parameters of one command, or the commands."""
+    if "params" in level:
+        of = f"{level['tool']}#{level['command']}"
+        summary = text.cut(level["summary"], 2 * LINE_TOKENS)
+        return level | {"summary": summary} | {"next": _examples(of)}
+    items = [{"command": x["command"], "params": parameters(x)} for x in level["commands"]]
+    return page("commands", items, cursor, _examples(level["tool"]), tool=level["tool"])
+
+
+def examples(level: Json, cursor: str | None) -> Json:
+    """Return CMP's level 4 of a package."""
+    items = [x | {"say": text.cut(x["say"], LINE_TOKENS)} for x in level["examples"]]
+    return page("examples", items, cursor, get(PREFIX + level["tool"]), tool=level["tool"])
+
+
+def _examples(of: str) -> str:
+    return step("capability_browse", level="examples", of=of)
+
+
+def _resolved(found: IndexedRelease, tools: Sequence[str]) -> Json:
+    made = _release(found, tools, text.SUMMARY_TOKENS)
+    made |= {"cap_uri": found.cap_uri, "semver": found.semver}
+    if needs := text.needs_of(found):
+        shown = [text.cut(x, text.NEEDS_TOKENS) for x in needs[: text.TOOLS_SHOWN]]
+        made["acp_metadata"]["permissions"] = {"require": shown}
+    if found.warnings:
+        made["warnings"] = [text.cut(x, text.WARNING_TOKENS) for x in found.warnings[:2]]
+    return made
+
+
+def _release(found: IndexedRelease, tools: Sequence[str], does: int) -> Json:
+    """Return a release under NIP-7's names; `does` are the tokens of what it does.
+
+    `status` has flags that are set, or the name to use instead: the words are in the warnings.
+    """
+    metadata: Json = {"id": found.cap_uri}
+    if title := (found.metadata or {}).get("name"):
+        metadata["name"] = text.cut(str(title), TITLE_TOKENS)
+    metadata["description"] = text.does_of(found, does)
+    if tools:
+        metadata["tools"] = text.tools_shown(tools)
+    verdict = None if found.verdict is None else str(found.verdict)
+    made = {"acp_metadata": metadata, "ipfs_cid": found.cid, "verification": {"verdict": verdict}}
+    instead = found.status.get("replaced_by")
+    flags = {x: True for x, y in found.status.items() if y is True}
+    if status := {"replaced_by": instead} if instead else flags:
+        made["status"] = status
+    return made

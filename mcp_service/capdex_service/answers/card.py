@@ -1,0 +1,68 @@
+"""A hit of a search without what depends on the question: rendered once, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from capdex_indexer.query import IndexedRelease
+
+from capdex_service.answers import brief, text
+from capdex_service.answers.release import release
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One release in a page of hits: JSON before and after the hit's own fields, and its line.
+
+    The finality of `block` follows `after`; `brief` is the JSON for a model. `room` are the tokens
+    left of the line for what the release does and for the fields that matched; `details` are
+    further lines.
+    """
+
+    before: bytes
+    after: bytes
+    brief: bytes
+    cap_uri: str
+    block: int
+    name: str
+    does: str
+    tools: str
+    room: float
+    details: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, found: IndexedRelease, tools: Sequence[str], *, full: bool = False) -> Card:
+        """Render a release; `full` has all of its summary, and its details."""
+        fields = release(found)
+        chain = {key: value for key, value in fields.pop("chain").items() if key != "finality"}
+        name, listed = text.name_of(found), text.tools_of(tools)
+        return cls(
+            orjson.dumps(fields)[:-1],
+            b',"chain":' + orjson.dumps(chain)[:-1] + b',"finality":',
+            orjson.dumps(brief.hit(found, tools)),
+            found.cap_uri,
+            found.block_number,
+            name,
+            text.does_of(found, text.SUMMARY_TOKENS * 4 if full else text.DOES_TOKENS),
+            listed,
+            float("inf") if full else text.HIT_TOKENS - text.estimate(name) - text.estimate(listed),
+            tuple(text.details_of(found)) if full else (),
+        )
+
+    def json(self, more: dict[str, Any]) -> bytes:
+        """Return the JSON object up to its finality, with the hit's own fields, one at least."""
+        return self.before + b"," + orjson.dumps(more)[1:-1] + self.after
+
+    def brief_json(self, matched: Sequence[str]) -> bytes:
+        """Return the JSON object for a model, as `lines`."""
+        return self.brief[:-1] + b',"matched":' + orjson.dumps(matched[:1]) + b"}"
+
+    def lines(self, matched: Sequence[str]) -> list[str]:
+        """Return the lines for a model; `matched` are the fields with words of the question."""
+        after = f" · matched {', '.join(matched[:3])}" if matched else ""
+        room = self.room - text.estimate(after)
+        does = self.does if room >= text.DOES_TOKENS else text.cut(self.does, max(0, room))
+        return [f"{self.name} {does}".rstrip() + after + self.tools, *self.details]

@@ -1,0 +1,150 @@
+"""Answers as bytes: rendered once, and joined with the block of the moment when they are sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from capdex_indexer.query import IndexedRelease, Position
+
+from capdex_service.answers.release import as_of, release
+
+_FINALITY: Final = (b'"head"', b'"finalized"')
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The state of the index that answers are of: its revision, block and finalized block.
+
+    `as_of` is the JSON of the position in every answer.
+    """
+
+    revision: int
+    finalized: int
+    as_of: bytes
+
+    @classmethod
+    def of(cls, revision: int, position: Position) -> Moment:
+        """Return the moment of a position."""
+        finalized = -1 if position.finalized is None else position.finalized
+        return cls(revision, finalized, orjson.dumps(as_of(position)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to send: `body` is a JSON object, `text_json` the text for a model as JSON.
+
+    `brief` is the JSON object for a model, of an answer of a tool.
+    """
+
+    body: bytes
+    text_json: bytes
+    brief: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """The text for a model."""
+        return str(orjson.loads(self.text_json))
+
+    @property
+    def etag(self) -> str:
+        """A strong ETag of the body."""
+        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body as values."""
+        value: dict[str, Any] = orjson.loads(self.body)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """An answer without the finality of its releases and without `as_of`.
+
+    The finality of the release at block `blocks[i]` belongs between `parts[i]` and `parts[i + 1]`;
+    `as_of` follows the last part. `brief` is of a tool: the text ends with its `next`.
+    """
+
+    parts: tuple[bytes, ...]
+    blocks: tuple[int, ...]
+    text_json: bytes
+    brief: bytes = b""
+
+    @classmethod
+    def of(
+        cls,
+        body: Mapping[str, Any],
+        text: str = "",
+        brief: Mapping[str, Any] | None = None,
+    ) -> Rendered:
+        """Render an answer without releases; its body has a field at least."""
+        return cls((orjson.dumps(body)[:-1],), (), *told(text, brief))
+
+    def to_bytes(self) -> bytes:
+        """Return it as bytes; JSON has no zero byte, so one stands between its parts."""
+        return b"\0".join((orjson.dumps(self.blocks), self.text_json, self.brief, *self.parts))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Rendered:
+        """Return what `to_bytes` gave."""
+        blocks, text_json, brief, *parts = data.split(b"\0")
+        return cls(tuple(parts), tuple(orjson.loads(blocks)), text_json, brief)
+
+    def answer(self, moment: Moment, warning: str | None = None) -> Answer:
+        """Join the parts with what the moment determines."""
+        joined = [self.parts[0]]
+        for block, part in zip(self.blocks, self.parts[1:], strict=True):
+            joined += (_FINALITY[block <= moment.finalized], part)
+        joined += (b',"as_of":', moment.as_of, b"}")
+        brief = self.brief
+        if warning is not None:
+            said = b',"warning":' + orjson.dumps(warning)
+            joined[-1:] = (b"}", b"}")
+            joined[-3] = moment.as_of[:-1] + said
+            brief = brief and brief[:-1] + said + b"}"
+        return Answer(b"".join(joined), self.text_json, brief)
+
+
+def render(
+    head: Mapping[str, Any],
+    releases: Iterable[tuple[IndexedRelease, Mapping[str, Any]]] | None,
+    key: str,
+) -> Rendered:
+    """Render an answer: fields, then a list of releases under `key`, each with further fields."""
+    begin = orjson.dumps(head)[:-1]
+    begin += (b"," if head else b"") + orjson.dumps(key) + b":["
+    parts, blocks, comma = [begin], [], b""
+    for found, more in releases or ():
+        before, after = _release(found, more)
+        parts[-1] += comma + before
+        parts.append(after)
+        blocks.append(found.block_number)
+        comma = b","
+    parts[-1] += b"]"
+    return Rendered(tuple(parts), tuple(blocks), b'""')
+
+
+def render_release(
+    found: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any]
+) -> Rendered:
+    """Render the answer that is one release with further fields."""
+    before, after = _release(found, more)
+    return Rendered((before, after[:-1]), (found.block_number,), *told(text, brief))
+
+
+def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:
+    """Return a text that ends with the next step, and the brief structure, both as JSON."""
+    if brief is None:
+        return orjson.dumps(text), b""
+    return orjson.dumps(f"{text}\nnext: {brief['next']}"), orjson.dumps(brief)
+
+
+def _release(found: IndexedRelease, more: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Return the JSON object of a release before and after its finality."""
+    fields = {**release(found), **more}
+    chain = {key: value for key, value in fields.pop("chain").items() if key != "finality"}
+    before = orjson.dumps(fields)[:-1] + b',"chain":' + orjson.dumps(chain)[:-1] + b',"finality":'
+    return before, b"}}"

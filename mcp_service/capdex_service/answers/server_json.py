@@ -1,0 +1,133 @@
+"""Releases as entries of an MCP registry: server.json and the registry's own metadata.
+
+The shapes are those of the official MCP registry's API v0.1 (docs/reference/api/openapi.yaml and
+server.schema.json 2025-12-11). Only packages with a binding to an MCP service have an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from capdex_indexer.query import IndexedRelease
+
+from capdex.errors import Code, InvalidInput
+from capdex.json import Json
+from capdex.uri import CapabilityURI, check_name
+
+NAMESPACE: Final = "did.nuwa.cap"  # `/` and the name of the capability follow
+BINDING: Final = "mcp_service"
+OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
+RELEASE: Final = f"{NAMESPACE}/release"
+SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+MAX_WORDS: Final = 100  # characters of a title and of a description
+MAX_MESSAGE: Final = 500
+
+_FORGES: Final = {"github.com": "github", "gitlab.com": "gitlab"}
+
+
+def server_name(name: str) -> str:
+    """Return the name that a capability has as a server, in the form of reverse DNS."""
+    return f"{NAMESPACE}/{name}"
+
+
+def capability_uri(server: str, version: str) -> CapabilityURI:
+    """Return the URI of a server's version or `latest`; raises InvalidInput NOT_FOUND."""
+    namespace, _, name = server.partition("/")
+    try:
+        if namespace != NAMESPACE:
+            raise InvalidInput(f"the servers here are named {NAMESPACE}/<name>")
+        uri = f"did:nuwa:cap:{check_name(name)}"
+        exact = version != "latest"
+        return CapabilityURI.exact(f"{uri}@{version}") if exact else CapabilityURI.parse(uri)
+    except InvalidInput as error:
+        raise not_found(server, error.message) from None
+
+
+def not_found(server: str, why: str = "") -> InvalidInput:
+    """Return the error for a server or version that has no entry."""
+    return InvalidInput(f"there is no server {server[:200]!r} of that version", Code.NOT_FOUND, why)
+
+
+def server(found: IndexedRelease, document: Mapping[str, Any]) -> Json | None:
+    """Return the server.json of a release; None if its package has no binding to an MCP service.
+
+    `remotes` are the services at web addresses; those named by a DID, or by an argument of a call,
+    are left out.
+    """
+    bindings = [
+        binding
+        for binding in (document.get("tool_bindings") or {}).values()
+        if isinstance(binding, dict) and binding.get("type") == BINDING
+    ]
+    if not bindings:
+        return None
+    metadata = found.metadata or {}
+    says = metadata.get("summary") or metadata.get("description") or found.name
+    entry: Json = {
+        "$schema": SCHEMA,
+        "name": server_name(found.name or ""),
+        "title": _short(metadata.get("name") or found.name),
+        "description": _short(says),
+        "version": found.semver,
+    }
+    urls = dict.fromkeys(str(binding.get("service_uri")) for binding in bindings)
+    if remotes := [{"type": "streamable-http", "url": url} for url in urls if _is_remote(url)]:
+        entry["remotes"] = remotes
+    if repository := _repository(metadata.get("repository")):
+        entry["repository"] = repository
+    if isinstance(homepage := metadata.get("homepage"), str):
+        entry["websiteUrl"] = homepage
+    return entry
+
+
+def response(entry: Json, found: IndexedRelease, changed_at: int) -> Json:
+    """Return an entry with what the registry knows of it; `changed_at` is in epoch seconds.
+
+    A yanked release is `deleted`. Beside the registry's own metadata is what a client needs to
+    check the package: its URI, CID, sha256 and verdict.
+    """
+    status, message = _status(found)
+    changed = {"status": status, "statusChangedAt": _time(changed_at)}
+    if message:
+        changed["statusMessage"] = message[:MAX_MESSAGE]
+    times = {"publishedAt": _time(found.timestamp), "updatedAt": _time(changed_at)}
+    release = {
+        "cap_uri": found.cap_uri,
+        "ipfs_cid": found.cid,
+        "sha256": found.sha256,
+        "verdict": None if found.verdict is None else str(found.verdict),
+    }
+    official = changed | times | {"isLatest": found.latest}
+    return {"server": entry, "_meta": {OFFICIAL: official, RELEASE: release}}
+
+
+def _status(found: IndexedRelease) -> tuple[str, str]:
+    if found.yanked:
+        return "deleted", found.yank_reason
+    if found.deprecated:
+        return "deprecated", found.deprecation_message
+    if found.name_deprecated:
+        instead = f"use {server_name(found.replaced_by)}" if found.replaced_by else ""
+        return "deprecated", "; ".join(x for x in (found.name_message, instead) if x)
+    return "active", ""
+
+
+def _is_remote(url: str) -> bool:
+    return url.startswith(("https://", "http://")) and "{" not in url and " " not in url
+
+
+def _repository(url: Any) -> Json | None:
+    source = _FORGES.get(urlsplit(url).hostname or "") if isinstance(url, str) else None
+    return {"url": url, "source": source} if source else None
+
+
+def _short(text: Any) -> str:
+    words = " ".join(str(text).split())
+    return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 1].rstrip() + "…"
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

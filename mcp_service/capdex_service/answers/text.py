@@ -1,0 +1,183 @@
+"""Texts of answers for a model: few tokens, one line for a release, names and facts first.
+
+Publishers write the descriptions, so each is cut and kept on its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from capdex_indexer.query import IndexedRelease
+
+from capdex.manifest.bindings import secret_uses
+
+HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
+DOES_TOKENS: Final = 24  # of what it does
+SUMMARY_TOKENS: Final = 50
+WARNING_TOKENS: Final = 30
+TOOLS_SHOWN: Final = 4
+TOOL_NAMES_TOKENS: Final = 16
+TOOL_TOKENS: Final = 20
+SECRETS_SHOWN: Final = 4
+NEEDS_TOKENS: Final = 20
+RELATED: Final = "related only: none has half of the words, try others"
+PROMPT_TOKENS: Final = 280  # of the text of a whole package; its structure has all of it
+
+_WORD: Final = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s+|.", re.DOTALL)
+_COMMON: Final = re.compile(r"[\u0900-\u0eff\u2010-\u20bf\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def hits(
+    lines: Iterable[str], shown: int, total: int, cursor: str | None, *, related: bool = False
+) -> str:
+    """Return the text of a page of hits with these lines; `related`: none fits well."""
+    if not shown:
+        return "No capability matches. Try other words, or fewer filters."
+    head = f"{shown} of {total}, {RELATED}." if related else f"{shown} of {total}."
+    return "\n".join([head, *lines, *([] if cursor is None else [f"next_cursor {cursor}"])])
+
+
+def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
+    """Return the text of a resolved release, with what was asked for beside its metadata."""
+    lines = [_headline(found) + tools_of(tools), *_facts(found)]
+    for key in ("package", "prompt"):
+        if isinstance(text := included.get(key), str):
+            lines += [f"{key}, written by its publisher:", text]
+    if included.get("tools"):
+        lines += ["tools:", *(f"- {signature(x)}" for x in included["tools"])]
+    lines += [f"{x['semver']}{_flags(x)}" for x in included.get("history", ())]
+    return "\n".join(lines)
+
+
+def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
+    """Return the text of a whole package: its tools as signatures, its prompt, its bounds."""
+    lines = [_headline(found), *_facts(found)]
+    tools = document.get("tools") or ()
+    lines += ["tools:", *(f"- {signature(x)}" for x in tools)] if tools else ["no tools"]
+    lines += secrets(document.get("tool_bindings"))
+    prompt = document.get("prompt")
+    if isinstance(prompt, str) and prompt.strip():
+        words = cut(prompt.strip(), PROMPT_TOKENS, lines=True)
+        whole = "" if words == prompt.strip() else " (its beginning; detail: full has all of it)"
+        lines += [f"prompt, written by its publisher{whole}:", words]
+    return "\n".join(lines)
+
+
+def cut(text: str, tokens: float, *, lines: bool = False) -> str:
+    """Return the beginning of a text of about so many tokens, on one line unless `lines`.
+
+    The estimate is made for o200k and errs to the short side: a word has a token for every five
+    letters, any other character one.
+    """
+    text = text if lines else " ".join(_CONTROL.sub(" ", text).split())
+    spent = 0.0
+    for found in _WORD.finditer(text):
+        part = found.group()
+        spent += 0.0 if part.isspace() else _cost(part)
+        if spent > tokens:
+            return text[: found.start()].rstrip(" ,.;:(") + "…"
+    return text
+
+
+def estimate(text: str) -> float:
+    """Return about how many tokens a text has."""
+    return sum(_cost(part) for part in _WORD.findall(text) if not part.isspace())
+
+
+def _cost(part: str) -> float:
+    if part.isascii():
+        return -(-len(part) // 6) if part.isalnum() else 1.0
+    if len(part.encode("utf-8", "replace")) < 3:
+        return 0.7
+    return 1.0 if _COMMON.match(part) else 3.0  # scripts that few texts are written in
+
+
+def does_of(found: IndexedRelease, tokens: float) -> str:
+    """Return what a release does, in about so many tokens."""
+    metadata = found.metadata or {}
+    return cut(str(metadata.get("summary") or metadata.get("description") or ""), tokens)
+
+
+def name_of(found: IndexedRelease) -> str:
+    """Return the name and version of a release with its verdict and flags."""
+    flags = _flags({"yanked": found.yanked, "deprecated": found.deprecated})
+    return f"{found.name} {found.semver} [{found.verdict or 'not judged'}]{flags}"
+
+
+def _headline(found: IndexedRelease) -> str:
+    return f"{name_of(found)} {does_of(found, SUMMARY_TOKENS)}".rstrip()
+
+
+def _flags(state: Mapping[str, Any]) -> str:
+    return "".join(f" ({flag})" for flag in ("yanked", "deprecated") if state.get(flag))
+
+
+def _facts(found: IndexedRelease) -> list[str]:
+    """Return the publisher, what it needs, and each warning."""
+    required = cut(", ".join(needs_of(found)), NEEDS_TOKENS)
+    needs = f" · needs {required}" if required else ""
+    account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
+    facts = [f"by {account}, block {found.block_number}{needs}"]
+    return facts + [f"warning: {cut(x, WARNING_TOKENS)}" for x in found.warnings[:2]]
+
+
+def needs_of(found: IndexedRelease) -> list[str]:
+    """Return the permissions that a release requires."""
+    section = (found.metadata or {}).get("permissions")
+    required = section.get("require") if isinstance(section, Mapping) else None
+    return list(map(str, required or ()))
+
+
+def secrets(bindings: Any) -> list[str]:
+    """Return a line for each secret that the tools send, and where to."""
+    known = {x: y for x, y in (bindings or {}).items() if isinstance(y, Mapping)}
+    return [
+        f"sends the secret {cut(use.secret, 20)} to {cut(use.host, 20)} in {cut(use.carrier, 10)}"
+        for use in list(secret_uses(known))[:SECRETS_SHOWN]
+    ]
+
+
+def details_of(found: IndexedRelease) -> list[str]:
+    """Return lines with the URI, publisher, needs, warnings and hashes of a release."""
+    facts = (found.cap_uri, *_facts(found), f"cid {found.cid}", f"sha256 {found.sha256}")
+    return [f"  {line}" for line in facts]
+
+
+def tools_of(names: Sequence[str]) -> str:
+    """Return the end of a line with the first tools of a release; empty without tools."""
+    if not names:
+        return ""
+    shown = tools_shown(names)
+    more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
+    return f" · tools {', '.join(shown)}{more}"
+
+
+def tools_shown(names: Sequence[str]) -> list[str]:
+    """Return the first tools of a release, as many as a hit has room for."""
+    shown: list[str] = []
+    for name in names[:TOOLS_SHOWN]:
+        if shown and estimate(", ".join([*shown, name])) > TOOL_NAMES_TOKENS:
+            break
+        shown.append(cut(name, TOOL_NAMES_TOKENS))
+    return shown
+
+
+def signature(tool: Any) -> str:
+    """Return a tool as `name(parameter, optional?): what it does`."""
+    function = tool.get("function", {}) if isinstance(tool, Mapping) else {}
+    schema = function.get("parameters")
+    properties, required = (
+        (schema.get("properties") or {}, schema.get("required") or ())
+        if isinstance(schema, Mapping)
+        else ({}, ())
+    )
+    names = (key if key in required else f"{key}?" for key in _keys(properties))
+    does = cut(str(function.get("description") or ""), TOOL_TOKENS)
+    return f"{function.get('name', '')}({cut(', '.join(names), 40)}): {does}"
+
+
+def _keys(properties: Any) -> Iterable[str]:
+    return map(str, properties) if isinstance(properties, Mapping) else ()

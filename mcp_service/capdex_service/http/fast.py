@@ -1,0 +1,63 @@
+"""The hot paths, answered in front of the router: `/mcp`, `/c/<name>.json` and `/v1/…`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from capdex.errors import CapdexError
+from capdex_service.answers.rendered import Answer
+from capdex_service.http.pages import Page, send_answer
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.resolve import kept, name_page
+
+_PAGE: Final = ("/c/", ".json")
+_RESOLVE: Final = "/v1/resolve"
+# The query string of a plain resolution; its characters stand for themselves.
+_PLAIN: Final = re.compile(rb"uri=(did:nuwa:cap:[a-z0-9@.-]+)")
+
+
+class FastPaths:
+    """Middleware that answers the hot paths; everything else, errors too, goes to `app`."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        reader: Reader,
+        calls: Mapping[str, ASGIApp],
+        pages: Mapping[str, Page],
+    ) -> None:
+        self._app, self._reader, self._calls, self._pages = app, reader, calls, pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request or pass it on."""
+        if scope["type"] == "http":
+            path, method = scope["path"], scope["method"]
+            if method == "POST" and (app := self._calls.get(path)) is not None:
+                await app(scope, receive, send)
+                return
+            if method == "GET" and path == _RESOLVE and (answer := self._kept(scope)) is not None:
+                await send_answer(answer, scope, send)
+                return
+            page = self._pages.get(path)
+            if page is not None and method in ("GET", "HEAD"):
+                await page(scope, receive, send)
+                return
+            if method == "GET" and path.startswith(_PAGE[0]) and path.endswith(_PAGE[1]):
+                try:
+                    answer = await name_page(self._reader, path[3:-5])
+                except CapdexError:
+                    pass  # the router's error handlers answer
+                else:
+                    await send_answer(answer, scope, send)
+                    return
+        await self._app(scope, receive, send)
+
+    def _kept(self, scope: Scope) -> Answer | None:
+        """Return the kept answer to a plain resolution; the page gives every other one."""
+        plain = _PLAIN.fullmatch(scope["query_string"])
+        return None if plain is None else kept(self._reader, plain[1].decode("ascii"))

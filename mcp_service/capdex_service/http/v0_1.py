@@ -1,0 +1,103 @@
+"""The pages of `/v0.1/servers`: the API of MCP registries, read-only, over the same index.
+
+Clients of the official MCP registry (API v0.1) read a node unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from capdex.errors import InvalidInput
+from capdex_service.answers.rendered import Answer
+from capdex_service.http.pages import Page
+from capdex_service.http.parameters import Parameters, choice, number, read_parameters
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.servers import DEFAULT_PAGE, Servers, ServersRequest
+
+LIST: Final = ("search", "version", "updated_since", "include_deleted", "limit", "cursor")
+MAX_SEARCH_CHARS: Final = 200  # as long as a name can be
+
+
+def read_list(query: bytes) -> ServersRequest:
+    """Read the query string of the list; raises InvalidInput."""
+    given = read_parameters(query, LIST)
+    search = given.get("search", "")
+    if len(search) > MAX_SEARCH_CHARS:
+        raise InvalidInput(f"search has more than {MAX_SEARCH_CHARS} characters")
+    since = _time(given["updated_since"]) if "updated_since" in given else None
+    deleted = _deleted(given)
+    if since is not None and given.get("include_deleted") == "false":
+        raise InvalidInput("with updated_since, deleted servers are included")
+    return ServersRequest(
+        search=search,
+        version=given.get("version") or None,
+        since=since,
+        deleted=since is not None or deleted,
+        limit=number(given, "limit", DEFAULT_PAGE),
+        cursor=given.get("cursor") or None,
+    )
+
+
+def build_routes(reader: Reader) -> list[BaseRoute]:
+    """Return the routes of the list, of a server's versions, and of one version."""
+    servers = Servers(reader)
+
+    async def find(_: Reader, query: bytes) -> Answer:
+        return await servers.list_page(read_list(query))
+
+    def versions(request: Request) -> Awaitable[Answer]:
+        deleted = _deleted(read_parameters(_query(request), ("include_deleted",)))
+        return servers.versions(request.path_params["server"], deleted=deleted)
+
+    def version(request: Request) -> Awaitable[Answer]:
+        deleted = _deleted(read_parameters(_query(request), ("include_deleted",)))
+        path = request.path_params
+        return servers.version(path["server"], path["version"], deleted=deleted)
+
+    one = "/v0.1/servers/{server:path}/versions"
+    return [
+        Route("/v0.1/servers", Page(reader, find), methods=["GET"]),
+        Route(f"{one}/{{version}}", _OfPath(reader, version), methods=["GET"]),
+        Route(one, _OfPath(reader, versions), methods=["GET"]),
+    ]
+
+
+class _OfPath:
+    """A page whose question also depends on the parameters of its path."""
+
+    def __init__(self, reader: Reader, ask: Callable[[Request], Awaitable[Answer]]) -> None:
+        self._reader, self._ask = reader, ask
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def question(_: Reader, __: bytes) -> Answer:
+            return await self._ask(Request(scope))
+
+        await Page(self._reader, question)(scope, receive, send)
+
+
+def _query(request: Request) -> bytes:
+    query: bytes = request.scope["query_string"]
+    return query
+
+
+def _deleted(given: Parameters) -> bool:
+    return choice(given, "include_deleted", ("true", "false"), "false") == "true"
+
+
+def _time(text: str) -> int:
+    """Return the epoch second of an RFC 3339 time; raises InvalidInput."""
+    try:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is None or "T" not in text.upper():
+            raise ValueError("no time zone")
+        return int(time.astimezone(UTC).timestamp())
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            "updated_since is not a time of RFC 3339", fix="write 2026-11-23T12:00:00Z"
+        ) from None

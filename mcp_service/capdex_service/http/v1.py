@@ -1,0 +1,125 @@
+"""The pages of `/v1`: the same questions as the MCP tools, asked by a query string."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capdex_indexer.query import FILTER_NAMES
+from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+
+from capdex.uri import CapabilityURI
+from capdex_service.answers.cmp import LEVELS
+from capdex_service.answers.rendered import Answer
+from capdex_service.http.pages import Question
+from capdex_service.http.parameters import choice, number, read_parameters, required, several, words
+from capdex_service.queries import capabilities, changes, proofs
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.resolve import read_include, resolve
+from capdex_service.queries.route import DEFAULT_ROUTES, read_limit, route
+from capdex_service.queries.search import DEFAULT_PAGE, SearchRequest, search
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRequest:
+    """What `/v1/resolve` is asked: a URI, parts to include, and a kind of proof and its block."""
+
+    cap_uri: str
+    include: frozenset[str]
+    proof: str
+    block: int | bytes | None
+
+
+def read_resolve(query: bytes) -> ResolveRequest:
+    """Read the query string of `/v1/resolve`; raises InvalidInput."""
+    given = read_parameters(query, ("uri", "include", "proof", "proof_block"), ("include",))
+    include = read_include(words(given, "include"))
+    asked: dict[str, Any] = {key: given[key] for key in ("proof", "proof_block") if key in given}
+    if asked.get("proof_block", "").isdigit():
+        asked["proof_block"] = number(given, "proof_block", 0)
+    kind, block = proofs.read_request(asked)
+    if "proof" in include and kind == "none":
+        kind = "list"
+    return ResolveRequest(required(given, "uri"), include - {"proof"}, kind, block)
+
+
+def read_search(query: bytes) -> SearchRequest:
+    """Read the query string of `/v1/search`; raises InvalidInput."""
+    values = [*FILTER_NAMES, *(f"{NOT}.{name}" for name in FILTER_NAMES)]
+    others = ("q", HAS_PROMPT, SINCE, WINDOW, "facets", "detail", "limit", "cursor")
+    given = read_parameters(query, (*values, *others), ("facets",), values)
+    filters: dict[str, Any] = {x: several(given, x) for x in FILTER_NAMES if x in given}
+    lacks = {x: several(given, f"{NOT}.{x}") for x in FILTER_NAMES if f"{NOT}.{x}" in given}
+    filters |= {NOT: lacks} if lacks else {}
+    if HAS_PROMPT in given:
+        filters[HAS_PROMPT] = choice(given, HAS_PROMPT, ("true", "false"), "true") == "true"
+    if SINCE in given:
+        filters[SINCE] = given[SINCE]
+    if WINDOW in given:
+        filters[WINDOW] = number(given, WINDOW, 0)
+    return SearchRequest.parse(
+        {
+            "query_string": given.get("q", ""),
+            "filters": filters,
+            "facets": words(given, "facets"),
+            "limit": number(given, "limit", DEFAULT_PAGE),
+            **{name: given[name] for name in ("detail", "cursor") if name in given},
+        }
+    )
+
+
+async def _resolve(reader: Reader, query: bytes) -> Answer:
+    asked = read_resolve(query)
+    if asked.proof == "none":
+        return await resolve(reader, asked.cap_uri, asked.include)
+    uri = CapabilityURI.parse(asked.cap_uri)
+    return await proofs.resolve(reader, uri, asked.proof, asked.block, asked.include)
+
+
+async def _search(reader: Reader, query: bytes) -> Answer:
+    return await search(reader, read_search(query))
+
+
+async def _route(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("message", "limit"))
+    limit = read_limit(number(given, "limit", DEFAULT_ROUTES))
+    return await route(reader, required(given, "message"), limit)
+
+
+async def _list(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("kind", "limit", "cursor"))
+    return await capabilities.list_capabilities(
+        reader,
+        kind=given.get("kind"),
+        limit=number(given, "limit", capabilities.DEFAULT_PAGE),
+        cursor=given.get("cursor"),
+    )
+
+
+async def _describe(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("capability_id", "version"))
+    version = required(given, "version") if "version" in given else None
+    return await capabilities.describe(reader, required(given, "capability_id"), version)
+
+
+async def _cmp(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("level", "of", "cursor"))
+    level = choice(given, "level", LEVELS, LEVELS[0])
+    return await capabilities.read_level(reader, level, given.get("of"), cursor=given.get("cursor"))
+
+
+async def _changes(reader: Reader, query: bytes) -> Answer:
+    given = read_parameters(query, ("since", "limit"))
+    limit = number(given, "limit", changes.DEFAULT_PAGE)
+    return await changes.list_changes(reader, given.get("since"), limit)
+
+
+QUESTIONS: Final[dict[str, Question]] = {
+    "/v1/resolve": _resolve,
+    "/v1/search": _search,
+    "/v1/route": _route,
+    "/v1/capabilities": _list,
+    "/v1/describe": _describe,
+    "/v1/cmp": _cmp,
+    "/v1/changes": _changes,
+}

@@ -1,0 +1,216 @@
+"""A thin ASGI front that answers plain `tools/call` messages without the SDK.
+
+It takes only messages that it understands whole: known headers, each once, and a body with known
+members. It hands every other message to the SDK's transport, which stays the one authority on the
+protocol; a test sends the same messages to both and compares the answers.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import msgspec
+import orjson
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    ClientCapabilities,
+    Implementation,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
+from pydantic import ValidationError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from capdex_service.mcp.calls import ToolResult, call
+from capdex_service.mcp.tools import Profile
+from capdex_service.queries.reader import Reader
+
+MAX_BODY_BYTES: Final = 64 * 1024  # a larger one takes the SDK's path, with its limit
+JSON_TYPE: Final = b"application/json"
+# Ids of another form take the SDK's path.
+_ID: Final = re.compile(rb'-?[0-9]{1,15}|"[ !#-\[\]-~]{0,128}"')
+_LEGACY: Final = frozenset(version.encode("ascii") for version in HANDSHAKE_PROTOCOL_VERSIONS)
+_MODERN: Final = LATEST_MODERN_VERSION.encode("ascii")
+_ROUTING: Final = (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+_UNUSUAL: Final = (b"mcp-session-id", b"last-event-id", b"content-encoding")
+
+
+class _Meta(msgspec.Struct):  # hosts add members of their own, which change nothing
+    progress: int | str = msgspec.field(name="progressToken", default=0)
+
+
+class _ModernMeta(_Meta, kw_only=True):
+    version: str = msgspec.field(name=PROTOCOL_VERSION_META_KEY)
+    capabilities: msgspec.Raw = msgspec.field(name=CLIENT_CAPABILITIES_META_KEY)
+    client: msgspec.Raw = msgspec.field(name=CLIENT_INFO_META_KEY, default=msgspec.Raw())
+
+
+class _Parameters(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    arguments: dict[str, Any] = {}
+    meta: _Meta | msgspec.UnsetType = msgspec.field(name="_meta", default=msgspec.UNSET)
+
+
+class _ModernParameters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    arguments: dict[str, Any] = {}
+    meta: _ModernMeta = msgspec.field(name="_meta")
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    id: msgspec.Raw
+    method: Literal["tools/call"]
+    params: _Parameters
+
+
+class _ModernCall(msgspec.Struct, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    id: msgspec.Raw
+    method: Literal["tools/call"]
+    params: _ModernParameters
+
+
+_read_legacy: Final = msgspec.json.Decoder(_Call).decode
+_read_modern: Final = msgspec.json.Decoder(_ModernCall).decode
+
+
+class Front:
+    """Answers plain calls of `tools`; `transport` is the SDK's, for all other messages."""
+
+    def __init__(
+        self, reader: Reader, server: Server[Any], profile: Profile, transport: ASGIApp
+    ) -> None:
+        self._reader, self._transport = reader, transport
+        self._tools = profile.names
+        stamp = {SERVER_INFO_META_KEY: server.server_info_stamp}
+        self._modern = b'"resultType":"complete","_meta":' + orjson.dumps(stamp) + b","
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one POST, or pass it on."""
+        era = _era(scope["headers"])
+        if era is None:
+            await self._transport(scope, receive, send)
+            return
+        body, messages = await _read_body(receive)
+        found = None if body is None else self._read(era, body)
+        if found is None:
+            await self._transport(scope, _replay(messages, receive), send)
+            return
+        id_, name, arguments = found
+        result = await call(self._reader, name, arguments)
+        reply = _reply(id_, result, b"" if era is _OLD else self._modern)
+        length = str(len(reply)).encode("ascii")
+        headers = [(b"content-length", length), (b"content-type", JSON_TYPE)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": reply})
+
+    def _read(self, era: bytes, body: bytes) -> tuple[bytes, str, dict[str, Any]] | None:
+        """Return id, tool and arguments of a plain call; None for any other message."""
+        try:
+            if era is _OLD:
+                message: _Call | _ModernCall = _read_legacy(body)
+            else:
+                message = _read_modern(body)
+                meta = message.params.meta
+                if meta.version != LATEST_MODERN_VERSION or message.params.name.encode() != era:
+                    return None
+                if not _is_client(bytes(meta.capabilities), bytes(meta.client)):
+                    return None
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return None
+        id_, params = bytes(message.id), message.params
+        if params.name not in self._tools or not _ID.fullmatch(id_):
+            return None
+        return id_, params.name, params.arguments
+
+
+_OLD: Final = b""  # the era of the handshake; the other era is told by the tool in `Mcp-Name`
+
+
+def _era(headers: list[tuple[bytes, bytes]]) -> bytes | None:
+    """Return the era of a plain call by its headers: `_OLD` or the tool named; else None."""
+    found: dict[bytes, bytes] = {}
+    for key, value in headers:
+        if key in _ROUTING:
+            if key in found:
+                return None
+            found[key] = value
+        elif key in _UNUSUAL or key.startswith(b"mcp-param-"):
+            return None
+    if found.get(b"content-type") != JSON_TYPE or not _accepts(found.get(b"accept", b"")):
+        return None
+    version = found.get(b"mcp-protocol-version")
+    if version is None or version in _LEGACY:
+        return _OLD
+    name = found.get(b"mcp-name", b"")
+    plain = version == _MODERN and found.get(b"mcp-method") == b"tools/call"
+    return name if plain and name else None
+
+
+@lru_cache(maxsize=256)
+def _is_client(capabilities: bytes, info: bytes) -> bool:
+    """Return True if these are capabilities and a client as the protocol defines them."""
+    try:
+        ClientCapabilities.model_validate_json(capabilities)
+        if info:
+            Implementation.model_validate_json(info)
+    except ValidationError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _accepts(accept: bytes) -> bool:
+    """Return True if an Accept header takes JSON."""
+    kinds = {kind.split(b";")[0].strip().lower() for kind in accept.split(b",")}
+    return not kinds.isdisjoint((JSON_TYPE, b"application/*", b"*/*"))
+
+
+async def _read_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
+    """Return the body, or None if it is large or cut off, and the messages that were received."""
+    messages: list[Message] = []
+    size = 0
+    while True:
+        message = await receive()
+        messages.append(message)
+        if message["type"] != "http.request":
+            return None, messages
+        size += len(message.get("body", b""))
+        if size > MAX_BODY_BYTES:
+            return None, messages
+        if not message.get("more_body", False):
+            return b"".join(x.get("body", b"") for x in messages), messages
+
+
+def _replay(messages: list[Message], receive: Receive) -> Receive:
+    """Return a `receive` that gives these messages first."""
+    waiting = iter(messages)
+
+    async def again() -> Message:
+        message = next(waiting, None)
+        return await receive() if message is None else message
+
+    return again
+
+
+def _reply(id_: bytes, result: ToolResult, of_era: bytes) -> bytes:
+    """Return the JSON-RPC response; `of_era` are members of the result in one era."""
+    return b"".join(
+        (
+            b'{"jsonrpc":"2.0","id":',
+            id_,
+            b',"result":{',
+            of_era,
+            b'"content":[{"type":"text","text":',
+            result.text_json,
+            b'}],"structuredContent":',
+            result.body,
+            b',"isError":true}}' if result.failed else b',"isError":false}}',
+        )
+    )

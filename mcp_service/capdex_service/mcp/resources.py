@@ -1,0 +1,169 @@
+"""Releases as resources: templates, a list that does not grow, and the content of one.
+
+`capdex://<name>` is the answer about the latest release (P15), and
+`capdex://<name>/<version>/<part>` a part of its package; a version is exact or `latest`.
+`capdex://registry/changes` has the names that changed last. Content
+comes from the kept answers of `resolve_capability`, so it is verified and honours denials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import mcp_types as types
+import orjson
+
+from capdex.errors import Code, InvalidInput
+from capdex.profiles.cap import PACKAGE_TYPE, SCHEMA_TYPE
+from capdex.uri import PREFIX, check_name
+from capdex.version import Version
+from capdex_service.queries.names import LATEST, newest_changes
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.resolve import resolve
+
+SCHEME: Final = "capdex://"
+MAX_URI_CHARS: Final = 200  # of the longest name, version and part, and no more
+JSON_TYPE: Final = "application/json"
+PARTS: Final = {
+    "package": (PACKAGE_TYPE, "the package file, byte for byte"),
+    "prompt": ("text/markdown", "the prompt of the package"),
+    "tools": (JSON_TYPE, "the tools of the package and their bindings"),
+    "schema": (SCHEMA_TYPE, "the JSON Schema of the package's state"),
+}
+CHANGES: Final = SCHEME + "registry/changes"  # no name: "registry" is reserved
+OF_NAME: Final = SCHEME + "{name}"
+OF_RELEASE: Final = SCHEME + "{name}/{version}/"
+FRESH_MS: Final = 10_000  # how long clients may keep what a publication can change
+FOREVER_MS: Final = 86_400_000
+
+
+_CHANGES: Final = types.Resource(
+    uri=CHANGES,
+    name="changes",
+    title="What is new",
+    description="the names that changed last; subscribe to follow everything new",
+    mime_type=JSON_TYPE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUri:
+    """A URI of ours: a name, or a part of a release, whose `version` is exact or `latest`."""
+
+    name: str
+    version: str = LATEST
+    part: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ResourceUri:
+        """Parse the URI of a resource; raises InvalidInput."""
+        path = text.removeprefix(SCHEME)
+        if len(text) > MAX_URI_CHARS or path == text:
+            raise _unknown(text)
+        match path.split("/"):
+            case [name]:
+                return cls(check_name(name))
+            case [name, version, part] if part in PARTS:
+                if version != LATEST:
+                    version = str(Version.parse(version))
+                return cls(check_name(name), version, part)
+        raise _unknown(text)
+
+    @property
+    def cap_uri(self) -> str:
+        """The capability URI of the release."""
+        exact = "" if self.version == LATEST else f"@{self.version}"
+        return f"{PREFIX}{self.name}{exact}"
+
+
+def list_templates() -> types.ListResourceTemplatesResult:
+    """Return the templates: a name, and each part of a release."""
+    templates = [
+        types.ResourceTemplate(
+            name="capability",
+            uri_template=OF_NAME,
+            description="the latest release, as resolve_capability answers; subscribe to follow it",
+            mime_type=JSON_TYPE,
+        )
+    ]
+    for part, (mime_type, description) in PARTS.items():
+        templates.append(
+            types.ResourceTemplate(
+                name=part,
+                uri_template=OF_RELEASE + part,
+                description=f"{description}; version: 1.2.3 or {LATEST}",
+                mime_type=mime_type,
+            )
+        )
+    return types.ListResourceTemplatesResult(
+        resource_templates=templates, ttl_ms=FOREVER_MS, cache_scope="public"
+    )
+
+
+def list_resources() -> types.ListResourcesResult:
+    """Return the newest changes: the list does not grow with the registry."""
+    return types.ListResourcesResult(resources=[_CHANGES], ttl_ms=FOREVER_MS, cache_scope="public")
+
+
+async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
+    """Return the content of a resource, with the origin of package text in `_meta`.
+
+    Raises the errors of `resolve`, and InvalidInput NOT_FOUND for a prompt that is not there.
+    """
+    if text == CHANGES:
+        return _content(text, JSON_TYPE, orjson.dumps(await newest_changes(reader)).decode("utf-8"))
+    uri = ResourceUri.parse(text)
+    answer = await resolve(reader, uri.cap_uri, () if uri.part is None else (uri.part,))
+    if uri.part is None:
+        return _content(text, JSON_TYPE, answer.body.decode("utf-8"))
+    found = answer.to_json()
+    return _content(
+        text,
+        PARTS[uri.part][0],
+        _part(found, uri.part),
+        ttl_ms=FRESH_MS if uri.version == LATEST else FOREVER_MS,
+        origin=origin(found),
+    )
+
+
+def origin(found: dict[str, Any]) -> dict[str, Any]:
+    """Return where package text comes from, for `_meta`: of a release in an answer."""
+    return {
+        "capdex/cap_uri": found["cap_uri"],
+        "capdex/sha256": found["sha256"],
+        "capdex/cid": found["ipfs_cid"],
+        "capdex/verdict": found["verification"]["verdict"],
+        "capdex/signer": found["verification"]["signer"],
+    }
+
+
+def _part(found: dict[str, Any], part: str) -> str:
+    if part == "tools":
+        tools = {"tools": found["tools"], "tool_bindings": found["tool_bindings"]}
+        return orjson.dumps(tools).decode("utf-8")
+    if part == "schema":
+        return orjson.dumps(found["schema"]).decode("utf-8")
+    if found[part] is None:
+        raise InvalidInput(f"{found['cap_uri']} has no {part}", Code.NOT_FOUND)
+    return str(found[part])
+
+
+def _content(
+    uri: str,
+    mime_type: str,
+    text: str,
+    *,
+    ttl_ms: int = FRESH_MS,
+    origin: dict[str, Any] | None = None,
+) -> types.ReadResourceResult:
+    content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text, _meta=origin)
+    return types.ReadResourceResult(contents=[content], ttl_ms=ttl_ms, cache_scope="public")
+
+
+def _unknown(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"there is no resource {text[:80]!r}",
+        Code.NOT_FOUND,
+        fix=f"write {OF_NAME} or {OF_RELEASE}{'|'.join(PARTS)}",
+    )

@@ -1,0 +1,153 @@
+"""The MCP server over a reader, with errors as P16 specifies.
+
+It uses the SDK's low-level server, because error texts, compact JSON and the strict check of
+arguments are the product's own (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+import mcp_types as types
+import orjson
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.shared.exceptions import MCPError
+from typing_extensions import override
+
+from capdex import __version__
+from capdex.net.stdio import Stdio
+from capdex_service.mcp import completion, faults, prompts, resources
+from capdex_service.mcp.calls import call
+from capdex_service.mcp.resources import FOREVER_MS
+from capdex_service.mcp.subscriptions.feed import Feed
+from capdex_service.mcp.subscriptions.methods import Subscriptions
+from capdex_service.mcp.tools import PROFILES, TOOLS, Profile
+from capdex_service.queries.reader import Reader
+
+Context: TypeAlias = ServerRequestContext[Any]
+
+DEFAULT: Final = PROFILES["default"]
+
+
+class RegistryServer(Server[Any]):
+    """The SDK's server, with capabilities that are true in both eras: the lists never change."""
+
+    @override
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """Return the capabilities of one era."""
+        found = super().get_capabilities(
+            notification_options,
+            experimental_capabilities,
+            extensions,
+            protocol_version=protocol_version,
+        )
+        return found.model_copy(
+            update={
+                "tools": types.ToolsCapability(list_changed=False),
+                "prompts": types.PromptsCapability(list_changed=False),
+                "resources": types.ResourcesCapability(subscribe=True, list_changed=False),
+            }
+        )
+
+
+def build_server(
+    reader: Reader, profile: Profile = DEFAULT, subscriptions: Subscriptions | None = None
+) -> Server[Any]:
+    """Return the MCP server over `reader`, with the tools of a profile.
+
+    Without `subscriptions` it is for one connection.
+    """
+    names, said = profile.names, profile.introduction
+    listed = types.ListToolsResult.model_validate({"tools": profile.tools})
+    followed = subscriptions or Subscriptions(Feed(reader))
+
+    async def list_tools(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return listed
+
+    async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in names:
+            here = ", ".join(tool["name"] for tool in profile.tools)
+            words = f"no tool {params.name[:64]!r} here, but {here}"
+            raise MCPError(types.INVALID_PARAMS, words)
+        result = await call(reader, params.name, params.arguments or {})
+        text = types.TextContent(type="text", text=orjson.loads(result.text_json))
+        return types.CallToolResult(
+            content=[text],
+            structured_content=orjson.loads(result.body),
+            is_error=result.failed,
+        )
+
+    async def list_resources(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return resources.list_resources()
+
+    async def list_templates(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return resources.list_templates()
+
+    async def read_resource(
+        ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        work = resources.read_resource(reader, params.uri)
+        return await faults.answer(work, ctx.method, ctx.protocol_version, params.uri)
+
+    async def list_prompts(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[], ttl_ms=FOREVER_MS, cache_scope="public")
+
+    async def get_prompt(
+        ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        work = prompts.get_prompt(reader, params.name, params.arguments or {})
+        return await faults.answer(work, ctx.method, ctx.protocol_version)
+
+    async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        work = completion.complete(reader, params)
+        return await faults.answer(work, ctx.method, ctx.protocol_version)
+
+    @asynccontextmanager
+    async def lifespan(_: Server[Any]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await followed.close()
+
+    return RegistryServer(
+        said.name,
+        version=__version__,
+        title=said.title,
+        instructions=said.instructions,
+        get_tool_input_schema=lambda name: TOOLS[name]["inputSchema"] if name in names else None,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_completion=complete,
+        on_subscribe_resource=followed.subscribe,
+        on_unsubscribe_resource=followed.unsubscribe,
+        on_subscriptions_listen=followed.listen,
+        lifespan=lifespan,
+    )
+
+
+async def serve_stdio(reader: Reader, stdio: Stdio, profile: Profile = DEFAULT) -> None:
+    """Serve MCP on stdin and stdout until stdin closes."""
+    await stdio.serve(lambda: build_server(reader, profile))

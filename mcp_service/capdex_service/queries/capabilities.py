@@ -1,0 +1,200 @@
+"""CAP discovery (`capability.list`, `capability.describe`) and the levels of CMP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from capdex_indexer.query import IndexedRelease
+from sqlalchemy import Connection
+
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json import Json
+from capdex.manifest import read
+from capdex.manifest.manifest import Manifest
+from capdex.manifest.metadata import DOMAINS
+from capdex.profiles import cap
+from capdex.uri import CapabilityURI
+from capdex_service.answers import brief, capability_text, cmp
+from capdex_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
+from capdex_service.answers.rendered import Answer, Rendered
+from capdex_service.queries.reader import Reader
+
+MAX_PAGE: Final = 50
+DEFAULT_PAGE: Final = 10
+MAX_READ_BYTES: Final = 512 * 1024  # of the packages behind a page: a large one parses for long
+
+# What `describe` answers with NOT_FOUND (P16): there is no such pair that could be described.
+_NOT_DESCRIBED: Final = frozenset(
+    {Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING}
+)
+_Level = Callable[[Manifest, str, int], tuple[Json, int | None]]
+_Say = Callable[[Json, str | None], str]
+_Cut = Callable[[Json, str | None], Json]
+_LEVELS: Final[dict[str, tuple[_Level, _Say, _Cut]]] = {
+    "capabilities": (
+        lambda x, _, start: cmp.capabilities(x, start),
+        capability_text.intents,
+        brief.intents,
+    ),
+    "schema": (cmp.schema, capability_text.schema, brief.schema),
+    "examples": (cmp.examples, capability_text.examples, brief.examples),
+}
+
+
+async def list_capabilities(
+    reader: Reader, *, kind: str | None = None, limit: int = DEFAULT_PAGE, cursor: str | None = None
+) -> Answer:
+    """Return a page of the CAP manifests of all listed packages, in order of their names.
+
+    A page is also bounded in bytes. Packages that this node does not hold are left out. Raises
+    InvalidInput for another kind or limit, or a foreign cursor.
+    """
+    if kind is not None and kind not in cap.KINDS:
+        raise InvalidInput(f"kind is one of {', '.join(cap.KINDS)}")
+    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+    start = ("", "", 0) if cursor is None else read_cursor(cursor, str, str, int)
+    found, after = await reader.run(_list, reader, kind, limit, *start, long=True)
+    body = {"capabilities": found, "next_cursor": after}
+    said = capability_text.manifests(found, after)
+    return await _answer(reader, body, said, brief.manifests(found, after))
+
+
+async def describe(reader: Reader, capability_id: str, version: str | None = None) -> Answer:
+    """Return the CAP manifest of a skill or tool; without a version, that of the latest release.
+
+    `package` says which file it was made of. Raises InvalidInput NOT_FOUND for all that is not
+    served, and for what is not an id or version at all (CAP, Discovery).
+    """
+
+    def make(connection: Connection) -> tuple[str, Rendered]:
+        uri, tool = cap.split_id(capability_id)
+        selected = CapabilityURI.exact(f"{uri}@{version}") if version else CapabilityURI.parse(uri)
+        found = reader.resolve(connection, selected)
+        manifest = _manifest(reader, found)
+        made = cap.tool(manifest, tool) if tool else cap.skill(manifest)
+        said, short = capability_text.manifest(made), brief.manifest(made, found.cap_uri)
+        return selected.name, Rendered.of(made | {"package": _package(found)}, said, short)
+
+    try:
+        return await reader.answer(repr(("describe", capability_id, version)), make)
+    except CapdexError as error:
+        if error.code not in _NOT_DESCRIBED:
+            raise
+        details = {**(error.details or {}), "reason": str(error.code)}
+        raise InvalidInput(error.message, Code.NOT_FOUND, error.why, error.fix, details) from error
+
+
+async def read_level(
+    reader: Reader, level: str, of: str | None = None, *, cursor: str | None = None
+) -> Answer:
+    """Return one level of CMP, a page at a time.
+
+    `of` is the domain for the level `manifests`, and a package for the levels after it: its name
+    or URI, with `#` and the name of a tool for that tool alone. Raises InvalidInput, and the errors
+    of `Index.resolve`.
+    """
+    if level not in cmp.LEVELS:
+        raise InvalidInput(f"level is one of {', '.join(cmp.LEVELS)}")
+    if level == "domains":
+        counts = await reader.run(reader.index.counts, "domain", long=True)
+        found = cmp.domains(counts)
+        said, short = capability_text.domains(found), brief.domains(found)
+        return await _answer(reader, found, said, short)
+    if not of:
+        raise InvalidInput(f"the level {level} is of a {_subject(level)}: name it")
+    if level == "manifests":
+        return await _tools_of(reader, of, cursor)
+    return await _level_of(reader, level, of, cursor)
+
+
+def _list(
+    reader: Reader, kind: str | None, limit: int, after: str, semver: str, start: int
+) -> tuple[list[Json], str | None]:
+    """Return the manifests from number `start` on of the name after `after`, and the cursor."""
+    page: list[Json] = []
+    size = read_bytes = 0
+    names = reader.index.names(after=after, limit=limit)
+    for found in names:
+        manifest, length = _try_manifest(reader, found)
+        read_bytes += length
+        made = [] if manifest is None else list(cap.manifests(manifest))
+        for number, one in enumerate(made):
+            if (found.semver == semver and number < start) or kind not in (None, one["kind"]):
+                continue
+            size += size_of(one)
+            full = len(page) == limit or size > MAX_PAGE_BYTES or read_bytes > MAX_READ_BYTES
+            if page and full:
+                return page, write_cursor(after, found.semver, number)
+            page.append(one)
+        after, semver = str(found.name), ""
+    return page, write_cursor(after, "", 0) if len(names) == limit else None
+
+
+async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
+    if domain not in DOMAINS:
+        raise InvalidInput(
+            f"there is no domain {domain[:64]!r}",
+            Code.NOT_FOUND,
+            fix=f"there are {', '.join(DOMAINS)}",
+        )
+    (after,) = ("",) if cursor is None else read_cursor(cursor, str)
+
+    def names() -> list[IndexedRelease]:
+        return reader.index.names(("domain", domain), after=after, limit=DEFAULT_PAGE + 1)
+
+    found = await reader.run(names, long=True)
+    page = found[:DEFAULT_PAGE]
+    tools = [cmp.manifest(x.metadata or {}, str(x.name), x.semver) for x in page]
+    next_cursor = write_cursor(str(page[-1].name)) if len(found) > len(page) else None
+    body: Json = {"domain": domain, "tools": tools, "next_cursor": next_cursor}
+    said, short = capability_text.tools(body, next_cursor), brief.tools(body, next_cursor)
+    return await _answer(reader, body, said, short)
+
+
+async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> Answer:
+    package, tool = cap.split_id(of)
+    uri = CapabilityURI.loose(package)
+    (start,) = (0,) if cursor is None else read_cursor(cursor, int)
+
+    def make(connection: Connection) -> tuple[str, Rendered]:
+        found = reader.resolve(connection, uri)
+        read_it, say, cut = _LEVELS[level]
+        answer, after = read_it(_manifest(reader, found), tool, start)
+        next_cursor = None if after is None else write_cursor(after)
+        body = answer | {"version": found.semver, "next_cursor": next_cursor}
+        short = cut(answer, next_cursor) | {"version": found.semver}
+        return uri.name, Rendered.of(body, say(answer, next_cursor), short)
+
+    return await reader.answer(repr((level, of, start)), make)
+
+
+async def _answer(reader: Reader, body: Json, text: str, short: Json) -> Answer:
+    return Rendered.of(body, text, short).answer(await reader.moment(), reader.warning())
+
+
+def _manifest(reader: Reader, found: IndexedRelease) -> Manifest:
+    return read(reader.file_of(found)).require()
+
+
+def _try_manifest(reader: Reader, found: IndexedRelease) -> tuple[Manifest | None, int]:
+    """Return the manifest of a release, if this node holds it, and the length of its file."""
+    try:
+        data = reader.file_of(found)
+    except Unavailable:
+        return None, 0
+    return read(data).require(), len(data)
+
+
+def _package(found: IndexedRelease) -> dict[str, Any]:
+    return {
+        "cap_uri": found.cap_uri,
+        "ipfs_cid": found.cid,
+        "sha256": found.sha256,
+        "verdict": None if found.verdict is None else str(found.verdict),
+    }
+
+
+def _subject(level: str) -> str:
+    return "domain" if level == "manifests" else "package"

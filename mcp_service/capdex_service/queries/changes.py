@@ -1,0 +1,107 @@
+"""The feed of changes: each name whose answers changed, with the release that it has now."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capdex_indexer.query import ListedRelease, read_changes, read_listed_releases, read_revision
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex_service.answers.rendered import Answer, Moment, Rendered
+from capdex_service.queries.reader import LAST, Reader
+
+MAX_PAGE: Final = 1000
+DEFAULT_PAGE: Final = 100
+_PLACE: Final = re.compile(r"(0|[1-9][0-9]{0,17})(?::([a-z0-9-]{2,64}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPlace:
+    """A place in the feed: after the changes of a revision, or after that of one name in it."""
+
+    revision: int
+    name: str = LAST
+
+    @classmethod
+    def parse(cls, text: str) -> FeedPlace:
+        """Read a place as answers write it; raises InvalidInput."""
+        found = _PLACE.fullmatch(text)
+        if found is None:
+            raise InvalidInput(
+                "since is not a place in the feed of this node",
+                fix="send next_since of the answer before, or nothing to start at the beginning",
+            )
+        return cls(int(found[1]), found[2] or LAST)
+
+    def __str__(self) -> str:
+        return str(self.revision) + ("" if self.name == LAST else f":{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Some changes of the feed in its order, the place after each, and whether there are more."""
+
+    found: list[tuple[FeedPlace, Json]]
+    after: FeedPlace
+    more: bool
+    moment: Moment
+
+
+async def read_feed(reader: Reader, since: FeedPlace, limit: int) -> Changes:
+    """Return the changes after a place, at most `limit`.
+
+    Raises InvalidInput for a place beyond the index: it is of another index, or of an older state
+    of this one.
+    """
+    return await reader.run(_read, reader, since, limit)
+
+
+async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
+    """Return a page of the feed; raises InvalidInput for another place or limit.
+
+    Each name is in the feed once, at its latest change, so a follower that reads to the end knows
+    all names. A name of which nothing is served is `deleted`.
+    """
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+    page = await read_feed(reader, FeedPlace(0) if since is None else FeedPlace.parse(since), limit)
+    body: dict[str, Any] = {
+        "changes": [change for _, change in page.found],
+        "next_since": str(page.after),
+        "more": page.more,
+    }
+    return Rendered.of(body).answer(page.moment, reader.warning())
+
+
+def _read(reader: Reader, since: FeedPlace, limit: int) -> Changes:
+    with reader.index.read() as connection:
+        moment = Moment.of(*read_revision(connection))
+        if since.revision > moment.revision:
+            raise InvalidInput(
+                f"since is beyond this index, which is at {moment.revision}",
+                why="revisions are of one node's index, and begin anew when it is built anew",
+                fix="start without since",
+            )
+        feed = read_changes(connection, (since.revision, since.name), limit + 1)
+        page = feed[:limit]
+        listed = read_listed_releases(connection, page)
+    found = [
+        (FeedPlace(x.revision, x.name), _change(x.name, x.revision, listed[x.name])) for x in page
+    ]
+    more = len(feed) > limit
+    return Changes(found, found[-1][0] if more else FeedPlace(moment.revision), more, moment)
+
+
+def _change(name: str, revision: int, listed: ListedRelease | None) -> Json:
+    change: Json = {"name": name, "revision": revision, "deleted": listed is None}
+    if listed is not None:
+        change |= {
+            "cap_uri": listed.cap_uri,
+            "semver": listed.semver,
+            "ipfs_cid": listed.cid,
+            "sha256": listed.sha256,
+        }
+    return change

@@ -1,0 +1,262 @@
+"""The reader of a node: an index, the verified packages behind it, and the answers that are kept.
+
+Answers are rendered in a thread and kept as bytes; what the writer changes is dropped as soon as
+its commit is seen, so a kept answer is never older than the index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from capdex_indexer.query import (
+    Index,
+    IndexedRelease,
+    read_listed,
+    read_revision,
+    read_tools,
+    resolution,
+)
+from sqlalchemy import Connection
+
+from capdex.errors import CapdexError, Code, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import Assembly
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.tasks import run_to_completion
+from capdex.problems import Verdict
+from capdex.uri import CapabilityURI
+from capdex.version import Version
+from capdex.yaml import read_yaml
+from capdex_service.answers.card import Card
+from capdex_service.answers.rendered import Answer, Moment, Rendered
+from capdex_service.queries.kept import KeptAnswers
+
+T = TypeVar("T")
+
+
+class StorageProver(Protocol):
+    """Makes proofs of the registry's storage; `capdex.net.rpc.proofs` does so by an endpoint."""
+
+    async def prove(self, name: str, version: Version | None, block: int | bytes) -> dict[str, Any]:
+        """Return the proof of one version, or of all releases, of a name at a block."""
+        ...
+
+
+POLL_S: Final = 0.05  # how old the moment may be on PostgreSQL, where looking costs a query
+LOOK_S: Final = 0.001  # and on SQLite, where it costs some microseconds
+MAX_CARDS: Final = 20_000  # kept of search hits: some 40 MB
+MAX_CHANGES: Final = 2000  # more changed names than this between two looks: drop everything
+THREADS: Final = 4  # on PostgreSQL; SQLite answers fastest from one thread
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A release with the bytes of its package, which match the chain, and the parsed document."""
+
+    release: IndexedRelease
+    data: bytes
+    document: dict[str, Any]
+
+
+class Reader:
+    """Everything that answers are made from; `close` it at the end.
+
+    `serve`: the verdicts that may be answered. `blocks`: the verified packages; without them,
+    answers have no package content. `warning` returns why the index may not be up to date.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        serve: frozenset[Verdict],
+        blocks: BlockDirectory | None = None,
+        prover: StorageProver | None = None,
+        warning: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.index, self.serve, self.blocks, self.prover = index, serve, blocks, prover
+        self.warning = warning
+        self.kept = KeptAnswers()
+        self._cards: dict[str, Card] = {}
+        self._listeners: list[Callable[[Sequence[str] | None], None]] = []
+        self._watch = index.watch()
+        count = 1 if self._watch.immediate else THREADS
+        self._short = ThreadPoolExecutor(count, thread_name_prefix="resolve")
+        self._long = ThreadPoolExecutor(count, thread_name_prefix="search")
+        self._token: int | None = None
+        self._looked_at, self._pause_s = 0.0, LOOK_S if self._watch.immediate else POLL_S
+        self._moment: Moment | None = None
+        self._looking = asyncio.Lock()
+
+    def close(self) -> None:
+        """End the threads and give the connections back."""
+        self._short.shutdown()
+        self._long.shutdown()
+        self._watch.close()
+
+    def on_change(self, listener: Callable[[Sequence[str] | None], None]) -> None:
+        """Call `listener` with the names that a commit changed, with None where all may have."""
+        self._listeners.append(listener)
+
+    async def run(self, work: Callable[..., T], *given: Any, long: bool = False) -> T:
+        """Run blocking work in a thread: `long` work has threads of its own."""
+        return await run_to_completion(work, *given, executor=self._long if long else self._short)
+
+    async def moment(self) -> Moment:
+        """Return the state of the index now; drop the kept answers that are older."""
+        if self._moment is None or self._is_old():
+            async with self._looking:
+                if self._moment is None or self._is_old():
+                    await self._look()
+        assert self._moment is not None  # noqa: S101 - `_look` sets it
+        return self._moment
+
+    async def wait(self, seen: int) -> Moment:
+        """Wait until the revision of the index is above `seen`."""
+        while (moment := await self.moment()).revision <= seen:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)  # commits come from another process
+        return moment
+
+    def answer_now(self, question: str) -> Answer | None:
+        """Return the kept answer to a question if it can be given without waiting."""
+        if self._moment is None or self._is_old():
+            return None
+        rendered = self.kept.get(question)
+        return None if rendered is None else rendered.answer(self._moment, self.warning())
+
+    async def answer(
+        self, question: str, make: Callable[[Connection], tuple[str, Rendered]]
+    ) -> Answer:
+        """Return the kept answer to a question, or make it in one transaction.
+
+        `make` returns the name that the answer is about, too: its next change drops the answer.
+        """
+        moment = await self.moment()
+        rendered = self.kept.get(question)
+        if rendered is None:
+            made_at, (name, rendered) = await self.run(self._make, make)
+            # Another request may have seen a later commit meanwhile, and dropped what it changed.
+            if self._moment is not None and made_at.revision == self._moment.revision:
+                self.kept.put(question, name, rendered)
+            moment = made_at
+        return rendered.answer(moment, self.warning())
+
+    async def cards(self, names: Sequence[str]) -> dict[str, Card]:
+        """Return the cards of those of these names that are listed, kept ones where there are."""
+        found = {name: card for name in names if (card := self._cards.get(name)) is not None}
+        if missing := [name for name in names if name not in found]:
+            made_at, made = await self.run(self._make, partial(read_cards, names=missing))
+            found |= made
+            if self._moment is not None and made_at.revision == self._moment.revision:
+                self._cards |= made
+                while len(self._cards) > MAX_CARDS:
+                    del self._cards[next(iter(self._cards))]
+        return found
+
+    def resolve(self, connection: Connection, uri: CapabilityURI) -> IndexedRelease:
+        """Return the release that a URI means; raises the errors of `Index.resolve`."""
+        denials = self.index.denial_cache.read(connection)
+        return resolution.resolve(connection, uri, self.serve, denials)
+
+    def package_of(self, found: IndexedRelease) -> Package:
+        """Return the package of a release that may be served; raises Unavailable PENDING."""
+        data = self.file_of(found)
+        document = read_yaml(data).value
+        return Package(found, data, document if isinstance(document, dict) else {})
+
+    def file_of(self, found: IndexedRelease) -> bytes:
+        """Return the bytes of a release that may be served; raises Unavailable PENDING."""
+        data = self._read(Cid.parse(found.cid))
+        if data is None:
+            raise Unavailable(
+                f"this node does not hold the package of {found.cap_uri}",
+                Code.PENDING,
+                fix=f"fetch {found.cid} from IPFS, or ask another node",
+                details={"cap_uri": found.cap_uri, "ipfs_cid": found.cid, "sha256": found.sha256},
+            )
+        return data
+
+    async def read(self, work: Callable[..., T], *given: Any) -> T:
+        """Run a query in a thread, in one transaction, which is its first argument."""
+        return await self.run(self._in_transaction, work, *given)
+
+    def _in_transaction(self, work: Callable[..., T], *given: Any) -> T:
+        with self.index.read() as connection:
+            return work(connection, *given)
+
+    def _read(self, cid: Cid) -> bytes | None:
+        """Return the file of a CID from the blocks, each of which is hashed when it is read."""
+        if self.blocks is None:
+            return None
+        assembly = Assembly(cid)
+        try:
+            while (wanted := assembly.wanted) is not None:
+                block = self.blocks.read(wanted)
+                if block is None:
+                    return None
+                assembly.give(block)
+        except CapdexError:
+            return None
+        return assembly.data
+
+    def _make(self, make: Callable[[Connection], T]) -> tuple[Moment, T]:
+        with self.index.read() as connection:
+            return Moment.of(*read_revision(connection)), make(connection)
+
+    def _is_old(self) -> bool:
+        now = time.monotonic()
+        if now - self._looked_at <= self._pause_s:
+            return False
+        if not self._watch.immediate or self._watch.token() != self._token:
+            return True
+        self._looked_at = now
+        return False
+
+    async def _look(self) -> None:
+        """Read the moment, and drop the kept answers about names that have changed since."""
+        before, self._looked_at = self._moment, time.monotonic()
+        token, moment, changed = await self.run(self._read_moment, before)
+        if changed is None or len(changed) > MAX_CHANGES:
+            changed = None
+            self.kept.clear()
+            self._cards.clear()
+        else:
+            self.kept.drop(changed)
+            for name in changed:
+                self._cards.pop(name, None)
+        for listener in self._listeners:
+            listener(changed)
+        self._token, self._moment = token, moment
+
+    def _read_moment(self, before: Moment | None) -> tuple[int, Moment, list[str] | None]:
+        # The token first: a commit between the two is then seen again by the next look.
+        token = self._watch.token() if self._watch.immediate else 0
+        with self.index.read() as connection:
+            moment = Moment.of(*read_revision(connection))
+            if before is None or moment.revision < before.revision:
+                return token, moment, None
+            if moment.revision == before.revision:
+                return token, moment, []
+            feed = self.index.changes((before.revision, LAST), MAX_CHANGES + 1)
+        return token, moment, [change.name for change in feed]
+
+
+def read_cards(
+    connection: Connection, names: Iterable[str], *, full: bool = False
+) -> dict[str, Card]:
+    """Return the cards of those of these names that are listed."""
+    releases = read_listed(connection, names)
+    tools = read_tools(connection, [x.sequence for x in releases.values()])
+    return {
+        name: Card.of(found, tools.get(found.sequence, ()), full=full)
+        for name, found in releases.items()
+    }
+
+
+LAST: Final = "\U0010ffff"  # after every name

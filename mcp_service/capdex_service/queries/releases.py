@@ -1,0 +1,173 @@
+"""Releases one by one and in pages, whatever became of them: as people look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from capdex_indexer.query import (
+    IndexedRelease,
+    count_versions,
+    read_first_seen,
+    read_listed_by,
+    read_name_state,
+    read_newest_releases,
+    read_revision,
+    read_shown_version,
+    read_version,
+    read_version_before,
+    read_versions,
+    read_waiting,
+)
+from sqlalchemy import Connection
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.json import Json
+from capdex.uri import check_name
+from capdex.version import Version
+from capdex_service.answers.release import as_of, name_head, of_page, release
+from capdex_service.queries.reader import Reader
+
+PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRelease:
+    """A release of any verdict as JSON, and its file, None unless this node serves it.
+
+    The JSON has the release with the fields of its page, the state of its name, and the number of
+    the name's `versions`.
+    """
+
+    json: Json
+    data: bytes | None
+
+
+async def find_release(reader: Reader, name: str, version: str | None = None) -> ShownRelease:
+    """Return an exact version of a name, or the one that search lists, else the highest.
+
+    Raises InvalidInput NOT_FOUND, also for what can be no name or version.
+    """
+
+    def read(connection: Connection) -> ShownRelease:
+        wanted = version or read_shown_version(connection, name)
+        found = wanted and read_version(connection, name, wanted)
+        if not found:
+            what = f"no release of {name} is {version}" if version else f"nothing is named {name}"
+            raise InvalidInput(what, Code.NOT_FOUND, fix="search for it, or see all versions")
+        found = found.redacted(reader.index.denial_cache.read(connection))
+        state, (_, position) = read_name_state(connection, name), read_revision(connection)
+        body = name_head(name, state) | {
+            "release": shown(found),
+            "versions": count_versions(connection, name),
+            "as_of": as_of(position),
+        }
+        return ShownRelease(body, _file(reader, found))
+
+    _check(name, version)
+    return await reader.read(read)
+
+
+async def list_versions(reader: Reader, name: str, page: int) -> Json:
+    """Return a page (from 1) of the releases of a name, highest version first.
+
+    Raises InvalidInput NOT_FOUND.
+    """
+
+    def read(connection: Connection) -> Json:
+        denials = reader.index.denial_cache.read(connection)
+        found = read_versions(connection, name, PAGE, (page - 1) * PAGE)
+        total = count_versions(connection, name)
+        if not total:
+            raise InvalidInput(f"nothing is named {name}", Code.NOT_FOUND)
+        return {
+            "releases": [shown(x.redacted(denials)) for x in found],
+            "total": total,
+            "page": page,
+            "pages": -(-total // PAGE),
+        }
+
+    _check(name, None)
+    return await reader.read(read)
+
+
+async def newest_releases(
+    reader: Reader, limit: int, of: tuple[str, str] | None = None
+) -> list[Json]:
+    """Return the served releases that were announced last, the newest first.
+
+    `of` as in `read_newest_releases`.
+    """
+
+    def read(connection: Connection) -> list[Json]:
+        denials = reader.index.denial_cache.read(connection)
+        return [
+            shown(x) for x in read_newest_releases(connection, reader.serve, denials, limit, of)
+        ]
+
+    return await reader.read(read)
+
+
+async def listed_by(reader: Reader, order: str, limit: int) -> list[Json]:
+    """Return the first listed releases in one of the orders LISTED_BY, one of each name."""
+
+    def read(connection: Connection) -> list[Json]:
+        denials = reader.index.denial_cache.read(connection)
+        return [shown(x) for x in read_listed_by(connection, order, denials, limit)]
+
+    return await reader.read(read)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What came before a release: when its name was first published under (epoch seconds).
+
+    `before` are the version and the sha256 of its file, see `read_version_before`.
+    """
+
+    first_seen: int | None
+    before: tuple[str, str] | None
+
+
+async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Lineage]:
+    """Return the lineage of each of these names with a version."""
+
+    def read(connection: Connection) -> list[Lineage]:
+        return [
+            Lineage(
+                (read_first_seen(connection, name) or (0, None))[1],
+                read_version_before(connection, name, semver, reader.serve),
+            )
+            for name, semver in wanted
+        ]
+
+    return await reader.read(read)
+
+
+async def waiting_releases(reader: Reader) -> list[Json]:
+    """Return the releases whose bytes this node awaits, those that wait longest first."""
+    return await reader.read(lambda connection: [asdict(x) for x in read_waiting(connection)])
+
+
+def shown(found: IndexedRelease) -> Json:
+    """Return a release with the fields that only pages of its name have."""
+    return release(found) | of_page(found) | {"name": found.name}
+
+
+def _file(reader: Reader, found: IndexedRelease) -> bytes | None:
+    if found.verdict not in reader.serve or found.denied is not None:
+        return None
+    try:
+        return reader.file_of(found)
+    except Unavailable:  # the page says so
+        return None
+
+
+def _check(name: str, version: str | None) -> None:
+    try:
+        check_name(name)
+        if version is not None:
+            Version.parse(version)
+    except InvalidInput as error:
+        raise replace(error, code=Code.NOT_FOUND) from None

@@ -1,0 +1,132 @@
+"""Resolve a capability URI to one release, with what is asked for beside its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
+from sqlalchemy import Connection
+
+from capdex.errors import Code, InvalidInput
+from capdex.json import Json
+from capdex.json_schema.schema import parse_json
+from capdex.uri import CapabilityURI, check_name
+from capdex_service.answers import brief, text
+from capdex_service.answers.release import name_head, of_page
+from capdex_service.answers.rendered import Answer, Rendered, render, render_release
+from capdex_service.queries.reader import Package, Reader
+
+INCLUDES: Final = ("package", "tools", "prompt", "schema", "proof", "history")
+WHOLE: Final = frozenset({"package", "tools", "prompt", "schema"})
+MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
+
+
+def read_include(given: Any) -> frozenset[str]:
+    """Read the argument `include`: a list of INCLUDES; raises InvalidInput."""
+    if given is None:
+        return frozenset()
+    if not isinstance(given, list) or not all(x in INCLUDES for x in given if isinstance(x, str)):
+        raise InvalidInput(
+            f"include is not a list of {', '.join(INCLUDES)}", fix='write "include": ["tools"]'
+        )
+    if not all(isinstance(x, str) for x in given):
+        raise InvalidInput(f"include is not a list of {', '.join(INCLUDES)}")
+    return frozenset(given)
+
+
+async def resolve(
+    reader: Reader, cap_uri: str, include: Collection[str] = (), *, whole: bool = False
+) -> Answer:
+    """Return the release that a URI means (P2): latest, exact or the highest in a range.
+
+    `include`: parts of the package, or `history`; a proof is not made here (see `proofs`). With
+    `whole` the text is about the whole package. Raises the errors of `Index.resolve`, and
+    Unavailable PENDING for parts of a package that this node does not hold.
+    """
+    wanted = frozenset(include)
+
+    def make(connection: Connection) -> tuple[str, Rendered]:
+        uri = CapabilityURI.parse(cap_uri)
+        found = reader.resolve(connection, uri)
+        return uri.name, render_resolution(reader, connection, found, wanted, whole=whole)
+
+    return await reader.answer(question(cap_uri, wanted, whole=whole), make)
+
+
+def kept(reader: Reader, cap_uri: str, *, whole: bool = False) -> Answer | None:
+    """Return the answer of `resolve` if the reader keeps it: with `whole` the whole package."""
+    return reader.answer_now(question(cap_uri, WHOLE if whole else (), whole=whole))
+
+
+async def name_page(reader: Reader, name: str) -> Answer:
+    """Return the state of a name and all its releases; raises InvalidInput NOT_FOUND."""
+
+    def make(connection: Connection) -> tuple[str, Rendered]:
+        denials = reader.index.denial_cache.read(connection)
+        found = [x.redacted(denials) for x in read_name(connection, name)]
+        if not found:
+            raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
+        head = name_head(name, read_name_state(connection, name))
+        return name, render(head, ((x, of_page(x)) for x in found), "releases")
+
+    return await reader.answer(repr(("page", check_name(name))), make)
+
+
+def render_resolution(
+    reader: Reader,
+    connection: Connection,
+    found: IndexedRelease,
+    wanted: frozenset[str],
+    *,
+    whole: bool = False,
+) -> Rendered:
+    """Render a release with the wanted parts of its package, or its history."""
+    more: Json = {}
+    if "history" in wanted:
+        more["history"] = [_step(x) for x in read_name(connection, found.name or "")[:MAX_HISTORY]]
+    if not wanted & WHOLE:
+        tools = read_tools(connection, [found.sequence]).get(found.sequence, ())
+        short = brief.resolution(found, tools)
+        return render_release(found, more, text.resolution(found, tools, more), short)
+    package = reader.package_of(found)
+    more |= parts(package, wanted)
+    short = brief.package(found, package.document)
+    said = text.package(found, package.document) if whole else text.resolution(found, (), more)
+    return render_release(found, more, said, short)
+
+
+def parts(package: Package, wanted: Collection[str]) -> Json:
+    """Return the wanted parts of a package: its file, tools with bindings, prompt, state schema."""
+    document = package.document
+    found: Json = {}
+    if "package" in wanted:
+        found["package"] = package.data.decode("utf-8")
+    if "tools" in wanted:
+        found["tools"] = document.get("tools") or []
+        found["tool_bindings"] = document.get("tool_bindings") or {}
+    if "prompt" in wanted:
+        found["prompt"] = document.get("prompt")
+    if "schema" in wanted:
+        schema = document.get("schema")
+        found["schema"] = parse_json(schema) if isinstance(schema, str) else schema
+    return found
+
+
+def question(cap_uri: str, wanted: Iterable[str] = (), *, whole: bool = False) -> str:
+    """Name a resolution in a reader's kept answers; different questions have different names."""
+    return repr((cap_uri, *sorted(wanted), whole))
+
+
+def _step(release: IndexedRelease) -> Json:
+    return {
+        "semver": release.semver,
+        "verdict": None if release.verdict is None else str(release.verdict),
+        "yanked": release.yanked,
+        "deprecated": release.deprecated,
+        "latest": release.latest,
+        "ipfs_cid": release.cid,
+        "sha256": release.sha256,
+        "block_number": release.block_number,
+        "timestamp": release.timestamp,
+    }

@@ -1,0 +1,202 @@
+"""Search the listed releases by words and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
+from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+from sqlalchemy import Connection
+
+from capdex.errors import InvalidInput
+from capdex.json_schema.arguments import read_arguments
+from capdex.search.explain import Explanation
+from capdex_service.answers import brief, text
+from capdex_service.answers.card import Card
+from capdex_service.answers.rendered import Answer, Moment, Rendered, told
+from capdex_service.queries.reader import Reader, read_cards
+
+DEFAULT_PAGE: Final = 10
+FACETS: Final = ("domain", "tag", "language", "license", "permission", "binding")
+DETAILS: Final = ("brief", "full")
+# Arguments that clients write into `filters` by mistake, each with an example.
+ARGUMENTS: Final = {
+    "limit": "5",
+    "cursor": '"…"',
+    "detail": '"full"',
+    "facets": '["domain"]',
+    "query_string": '"…"',
+}
+_TYPES: Final = {
+    "properties": {HAS_PROMPT: {"type": "boolean"}, WINDOW: {"type": "integer"}, NOT: {}}
+}  # of filters that are no text
+MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search: words, filters, facets to count, and the page."""
+
+    query: str
+    filters: SearchFilters
+    limit: int = DEFAULT_PAGE
+    cursor: str | None = None
+    detail: str = "brief"
+    facets: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> SearchRequest:
+        """Read the arguments of `search_capabilities`; raises InvalidInput."""
+        query, filters = given.get("query_string"), given.get("filters")
+        if not isinstance(query, str):
+            came = "nothing" if query is None else type(query).__name__
+            raise InvalidInput("query_string is missing or not a string", why=f"it is {came}")
+        filters = _filters(filters)
+        for key in ARGUMENTS.keys() & filters.keys():
+            raise InvalidInput(
+                f"{key} is not a filter, but an argument beside filters",
+                fix=f'write {{"query_string": "…", "filters": […], "{key}": {ARGUMENTS[key]}}}',
+            )
+        limit = given.get("limit", DEFAULT_PAGE)
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
+            raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+        cursor, detail = given.get("cursor"), given.get("detail", "brief")
+        if cursor is not None and not isinstance(cursor, str):
+            raise InvalidInput("cursor is not a string")
+        if detail not in DETAILS:
+            raise InvalidInput(f"detail is one of {', '.join(DETAILS)}")
+        facets = read_facets(given.get("facets"))
+        return cls(query, SearchFilters.parse(filters), limit, cursor, str(detail), facets)
+
+
+def _filters(given: Any) -> dict[str, Any]:
+    """Return filters as an object, also from a list of `filter:value`; raises InvalidInput."""
+    if given is not None and not isinstance(given, dict | list):
+        raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
+    found: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
+    for one in given if isinstance(given, list) else ():
+        key, colon, value = one.partition(":") if isinstance(one, str) else ("", "", "")
+        if not colon:
+            raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
+        if key in (HAS_PROMPT, SINCE, WINDOW):
+            found[key] = value
+        elif key.startswith(f"{NOT}."):
+            found.setdefault(NOT, {}).setdefault(key.removeprefix(f"{NOT}."), []).append(value)
+        else:
+            found.setdefault(key, []).append(value)
+    return read_arguments(_TYPES, found)
+
+
+def read_facets(given: Any) -> tuple[str, ...]:
+    """Read the argument `facets`: a list of FACETS; raises InvalidInput."""
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(x, str) and x in FACETS for x in given):
+        raise InvalidInput(f"facets is not a list of {', '.join(FACETS)}")
+    return tuple(dict.fromkeys(given))
+
+
+async def search(reader: Reader, wanted: SearchRequest) -> Answer:
+    """Return a page of hits, best first; an exact name leads.
+
+    A page whose releases are very large is cut; its cursor goes on from there. Raises the errors
+    of `Index.find`.
+    """
+    return (await _search(reader, wanted, explained=False))[0]
+
+
+async def explained_search(
+    reader: Reader, wanted: SearchRequest
+) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
+    """Return what `search` returns, with the reasons of each hit, and its corrections.
+
+    These are the words that were taken for each misspelt one.
+    """
+    return await _search(reader, wanted, explained=True)
+
+
+async def _search(
+    reader: Reader, wanted: SearchRequest, *, explained: bool
+) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
+    limit = wanted.limit
+    moment = await reader.moment()  # first: the answer is never older than this block
+    while True:
+        found = await reader.run(_find, reader, wanted, limit, moment.revision, long=True)
+        reasons: Mapping[str, Explanation] = {}
+        if wanted.detail == "full":
+            cards, reasons = await reader.read(_read_full, found, wanted.query)
+        else:
+            cards = await reader.cards([hit.name for hit in found.hits])
+            if explained:
+                reasons = await reader.read(read_reasons, found, wanted.query)
+        answer = _render(found, cards, reasons, wanted.facets, moment, reader.warning())
+        if limit == 1 or len(answer.body) + len(answer.text_json) <= MAX_REPLY_BYTES:
+            return answer, found.corrected
+        limit = max(1, limit // 2)
+
+
+def _find(reader: Reader, wanted: SearchRequest, limit: int, revision: int) -> SearchResult:
+    return reader.index.find(
+        wanted.query,
+        wanted.filters,
+        limit=limit,
+        cursor=wanted.cursor,
+        facets=wanted.facets,
+        revision=revision,
+    )
+
+
+def _read_full(
+    connection: Connection, found: SearchResult, query: str
+) -> tuple[dict[str, Card], dict[str, Explanation]]:
+    names = [hit.name for hit in found.hits]
+    return read_cards(connection, names, full=True), read_reasons(connection, found, query)
+
+
+def _render(
+    found: SearchResult,
+    cards: Mapping[str, Card],
+    reasons: Mapping[str, Explanation],
+    facets: Sequence[str],
+    moment: Moment,
+    warning: str | None,
+) -> Answer:
+    head: dict[str, Any] = {
+        "total": found.total,
+        "mode": found.mode,
+        "next_cursor": found.next_cursor,
+    }
+    if facets:
+        head["facets"] = {
+            key: [{"value": value, "count": count} for value, count in counts]
+            for key, counts in found.facets.items()
+        }
+    parts, blocks, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], [], []
+    hits: list[orjson.Fragment] = []
+    after = brief.EVERYTHING
+    for hit in found.hits:
+        if (card := cards.get(hit.name)) is None:
+            continue  # no longer listed
+        more: dict[str, Any] = {"score": round(hit.score, 6), "matched": hit.fields}
+        if (reason := reasons.get(hit.name)) is not None:
+            snippet = None if reason.snippet is None else asdict(reason.snippet)
+            similarity = None if hit.similarity is None else round(hit.similarity, 3)
+            more["why"] = {"tool": reason.tool, "snippet": snippet, "similarity": similarity}
+        parts[-1] += card.json(more)
+        parts.append(b"}},")
+        blocks.append(card.block)
+        matched = hit.fields or (("meaning",) if hit.similarity else ())
+        lines += card.lines(matched)
+        after = after if hits else brief.get(card.cap_uri)
+        hits.append(orjson.Fragment(card.brief_json(matched)))
+    parts[-1] = parts[-1].removesuffix(b",") + b"]"
+    related = bool(hits) and not found.fits
+    words = text.hits(lines, len(hits), found.total, found.next_cursor, related=related)
+    short = brief.page("list_of_results", hits, found.next_cursor, after, total=found.total)
+    short |= {"note": text.RELATED} if related else {}
+    short |= {"facets": head["facets"]} if facets else {}
+    made = Rendered(tuple(parts), tuple(blocks), *told(words, short))
+    return made.answer(moment, warning)

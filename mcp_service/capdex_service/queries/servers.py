@@ -1,0 +1,160 @@
+"""Releases with a binding to an MCP service, as a registry of MCP servers lists them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from capdex_indexer.query import BoundReleases, IndexedRelease
+
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json import Json
+from capdex_service.answers import server_json
+from capdex_service.answers.paging import read_cursor, write_cursor
+from capdex_service.answers.rendered import Answer
+from capdex_service.queries.reader import Reader
+
+MAX_PAGE: Final = 100
+DEFAULT_PAGE: Final = 30
+MAX_VERSIONS: Final = 200
+MAX_READ_BYTES: Final = 1 << 20  # of packages parsed for an answer; the next one goes on
+MAX_KEPT: Final = 10_000  # entries, of about a kilobyte
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ServersRequest:
+    """A page of the list: text in the name, a version or `latest`, and a time of change.
+
+    `since` is in epoch seconds. `deleted`: yanked releases, too.
+    """
+
+    search: str = ""
+    version: str | None = None
+    since: int | None = None
+    deleted: bool = False
+    limit: int = DEFAULT_PAGE
+    cursor: str | None = None
+
+
+class Servers:
+    """The list of servers over a reader; entries are kept, because a release never changes."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._entries: OrderedDict[_Key, Json | None] = OrderedDict()
+
+    async def list_page(self, wanted: ServersRequest) -> Answer:
+        """Return a page, in order of names and then of versions as text.
+
+        A name is in the list if its latest release has such a binding. Releases that this node does
+        not hold are left out. Raises InvalidInput for another limit or a foreign cursor.
+        """
+        if not 1 <= wanted.limit <= MAX_PAGE:
+            raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+        name, semver = ("", "") if wanted.cursor is None else read_cursor(wanted.cursor, str, str)
+        latest = wanted.version == "latest"
+        question = BoundReleases(
+            server_json.BINDING,
+            prefix=server_json.server_name(""),
+            search=wanted.search,
+            semver=None if latest else wanted.version,
+            latest=latest,
+            yanked=wanted.deleted,
+            since=wanted.since,
+        )
+        return await self._reader.run(self._page, question, (name, semver), wanted.limit, long=True)
+
+    async def versions(self, server: str, *, deleted: bool = False) -> Answer:
+        """Return all versions of a server, newest first; raises InvalidInput NOT_FOUND."""
+        name = server_json.capability_uri(server, "latest").name
+        return await self._reader.run(self._versions, server, name, deleted, long=True)
+
+    async def version(self, server: str, version: str, *, deleted: bool = False) -> Answer:
+        """Return one version of a server, or the `latest`.
+
+        Raises InvalidInput NOT_FOUND, also for a yanked release unless `deleted`.
+        """
+        return await self._reader.run(self._version, server, version, deleted, long=True)
+
+    def _page(self, question: BoundReleases, after: tuple[str, str], limit: int) -> Answer:
+        index, read = self._reader.index, 0
+        found, changed = index.bound(
+            question, serve=self._reader.serve, after=after, limit=limit + 1
+        )
+        page: list[Json] = []
+        more = len(found) > limit
+        for release in found[:limit]:
+            if read > MAX_READ_BYTES:
+                more = True
+                break
+            entry, length = self._entry(release)
+            read += length
+            if entry is not None:
+                page.append(server_json.response(entry, release, changed[release.cap_uri]))
+            after = (str(release.name), release.semver)
+        return _listing(page, write_cursor(*after) if more else None)
+
+    def _versions(self, server: str, name: str, deleted: bool) -> Answer:
+        found = [
+            x
+            for x in self._reader.index.releases(name)
+            if x.denied is None and x.verdict in self._reader.serve and (deleted or not x.yanked)
+        ]
+        highest = found[:MAX_VERSIONS]
+        newest_first = sorted(highest, key=lambda x: (x.timestamp, x.sequence), reverse=True)
+        page = self._responses(newest_first)
+        if not page:
+            raise server_json.not_found(server)
+        return _listing(page, None)
+
+    def _version(self, server: str, version: str, deleted: bool) -> Answer:
+        uri = server_json.capability_uri(server, version)
+        try:
+            found = self._reader.index.resolve(uri, serve=self._reader.serve)
+        except CapdexError as error:
+            if error.code in (Code.NOT_FOUND, Code.YANKED, Code.UNVERIFIED, Code.PENDING):
+                raise server_json.not_found(server, error.message) from None
+            raise
+        listed = self._responses([found]) if deleted or not found.yanked else []
+        if not listed:
+            raise server_json.not_found(server)
+        return Answer(orjson.dumps(listed[0]), b'""')
+
+    def _responses(self, found: list[IndexedRelease]) -> list[Json]:
+        changed, read = self._reader.index.changed_at(found), 0
+        responses: list[Json] = []
+        for release in found:
+            if read > MAX_READ_BYTES:  # what is parsed by now is kept
+                raise Unavailable("the packages are large", Code.TIMEOUT, fix="try again")
+            entry, length = self._entry(release)
+            read += length
+            if entry is not None:
+                responses.append(server_json.response(entry, release, changed[release.cap_uri]))
+        return responses
+
+    def _entry(self, found: IndexedRelease) -> tuple[Json | None, int]:
+        """Return the server.json of a release, if it has one, and the bytes parsed for it."""
+        key = (found.cap_uri, found.sha256)
+        if key in self._entries:
+            self._entries.move_to_end(key)
+            return self._entries[key], 0
+        try:
+            package = self._reader.package_of(found)
+        except Unavailable:  # its bytes may come later
+            return None, 0
+        entry = server_json.server(found, package.document)
+        self._entries[key] = entry
+        while len(self._entries) > MAX_KEPT:
+            self._entries.popitem(last=False)
+        return entry, len(package.data)
+
+
+def _listing(page: list[Json], cursor: str | None) -> Answer:
+    metadata: Json = {"count": len(page)}
+    if cursor is not None:
+        metadata["nextCursor"] = cursor
+    return Answer(orjson.dumps({"servers": page, "metadata": metadata}), b'""')

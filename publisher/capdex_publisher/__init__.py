@@ -1,0 +1,47 @@
+"""Authoring and publishing: scaffold, validate, sign, upload, send, wait."""
+
+from typing import TYPE_CHECKING
+
+from capdex.door import door
+
+if TYPE_CHECKING:
+    from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+    from capdex_publisher.authoring.sign import sign
+    from capdex_publisher.authoring.validate import PackageFile, PackageValidation, validate
+    from capdex_publisher.keys.keystore import load_account, load_did_key
+    from capdex_publisher.keys.secret import read_passphrase
+    from capdex_publisher.registry.audit import NameAudit, audit
+    from capdex_publisher.registry.registry import Registry
+    from capdex_publisher.registry.verified_get import VerifiedDownload, get_verified
+
+__all__ = [
+    "NameAudit",
+    "PackageFile",
+    "PackageKind",
+    "PackageValidation",
+    "Registry",
+    "VerifiedDownload",
+    "audit",
+    "get_verified",
+    "load_account",
+    "load_did_key",
+    "read_passphrase",
+    "scaffold",
+    "sign",
+    "validate",
+]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
+    __getattr__ = door(
+        __name__,
+        {
+            "capdex_publisher.authoring.scaffold": ["PackageKind", "scaffold"],
+            "capdex_publisher.authoring.sign": ["sign"],
+            "capdex_publisher.authoring.validate": ["PackageFile", "PackageValidation", "validate"],
+            "capdex_publisher.keys.keystore": ["load_account", "load_did_key"],
+            "capdex_publisher.keys.secret": ["read_passphrase"],
+            "capdex_publisher.registry.audit": ["NameAudit", "audit"],
+            "capdex_publisher.registry.registry": ["Registry"],
+            "capdex_publisher.registry.verified_get": ["VerifiedDownload", "get_verified"],
+        },
+    )

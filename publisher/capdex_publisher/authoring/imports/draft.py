@@ -1,0 +1,274 @@
+"""What an import found, and the package that is written of it.
+
+What the format refuses is left out and named, so that the package of every import is valid.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any, Final
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.manifest import manifest
+from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
+from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
+from capdex.problems import Problem, Reason, Severity
+from capdex.uri import PREFIX, CapabilityURI
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, tidied
+from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
+from capdex_publisher.authoring.licence import check_licence
+from capdex_publisher.authoring.lint import lint
+from capdex_publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
+
+MAX_HEAVY: Final = 8  # tools that an error weighs
+_ROUNDS: Final = 3  # of leaving out what the format refuses
+
+_TOOL = re.compile(r"tools\[(\d+)\]")
+_BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTool:
+    """A tool with its binding; `source` is its name where it comes from, `name` that in a package.
+
+    The names are made where all tools are known.
+    """
+
+    source: str
+    description: str
+    parameters: Json
+    binding: Json
+    output_schema: Json | None = None
+    annotations: Mapping[str, bool] = field(default_factory=dict)
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an import found. `notes` say what of its source does not stand in it unchanged."""
+
+    name: str
+    title: str
+    description: str = ""
+    summary: str = ""
+    prompt: str = ""
+    license: str = ""
+    homepage: str = ""
+    tools: Sequence[DraftTool] = ()
+    notes: Sequence[Note] = ()
+    to_edit: tuple[str, ...] = ()  # what only the author knows, in sentences
+
+    def with_values(self, **values: str | None) -> Draft:
+        """Return a draft with the given values in place of what was found; None keeps a value."""
+        given: Any = {key: value for key, value in values.items() if value is not None}
+        notes = self.notes
+        if values.get("name") is not None:
+            notes = [x for x in notes if (x.source, x.subject) != (DOCUMENT, "name")]
+        return replace(self, notes=notes, **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The text of a package, the report, and which of its lines the author must edit."""
+
+    name: str
+    text: str
+    notes: tuple[Note, ...]
+    to_edit: tuple[str, ...]
+
+
+def write_package(
+    draft: Draft,
+    *,
+    keywords: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    domain: str | None = None,
+) -> Imported:
+    """Return the package of a draft.
+
+    Tools that the format refuses are left out and named. Raises InvalidInput if it refuses all, or
+    if a value that was given does not fit its field.
+    """
+    found = draft.tools
+    draft, notes = _bounded(draft)
+    for _ in range(_ROUNDS):
+        text = _text(draft, keywords, tags, domain)
+        reading = manifest.read(text.encode())
+        errors = [x for x in reading.problems if x.severity is Severity.ERROR]
+        if not errors and found and not draft.tools:
+            raise InvalidInput(
+                "a package can carry none of these tools",
+                why="; ".join(str(x) for x in notes if x.fate == "refused"),
+                fix="correct the schemas of one of them: a reference leads into its own schema",
+            )
+        if not errors:
+            return Imported(
+                draft.name, text, tidied(notes), draft.to_edit + _to_edit(text, reading)
+            )
+        draft, said = _without(draft, errors)
+        notes += said
+        if not said:
+            break
+    first = errors[0]
+    if len(draft.tools) > 1 and first.code in (Reason.TOO_LARGE, Reason.TOO_MANY):
+        weights = {x.source: len(_flow([x.parameters, x.output_schema])) for x in draft.tools}
+        heavy = sorted(weights.items(), key=itemgetter(1), reverse=True)[:MAX_HEAVY]
+        raise InvalidInput(
+            "these tools do not fit into one package",
+            why=f"{first.message}; " + ", ".join(f"{x} has {n} bytes" for x, n in heavy),
+            fix="make two packages of them, or leave out the first of these",
+        )
+    raise InvalidInput(
+        f"a value does not fit {first.path or 'the file'}: {first.message}",
+        why=str(first.code),
+        fix=first.hint or "give another value by its option",
+        details={"problems": [problem.to_json() for problem in errors]},
+    )
+
+
+def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
+    """Cut texts and lists to the limits of the format."""
+    notes, tools = list(draft.notes), []
+    names, sources = list[str](), [x.source for x in draft.tools]
+    for tool in draft.tools[:MAX_TOOLS]:
+        names.append(name := tool_name_of(tool.source, names, sources))
+        description = clean(tool.description)
+        kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
+        if kept != description:
+            size = f"{len(description.encode())} bytes"
+            after = f"{MAX_TOOL_DESCRIPTION_BYTES} bytes, without its end"
+            notes.append(Note(tool.source, "description", "changed", size, after))
+        if name != tool.source:
+            notes.append(Note(tool.source, "name", "changed", tool.source, name))
+            kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
+        tools.append(replace(tool, name=name, description=kept or f"Calls {tool.source}."))
+    over = f"a package has at most {MAX_TOOLS} tools"
+    notes += [Note(x.source, "tool", "refused", "", over) for x in draft.tools[MAX_TOOLS:]]
+    try:
+        license_ = check_licence(draft.license) if draft.license else ""
+    except InvalidInput as error:
+        license_ = ""
+        notes.append(Note(DOCUMENT, "license", "left out", draft.license, error.why))
+    summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
+    description = cut(" ".join(clean(draft.description).split()), MAX_DESCRIPTION_BYTES)
+    title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
+    texts: Any = {
+        "title": title,
+        "summary": summary,
+        "description": description,
+        "license": license_,
+    }
+    return replace(draft, **texts, tools=tools), notes
+
+
+def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]]:
+    """Leave out the schemas of outputs, or the tools, that errors are about."""
+    said, tools = [], {tool.name: tool for tool in draft.tools}
+    for error in errors:
+        in_list, in_bindings = _TOOL.match(error.path), _BINDING.match(error.path)
+        if in_list and int(in_list[1]) < len(draft.tools):
+            name = draft.tools[int(in_list[1])].name
+        elif in_bindings:
+            name = in_bindings[1]
+        else:
+            continue
+        tool = tools.get(name)
+        if tool is None:
+            continue
+        if ".output_schema" in error.path:
+            if tool.output_schema is not None:
+                said.append(Note(tool.source, "output schema", "left out", "", error.message))
+                tools[name] = replace(tool, output_schema=None)
+            continue
+        said.append(Note(tool.source, "tool", "refused", "", error.message))
+        del tools[name]
+    return replace(draft, tools=list(tools.values())), said
+
+
+def _to_edit(text: str, reading: manifest.ManifestReading) -> tuple[str, ...]:
+    lines = text.split("\n")
+    numbers = {x.line for x in lint(reading) if x.code is Reason.UNEDITED}
+    return tuple(f"line {number}: {lines[number - 1].strip()}" for number in sorted(numbers))
+
+
+def _text(draft: Draft, keywords: Sequence[str], tags: Sequence[str], domain: str | None) -> str:
+    title = draft.title
+    metadata: Json = {
+        "id": str(CapabilityURI.exact(f"{PREFIX}{draft.name}@{FIRST_VERSION}")),
+        "name": title,
+        "description": draft.description or f"What {title}{DESCRIPTION_END}",
+        **({"summary": draft.summary} if draft.summary else {}),
+        **({"domain": domain} if domain else {}),
+        **({"tags": list(tags)} if tags else {}),
+        **({"license": draft.license} if draft.license else {}),
+        **({"homepage": draft.homepage} if draft.homepage else {}),
+    }
+    lines = ["# Made by capdex init. Edit it, then:  capdex validate FILE  ·  capdex publish FILE"]
+    lines += ["metadata:", *_block(metadata, 1)]
+    lines += ["  # What a person says that should bring this capability up.", "  triggers:"]
+    words = list(keywords) or [draft.name.replace("-", " ")]
+    lines += [f"    - {{type: keyword, value: {_scalar(word)}}}" for word in words]
+    lines += ["  permissions: {require: []}"]
+    lines += ["", *empty_schema(draft.name).splitlines()]
+    lines += ["", "# What the model is told while this capability is in use.", *_prompt(draft)]
+    if draft.tools:
+        lines += ["", "# What the model may call …", "tools:"]
+        for tool in draft.tools:
+            function = {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                **({"output_schema": tool.output_schema} if tool.output_schema else {}),
+                **({"annotations": dict(tool.annotations)} if tool.annotations else {}),
+            }
+            lines += ["  - type: function", "    function:", *_block(function, 3)]
+        lines += ["", "# … and how a call is carried out.", "tool_bindings:"]
+        for tool in draft.tools:
+            lines += [f"  {_key(tool.name)}:", *_block(tool.binding, 2)]
+    return "\n".join([*lines, ""])
+
+
+def _prompt(draft: Draft) -> list[str]:
+    prompt = draft.prompt or f"Use the tools of {draft.title} when the user asks for what they do."
+    lines = prompt.split("\n")
+    if lines[0][:1].isspace() or "\t" in prompt:
+        return [f"prompt: {_scalar(prompt)}"]
+    return ["prompt: |", *(f"  {line.rstrip()}".rstrip() for line in lines)]
+
+
+def _block(value: Mapping[str, Any], level: int) -> Iterator[str]:
+    """Yield a mapping as block YAML; lists and what is short stand on one line."""
+    indent = "  " * level
+    for key, item in value.items():
+        flow = _flow(item)
+        if isinstance(item, Mapping) and item and len(indent) + len(flow) > 100:
+            yield f"{indent}{_key(key)}:"
+            yield from _block(item, level + 1)
+        else:
+            yield f"{indent}{_key(key)}: {flow}"
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _key(key: str) -> str:
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key) and key.lower() not in _WORDS
+    return key if plain else _scalar(key)
+
+
+def _scalar(value: Any) -> str:
+    # JSON's scalars are YAML's; a text is always quoted, so that none is read as another type.
+    return json.dumps(value, ensure_ascii=False)
+
+
+_WORDS: Final = frozenset(["true", "false", "null", "yes", "no", "on", "off", "y", "n"])

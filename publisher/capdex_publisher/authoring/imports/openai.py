@@ -1,0 +1,101 @@
+"""OpenAI's function tools as a package: a list of tools, or a request that has one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex_publisher.authoring.imports.draft import Draft, DraftTool
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.schemas import adapted
+from capdex_publisher.authoring.imports.source import parse, utf8
+from capdex_publisher.authoring.imports.text import name_of, tool_name_of
+from capdex_publisher.authoring.scaffold import placeholder_url
+
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
+_HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
+_READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
+_FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
+
+
+def import_openai(data: bytes, name: str) -> Draft:
+    """Return the draft of a JSON file with tools; `name` is the file's, without its ending.
+
+    Read are `{type, function: {name, …}}`, `{type, name, …}`, the older `functions`, tools of
+    Anthropic (`input_schema`), of a reply to `tools/list` (`inputSchema`), declarations of Gemini
+    (`functionDeclarations`) and of Bedrock (`toolSpec`). How a call is carried out is not in them,
+    so that each binding is a line to edit. Raises InvalidInput.
+    """
+    data, notes = utf8(data)
+    value = parse(data, name)
+    listed = tools_in(value)
+    if not is_tool_list(listed):
+        raise InvalidInput(f"{name} holds no list of tools", why=_READ, fix=_FORM)
+    own_name = name_of(name) or "my-tools"
+    tools: list[DraftTool] = []
+    if own_name != name:
+        notes.append(Note(DOCUMENT, "name", "changed", name, own_name))
+    for i, item in enumerate(listed):
+        function = _function(item)
+        if function is None:
+            kind = item.get("type") if isinstance(item, dict) else type(item).__name__
+            why = "it is not a function"
+            notes.append(Note(DOCUMENT, f"entry {i + 1}", "refused", str(kind)[:40], why))
+            continue
+        source = str(function["name"])[:128]
+        schema = next((function[x] for x in _SCHEMAS if x in function), None)
+        if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
+            schema = schema["json"]
+        parameters, lost = adapted(schema, source)
+        notes += lost
+        if function.get("strict"):
+            why = "each request to a model sets it for itself"
+            notes.append(Note(source, "strict", "left out", "true", why))
+        description = str(function.get("description") or "")
+        binding: Json = {
+            "type": "http_post",
+            "url": placeholder_url(f"{own_name}/{tool_name_of(source, ())}"),
+        }
+        tools.append(DraftTool(source, description, parameters, binding))
+    if not tools:
+        raise InvalidInput(f"{name} holds no function", fix=_FORM)
+    why = "the file does not say how a call is carried out: edit tool_bindings"
+    notes.append(Note(DOCUMENT, "bindings", "left out", "", why))
+    return Draft(own_name, own_name.replace("-", " ").title(), tools=tools, notes=notes)
+
+
+def tools_in(value: Any, depth: int = 0) -> Any:
+    """Return the list of tools that a value is or has; the value alone, as a list, if none."""
+    if isinstance(value, list):
+        return [
+            tool
+            for x in value
+            for tool in (tools_in(x, depth + 1) if depth < 2 and _holds(x) else [x])
+        ]
+    for word in (*_LISTS, *_HOLDERS) if isinstance(value, dict) else ():
+        if isinstance(value.get(word), dict | list) and depth < 4:
+            return tools_in(value[word], depth + 1)
+    return [value]
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, dict) and any(isinstance(value.get(x), list) for x in _LISTS)
+
+
+def is_tool_list(value: Any) -> bool:
+    """Return True for a list with at least one function tool."""
+    return isinstance(value, list) and any(_function(item) for item in value)
+
+
+def _function(item: Any) -> Json | None:
+    if not isinstance(item, dict):
+        return None
+    own = item.get("type", "function")
+    if own != "function" and not (own == "custom" and "input_schema" in item):
+        return None
+    function = item.get("function", item.get("toolSpec", item))
+    if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
+        return function
+    return None

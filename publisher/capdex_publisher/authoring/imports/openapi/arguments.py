@@ -1,0 +1,245 @@
+"""The arguments of an operation: their schemas, and where each is sent."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from capdex.json import Json
+from capdex.manifest.bindings.http_auth import SECRET_WORDS
+from capdex.manifest.bindings.http_header import header_fault
+from capdex.manifest.bindings.http_request import JSON
+from capdex_publisher.authoring.imports.openapi import forms, swagger
+from capdex_publisher.authoring.imports.openapi.document import Document, Operation, Refused
+from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
+from capdex_publisher.authoring.imports.schemas import Resolver, is_read_only
+from capdex_publisher.authoring.imports.text import clean
+
+_IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
+_ANY_TYPE: Final = ("*/*", "application/*")
+_UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
+_IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2: by `name`
+
+
+class Arguments:
+    """What a call of an operation sends; raises Refused for what no tool can send, and TooLarge.
+
+    `rules` has the places that are not a parameter's usual one; `plain` is False if only the
+    binding type `http` can say them; `in_path` has the names of placeholders.
+    """
+
+    def __init__(self, document: Document, operation: Operation, secrets: list[Json]) -> None:
+        self._document, self._operation = document, operation
+        self._schemas = Resolver(document.value, old=document.is_old)
+        self._usual = "query" if operation.method in ("get", "delete") else "body"
+        self.secrets = secrets
+        self.properties: Json = {}
+        self.required: list[str] = []
+        self.rules: Json = {}
+        self.in_path: dict[str, str] = {}
+        self.body: Json | None = None
+        self.more = False
+        self.plain = True
+        listed = self._listed()
+        for item in listed:
+            self._add_parameter(item)
+        value = operation.value.get("requestBody")
+        if document.is_swagger:
+            value = swagger.body(document.value, operation.value, listed)
+        if value is not None:
+            self._add_body(document.target(value), value)
+
+    def schema(self) -> Json:
+        """Return the schema of all arguments."""
+        made: Json = {"type": "object", "properties": self.properties}
+        if self.required:
+            made["required"] = list(dict.fromkeys(self.required))
+        if self.more:
+            made["additionalProperties"] = True
+        if definitions := self._schemas.definitions():
+            made["$defs"] = definitions
+        for subject, before, why in self._schemas.lost:
+            self._operation.note(subject, "left out", before, why)
+        return made
+
+    def _listed(self) -> list[Json]:
+        """Return the parameters of path and operation; those of the operation are stronger."""
+        merged: dict[tuple[str, str], Json] = {}
+        for holder in (self._operation.item, self._operation.value):
+            listed = holder.get("parameters")
+            for item in listed if isinstance(listed, list) else ():
+                found = self._document.target(item)
+                if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+                    where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
+                    raise Refused("parameter", "the document does not describe it", where)
+                merged[str(found.get("in")), found["name"]] = found
+        return list(merged.values())
+
+    def _add_parameter(self, item: Json) -> None:
+        place, name = str(item.get("in")), item["name"]
+        if self._document.is_swagger:
+            if place in ("body", "formData"):
+                return
+            item = swagger.parameter(item)
+        needed = item.get("required") is True or place == "path"
+        try:
+            self._carry(place, name, item, needed)
+        except Refused as fault:
+            if needed:
+                raise Refused(f"{place} {name}", fault.why, fault.before) from None
+            self._operation.note(f"{place} {name}", "left out", fault.before, fault.why)
+
+    def _carry(self, place: str, name: str, item: Json, needed: bool) -> None:
+        is_header = place == "header"
+        if is_header and name.lower() in _IGNORED:
+            why = "OpenAPI ignores parameters of this name"
+            self._operation.note(f"header {name}", "left out", "", why)
+            return
+        secret = SECRET_WORDS.fullmatch(name) or (is_header and name.lower() == "authorization")
+        if secret and place in ("query", "header", "cookie"):
+            self._add_secret(place, name, needed)
+            return
+        if fault := header_fault(name) if is_header else None:
+            raise Refused("", fault)
+        if place not in ("path", "query", "header"):
+            raise Refused("", f"a binding sends no parameter in {place}")
+        content = item.get("content")
+        if isinstance(content, dict) and content:
+            kind, media = next(iter(content.items()))
+            if not _IS_JSON.fullmatch(str(kind)):
+                raise Refused("", "a parameter's content is carried as JSON alone", str(kind))
+            schema = media.get("schema") if isinstance(media, dict) else None
+            rule: Json = {"content": JSON}
+        else:
+            schema = item.get("schema", {})
+            rule, said = forms.rule(self._document, place, item, schema)
+            if said:
+                before = str(item.get("style", "its style"))
+                self._operation.note(f"{place} {name}", "changed", before, said)
+        if item.get("allowReserved") is True:
+            why = "reserved characters are percent-encoded"
+            self._operation.note(f"{place} {name}", "changed", "allowReserved", why)
+        key = self._add(place, name, schema, rule, str(item.get("description") or ""))
+        if item.get("deprecated") is True:
+            self.properties[key]["deprecated"] = True
+        if needed:
+            self.required.append(key)
+        if place == "path":
+            self.in_path[name] = key
+
+    def _add_secret(self, place: str, name: str, needed: bool) -> None:
+        own, taken = secret_name(name), [x["secret"] for x in self.secrets]
+        own = own if own not in taken else f"{own}_{len(taken) + 1}"
+        secret: Json = {"type": place, "name": name, "secret": own}
+        if carrier(secret) not in map(carrier, self.secrets):
+            made = [*self.secrets, secret if needed else {**secret, "optional": True}]
+            check_together(made)
+            self.secrets = made
+        why = f"the secret {secret['secret']}, which no model is asked for"
+        self._operation.note(f"{place} {name}", "changed", "a parameter", why)
+
+    def _add_body(self, body: Any, given: Any) -> None:
+        if not isinstance(body, dict):
+            where = str(given.get("$ref", "")) if isinstance(given, dict) else ""
+            raise Refused("body", "the document does not describe it", where)
+        try:
+            kind, media = self._media_type(body)
+            self._read_body(kind, media, body)
+        except Refused as fault:
+            if body.get("required") is True:
+                raise Refused("body", fault.why, fault.before) from None
+            self._operation.note("body", "left out", fault.before, fault.why)
+
+    def _media_type(self, body: Json) -> tuple[str, Json]:
+        """Return the media type to send: JSON, then a form."""
+        given = body.get("content")
+        content = {str(key): x for key, x in given.items()} if isinstance(given, dict) else {}
+        bare = {key: key.partition(";")[0].strip().lower() for key in content}
+        listed = ", ".join(content)
+        if self._operation.method == "get":
+            raise Refused("body", "a GET request has no body", listed)
+        tests = (
+            lambda x: x == JSON,
+            lambda x: _IS_JSON.fullmatch(x) or x in _ANY_TYPE,
+            lambda x: x == swagger.FORM,
+        )
+        key = next((x for test in tests for x in content if test(bare[x])), None)
+        if key is None:
+            raise Refused("body", "a binding sends JSON or a form", listed or "of no media type")
+        if len(content) > 1:
+            self._operation.note("body", "changed", listed, f"sent as {key}")
+        kind = JSON if bare[key] in _ANY_TYPE else bare[key]
+        _, semicolon, parameters = key.partition(";")
+        if kind != bare[key] or (semicolon and not _UTF8.fullmatch(parameters)):
+            self._operation.note("body", "changed", key, kind)
+        media = content[key]
+        return kind, media if isinstance(media, dict) else {}
+
+    def _read_body(self, kind: str, media: Json, body: Json) -> None:
+        schema, needed = media.get("schema", {}), body.get("required") is True
+        is_form = kind == swagger.FORM
+        flat = forms.properties(self._document, schema)
+        encoding = media.get("encoding") if is_form else None
+        described = clean(body.get("description"))
+        self.body = {"content": kind}
+        if flat is None:
+            if is_form and "object" not in forms.kinds(self._document, schema):
+                raise Refused("body", "a form is an object", kind)
+            if encoding:
+                why = "lists are repeated, and objects are JSON text"
+                self._operation.note("body", "changed", "its encoding", why)
+            key = self._add("body", "body", schema, {}, described)
+            self.rules.pop(key, None)
+            self.body["parameter"] = key
+            self.plain = False
+            self.required += [key] if needed else []
+            return
+        if not needed:
+            why = "a body is always sent, without members if none is given"
+            self._operation.note("body", "changed", "optional", why)
+        self.plain = self.plain and not is_form
+        self.more = flat.more
+        for name, value in flat.schemas.items():
+            if is_read_only(value, self._document.value):
+                continue  # the service sets it
+            given = encoding.get(name) if isinstance(encoding, dict) else None
+            own: Json = given if isinstance(given, dict) else {}
+            rule: Json = {}
+            if own.keys() & {"style", "explode", "allowReserved"}:
+                try:
+                    rule, said = forms.rule(self._document, "body", own, value)
+                except Refused as fault:
+                    if name in flat.required:
+                        raise
+                    self._operation.note(f"body {name}", "left out", fault.before, fault.why)
+                    continue
+                if said:
+                    self._operation.note(f"body {name}", "changed", str(own.get("style")), said)
+            elif own.get("contentType", JSON) not in (JSON, "text/plain"):
+                why = "lists are repeated, and objects are JSON text"
+                self._operation.note(f"body {name}", "changed", str(own["contentType"]), why)
+            key = self._add("body", str(name), value, rule, "")
+            if name in flat.required:
+                self.required.append(key)
+
+    def _add(self, place: str, name: str, schema: Any, rule: Json, described: str) -> str:
+        """Add an argument; return the name that it has in the tool."""
+        key = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
+        while key in self.properties:
+            key = f"{key}_{place}"[:64] if not key.endswith(place) else f"{key}_"
+        copied = self._schemas.schema(schema)
+        made: Json = dict(copied) if isinstance(copied, dict) else {}
+        text = made.get("description") or clean(described)[:1000]
+        if key != name:
+            self._operation.note(f"{place} {name}", "changed", name, f"the argument {key}")
+            text = f"{clean(name)}: {text}".removesuffix(": ")
+        if text:
+            made["description"] = text
+        self.properties[key] = made
+        self.plain = self.plain and not rule
+        if place == "path":
+            if rule:
+                self.rules[key] = {"in": "path", **rule}
+        elif rule or key != name or place != self._usual:
+            self.rules[key] = {"in": place, "name": name, **rule}
+        return key

@@ -1,0 +1,154 @@
+"""An OpenAPI 3 or Swagger 2.0 document: its operations, and where each is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from capdex.errors import InvalidInput, UsageError
+from capdex.json import Json
+from capdex.manifest.urls import url_fault
+from capdex_publisher.authoring.imports.openapi import swagger
+from capdex_publisher.authoring.imports.report import DOCUMENT, Fate, Note
+from capdex_publisher.authoring.imports.schemas import target
+from capdex_publisher.authoring.imports.source import parse
+from capdex_publisher.authoring.imports.text import clean
+from capdex_publisher.authoring.scaffold import placeholder_url
+
+METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+MAX_OPERATIONS: Final = 10_000  # that are looked at
+MAX_NAMED: Final = 40  # operations in an error
+_VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
+
+
+class Refused(Exception):
+    """An operation cannot be a tool, because of a word that no tool can carry."""
+
+    def __init__(self, subject: str, why: str, before: str = "") -> None:
+        super().__init__(subject, why, before)
+        self.subject, self.why, self.before = subject, why, before
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation of a document: `id` is its operationId, else its method and path.
+
+    A path that another file describes is one operation without a method. `notes` is what was said
+    of it.
+    """
+
+    id: str
+    method: str
+    path: str
+    value: Json
+    item: Json = field(default_factory=dict)  # what all operations of the path share
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What `--operation` may call it."""
+        return self.id, f"{self.method.upper()} {self.path}"
+
+    def note(self, subject: str, fate: Fate, before: str, after: str) -> None:
+        """Add a row about this operation to the report."""
+        self.notes.append(Note(self.id, subject, fate, before, after))
+
+
+class Document:
+    """A document that was read; `base` is the URL that it came from."""
+
+    def __init__(self, data: bytes, name: str, base: str = "") -> None:
+        value = parse(data, name)
+        found: Json = value if isinstance(value, dict) else {}
+        version = str(found.get("openapi") or found.get("swagger") or "")
+        if not version.startswith(("3.", "2.0")):
+            raise InvalidInput(
+                f"{name} is not an OpenAPI 3 or Swagger 2.0 document",
+                why="it has no line openapi: 3.… and no line swagger: 2.0",
+                fix="give an OpenAPI document in JSON or YAML",
+            )
+        self.value, self.base, self.is_swagger = found, base, version.startswith("2")
+        self.is_old = version.startswith(("2", "3.0"))  # has schemas of its own dialect
+
+    def target(self, value: Any) -> Any:
+        """Return a value, or what it refers to in this document: None if that is missing."""
+        return target(self.value, value)
+
+    def operations(self) -> Iterator[Operation]:
+        """Yield the operations in the order of the document, at most MAX_OPERATIONS."""
+        paths, count = self.value.get("paths"), 0
+        for path, named in paths.items() if isinstance(paths, dict) else ():
+            item = self.target(named)
+            if not isinstance(item, dict):
+                if isinstance(named, dict):
+                    yield Operation(clean(path), "", str(path), named)
+                continue
+            for method in METHODS:
+                value = item.get(method)
+                if not isinstance(value, dict):
+                    continue
+                count += 1
+                if count > MAX_OPERATIONS:
+                    return
+                id_ = value.get("operationId")
+                name = id_ if isinstance(id_, str) and id_ else f"{method.upper()} {path}"
+                yield Operation(clean(name), method, str(path), value, item)
+
+    def chosen(self, wanted: Sequence[str]) -> list[Operation]:
+        """Return the operations of these names; raises UsageError if one is not there."""
+        found = list(self.operations())
+        names = [x.id for x in found]
+        listed = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+        if not found:
+            raise InvalidInput("the document has no operations", fix="give one that has paths")
+        if not wanted and len(found) > 1:
+            raise UsageError(
+                "name the operations to import",
+                why=f"the document has {len(found)}: {listed}",
+                fix=f"--operation {found[0].id!r}, once for each",
+            )
+        chosen = found if not wanted else []
+        for want in wanted:
+            match = next((x for x in found if want in x.names), None)
+            if match is None:
+                raise UsageError(f"the document has no operation {want!r}", why=f"it has {listed}")
+            if match not in chosen:
+                chosen.append(match)
+        return chosen
+
+    def address(self, operation: Operation) -> tuple[str, list[str]]:
+        """Return the address of an operation's server, and what of it the author must edit.
+
+        The servers of the operation are before those of its path and of the document (OpenAPI
+        3.1, 4.8.10 and 4.8.9). What no package may call stands at a host to edit.
+        """
+        level, listed = DOCUMENT, swagger.servers(self.value, self.base) if self.is_swagger else []
+        for name, holder in (
+            *((operation.id, operation.value), (operation.id, operation.item)),
+            (DOCUMENT, self.value),
+        ):
+            servers = holder.get("servers")
+            if not listed and isinstance(servers, list):
+                level, listed = name, [x for x in servers if isinstance(x, dict)]
+        first = next((x for x in listed if str(x.get("url")).startswith("https:")), None)
+        server = first or (listed[0] if listed else {})
+        if others := ", ".join(str(x.get("url")) for x in listed if x is not server):
+            why = "a tool has one server: edit its url for another one"
+            operation.notes.append(Note(level, "servers", "left out", others, why))
+        written = url = str(server.get("url") or "/").strip()
+        variables = server.get("variables")
+        edits = []
+        for name in dict.fromkeys(_VARIABLE.findall(written)):
+            variable = variables.get(name) if isinstance(variables, dict) else None
+            default = clean(variable.get("default", "")) if isinstance(variable, dict) else ""
+            url = url.replace(f"{{{name}}}", default or "example")
+            edits.append(f"{clean(name)} is a variable of the server: {default or 'no default'}")
+        url = urljoin(self.base, url).partition("#")[0].partition("?")[0].rstrip("/")
+        if url_fault(url) or not url.startswith("https://"):
+            url = placeholder_url(urlsplit(url).path.strip("/")).rstrip("/")
+        if edits or url != written.rstrip("/"):
+            operation.notes.append(Note(level, "server", "changed", written, url))
+        return url, edits

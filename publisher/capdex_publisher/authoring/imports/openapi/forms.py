@@ -1,0 +1,124 @@
+"""How the values of a schema are written in a URL, a header or a form."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from capdex.json import Json
+from capdex.manifest.bindings.http_request import STYLES
+from capdex_publisher.authoring.imports.openapi.document import Document, Refused
+
+SCALAR: Final = frozenset(["scalar"])
+ANY: Final = frozenset(["scalar", "array", "object"])
+MAX_PARTS: Final = 8  # of schemas in one another that are looked at
+_COMPOUND: Final = ("object", "array")
+# Words that leave a schema an object of its `properties` and nothing else.
+_PLAIN: Final = frozenset(
+    [
+        *("type", "properties", "required", "allOf", "additionalProperties", "title", "xml"),
+        *("description", "example", "examples", "deprecated", "readOnly", "externalDocs"),
+        *("nullable", "discriminator", "$ref", "default", "writeOnly"),
+    ]
+)
+
+
+def kinds(document: Document, schema: Any, depth: int = 0) -> frozenset[str]:
+    """Return what the values of a schema may be: `scalar`, `array`, `object`."""
+    found = document.target(schema)
+    if not isinstance(found, dict) or depth > MAX_PARTS:
+        return ANY
+    given = found.get("type")
+    names = given if isinstance(given, list) else [given]
+    if given is not None:
+        known = frozenset(x if x in _COMPOUND else "scalar" for x in names if x != "null")
+    elif isinstance(enum := found.get("enum"), list):
+        known = frozenset(_kind(x) for x in enum)
+    else:
+        hints = (("object", "properties"), ("array", "items"), ("scalar", "format"))
+        known = frozenset(kind for kind, word in hints if word in found) or ANY
+    for word in ("anyOf", "oneOf"):
+        if isinstance(parts := found.get(word), list) and parts:
+            known &= frozenset().union(*(kinds(document, x, depth + 1) for x in parts))
+    for part in parts if isinstance(parts := found.get("allOf"), list) else ():
+        known &= kinds(document, part, depth + 1)
+    return known or SCALAR
+
+
+def nests(document: Document, schema: Any) -> bool:
+    """Return True if a list or an object may hold another one, for which no style has a form."""
+    found = document.target(schema)
+    if not isinstance(found, dict):
+        return False
+    own = found.get("properties")
+    below = [*(own.values() if isinstance(own, dict) else ()), found.get("items")]
+    return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
+
+
+def rule(document: Document, place: str, item: Json, schema: Any) -> tuple[Json, str]:
+    """Return the style of a parameter, or of a field of a form, where it is not the usual one.
+
+    With it comes what is sent in another way than the document says. Raises Refused for a style
+    that no value of the schema has a form in.
+    """
+    usual = "simple" if place in ("path", "header") else "form"
+    style = str(item.get("style", usual))
+    given = item.get("explode")
+    explode = given if isinstance(given, bool) else style == "form"
+    found = kinds(document, schema)
+    if found == SCALAR and style not in ("label", "matrix"):
+        return {}, ""
+    if style not in STYLES[place]:
+        raise Refused("style", f"a {place} parameter has no such style", style)
+    said = "a list or object in another one is sent as JSON text" if nests(document, schema) else ""
+    if style == "deepObject":
+        if "object" not in found:
+            raise Refused("style", "it is for objects, and the value is a list", style)
+        return {"style": style}, said
+    if style in ("spaceDelimited", "pipeDelimited") and explode:
+        style, said = "form", f"each item by itself: {style} does not go with explode"
+    if style == "form" and explode and "object" not in found:
+        return {}, said
+    return {"style": style, "explode": explode}, said
+
+
+class Properties(NamedTuple):
+    """The members of an object, by name, and those that it must have."""
+
+    schemas: Json
+    required: tuple[str, ...]
+    more: bool = False  # says that others are welcome
+
+
+def properties(document: Document, schema: Any, depth: int = 0) -> Properties | None:
+    """Return the members of a schema that says nothing else; None if it does."""
+    found = document.target(schema)
+    if not isinstance(found, dict) or depth > MAX_PARTS or found.get("nullable") is True:
+        return None
+    if any(key not in _PLAIN and not key.startswith("x-") for key in map(str, found)):
+        return None
+    extra, own = found.get("additionalProperties"), found.get("properties", {})
+    if found.get("type", "object") != "object" or not isinstance(own, dict):
+        return None
+    if extra not in (None, True, False, {}):
+        return None
+    schemas: Json = {}
+    needed = found.get("required")
+    required = [str(x) for x in needed] if isinstance(needed, list) else []
+    more = extra in (True, {})
+    for part in parts if isinstance(parts := found.get("allOf"), list) else ():
+        one = properties(document, part, depth + 1)
+        if one is None or (schemas.keys() & one.schemas.keys()):
+            return None
+        schemas |= one.schemas
+        required += one.required
+        more = more or one.more
+    if schemas.keys() & own.keys():
+        return None
+    schemas |= own
+    if not schemas and not depth:
+        return None
+    return Properties(schemas, tuple(dict.fromkeys(required)), more)
+
+
+def _kind(value: Any) -> str:
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "scalar"

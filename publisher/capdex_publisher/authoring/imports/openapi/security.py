@@ -1,0 +1,100 @@
+"""What an operation needs to authenticate, as named secrets of a binding."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from capdex.json import Json
+from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
+from capdex.manifest.bindings.http_header import header_fault
+from capdex_publisher.authoring.imports.openapi import swagger
+from capdex_publisher.authoring.imports.openapi.document import Document, Operation, Refused
+
+
+def secrets(document: Document, operation: Operation) -> list[Json]:
+    """Return the first alternative of `security` that a binding can carry.
+
+    Raises Refused if there is none, and none is no alternative.
+    """
+    security = operation.value.get("security", document.value.get("security"))
+    alternatives = (
+        [x for x in security if isinstance(x, dict)] if isinstance(security, list) else []
+    )
+    needed = [x for x in alternatives if x]
+    optional = len(needed) < len(alternatives)
+    chosen: list[Json] | None = None
+    for i, one in enumerate(needed):
+        name = "security " + " and ".join(map(str, one))
+        if chosen is not None:
+            operation.note(name, "left out", "an alternative", "a tool authenticates in one way")
+            continue
+        try:
+            chosen = _together(document, operation, one)
+        except Refused as fault:
+            if not optional and i == len(needed) - 1:
+                raise Refused(name, fault.why, fault.before) from None
+            operation.note(name, "left out", fault.before, fault.why)
+    return [{**x, "optional": True} if optional else x for x in chosen or []]
+
+
+def secret_name(text: str) -> str:
+    """Return the name of a secret made of a text."""
+    words = "_".join(re.findall(r"[A-Z0-9]+", text.upper()))[:48].strip("_")
+    name = words if words[:1].isalpha() else f"API_{words}".strip("_")
+    return name if is_secret_name(name) else "API_SECRET"
+
+
+def carrier(auth: Json) -> tuple[str, str]:
+    """Return where a secret is sent: the place, and the name there in lower case for a header."""
+    place = auth["type"] if auth["type"] in ("query", "cookie") else "header"
+    name = auth.get("name", "Authorization")
+    return place, name if place == "query" else name.lower()
+
+
+def check_together(auths: list[Json]) -> None:
+    """Raise Refused for secrets that no binding sends together."""
+    if len(auths) > MAX_AUTHS:
+        raise Refused("security", f"a binding has at most {MAX_AUTHS} secrets")
+    if len({carrier(x) for x in auths}) < len(auths):
+        raise Refused("security", "two secrets would be sent in one place")
+
+
+def _together(document: Document, operation: Operation, requirement: Json) -> list[Json]:
+    components = document.value.get("components")
+    holder = document.value if document.is_swagger else components
+    word = "securityDefinitions" if document.is_swagger else "securitySchemes"
+    schemes = holder.get(word) if isinstance(holder, dict) else None
+    made: list[Json] = []
+    for name, scopes in requirement.items():
+        found = document.target(schemes.get(name)) if isinstance(schemes, dict) else None
+        if not isinstance(found, dict):
+            raise Refused("security", "the document does not describe it", str(name))
+        scheme = swagger.security_scheme(found) if document.is_swagger else found
+        auth = _auth(scheme, scopes if isinstance(scopes, list) else [], operation, str(name))
+        if auth == {"type": "bearer"} and auth in [{"type": x["type"]} for x in made]:
+            continue  # two ways to one token
+        own = secret_name(str(name))
+        taken = [x["secret"] for x in made]
+        made.append({**auth, "secret": own if own not in taken else f"{own}_{len(made) + 1}"})
+    check_together(made)
+    return made
+
+
+def _auth(scheme: Json, scopes: list[Any], operation: Operation, name: str) -> Json:
+    type_, kind = scheme.get("type"), str(scheme.get("scheme", "")).lower()
+    if type_ == "http" and kind in ("bearer", "basic"):
+        return {"type": kind}
+    if type_ == "apiKey" and scheme.get("in") in ("header", "query", "cookie"):
+        place, sent = scheme["in"], str(scheme.get("name"))
+        fault = header_fault(sent) if place == "header" else None
+        if fault and sent.lower() != "authorization":
+            raise Refused("security", fault, name)
+        return {"type": place, "name": sent}
+    if type_ not in ("oauth2", "openIdConnect"):
+        raise Refused("security", "a binding cannot authenticate so", f"{type_} {kind}".strip())
+    given = scheme.get("flows")
+    flows: Json = given if isinstance(given, dict) else {}
+    how = " ".join([str(type_), *flows, *(["for", *map(str, scopes)] if scopes else [])])
+    operation.note(f"security {name}", "changed", how, "a bearer token that is bound as a secret")
+    return {"type": "bearer"}

@@ -1,0 +1,124 @@
+"""Operations as tools, and the report of what of them a tool does not carry as it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.manifest.bindings.http_request import JSON
+from capdex_publisher.authoring.imports.draft import Draft, DraftTool
+from capdex_publisher.authoring.imports.openapi.arguments import Arguments
+from capdex_publisher.authoring.imports.openapi.document import Document, Operation, Refused
+from capdex_publisher.authoring.imports.openapi.security import secrets
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.schemas import TooLarge
+from capdex_publisher.authoring.imports.text import clean, name_of
+
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: str = "") -> Draft:
+    """Return the draft of some operations of a document; `base` is the URL that it came from.
+
+    `operations` are operationIds, or a method with a path such as `GET /pets`. Raises UsageError
+    if one is not there, or if none is named and the document has several; InvalidInput for what is
+    not an OpenAPI 3 or Swagger 2.0 document.
+    """
+    return import_operations(Document(data, name, base), name, operations)
+
+
+def import_operations(document: Document, name: str, operations: Sequence[str]) -> Draft:
+    """Return the draft of some operations of a document that was read; raises as above."""
+    notes: list[Note] = []
+    tools: list[DraftTool] = []
+    edits: list[str] = []
+    for one in document.chosen(operations):
+        try:
+            tool, to_edit = _tool(document, one)
+        except Refused as fault:
+            one.note(fault.subject, "refused", fault.before, fault.why)
+        except TooLarge as fault:
+            one.note("schemas", "refused", str(fault), "they are too large for a package")
+        else:
+            tools.append(tool)
+            edits += to_edit
+        notes += one.notes
+    if not tools:
+        raise InvalidInput(
+            "none of these operations can be a tool",
+            why="; ".join(str(x) for x in notes if x.fate == "refused"),
+            fix="choose others; bundle a document of several files into one file first",
+        )
+    given = document.value.get("info")
+    info: Json = given if isinstance(given, dict) else {}
+    title = clean(info.get("title")) or name
+    license_ = info.get("license")
+    spdx = clean(license_.get("identifier")) if isinstance(license_, dict) else ""
+    description = clean(info.get("summary") or info.get("description")).partition("\n\n")[0]
+    own = name_of(title) or name_of(name) or "my-api"
+    if own != "-".join(title.lower().split()):
+        notes.append(Note(DOCUMENT, "name", "changed", title, own))
+    why = "an output_schema may say what a tool gives"
+    notes.append(Note(DOCUMENT, "replies", "left out", "", why))
+    if webhooks := document.value.get("webhooks"):
+        listed = ", ".join(map(str, webhooks))
+        notes.append(Note(DOCUMENT, "webhooks", "left out", listed, "a package receives no calls"))
+    return Draft(
+        *(own, title, description),
+        license=spdx,
+        tools=tools,
+        notes=notes,
+        to_edit=tuple(dict.fromkeys(edits)),
+    )
+
+
+def _tool(document: Document, operation: Operation) -> tuple[DraftTool, list[str]]:
+    value = operation.value
+    if isinstance(elsewhere := value.get("$ref"), str):
+        raise Refused("operation", "it is in another file", elsewhere)
+    if operation.method not in _METHODS:
+        raise Refused("operation", f"a package cannot send {operation.method.upper()}")
+    arguments = Arguments(document, operation, secrets(document, operation))
+    url, edits = document.address(operation)
+    path, hash_, fragment = operation.path.partition("#")
+    if hash_:
+        operation.note("path", "changed", f"#{fragment}", "a fragment is never sent")
+    if unknown := set(_PLACEHOLDER.findall(path)) - arguments.in_path.keys():
+        names = ", ".join(sorted(unknown))
+        raise Refused("path", "the document describes no parameter of this name", names)
+    path = _PLACEHOLDER.sub(lambda match: f"{{{arguments.in_path[match[1]]}}}", path)
+    if value.get("callbacks"):
+        listed = ", ".join(map(str, value["callbacks"]))
+        operation.note("callbacks", "left out", listed, "a package receives no calls")
+    text = clean(value.get("description") or value.get("summary"))
+    if value.get("deprecated") is True:
+        text = f"Deprecated. {text}"
+    binding = _binding(operation.method, f"{url}{path}", arguments)
+    return DraftTool(operation.id, text, arguments.schema(), binding), edits
+
+
+def _binding(method: str, url: str, arguments: Arguments) -> Json:
+    """Return the binding: `http_get` or `http_post` where their words say all, else `http`."""
+    auth, body = arguments.secrets, arguments.body
+    rules = {"parameters": arguments.rules} if arguments.rules else {}
+    usual = body is None or body == {"content": JSON}
+    one = {"auth": auth[0]} if auth else {}
+    plain = arguments.plain and (len(auth) < 2 and not any(map(_is_new, auth)))
+    if plain and method == "get":
+        return {"type": "http_get", "url": url, **rules, **one}
+    if plain and method == "post" and body is not None:
+        headers = {} if usual else {"headers": {"Content-Type": body["content"]}}
+        return {"type": "http_post", "url": url, **rules, **headers, **one}
+    made: Json = {"type": "http", "method": method.upper(), "url": url, **rules}
+    if body is not None and (not usual or method == "delete"):
+        made["body"] = {key: x for key, x in body.items() if x != JSON} or body
+    return made | ({"auth": auth} if auth else {})
+
+
+def _is_new(auth: Json) -> bool:
+    """Return True for a secret that only `http` can send."""
+    return auth["type"] not in ("bearer", "basic", "header") or "optional" in auth

@@ -1,0 +1,263 @@
+"""JSON Schemas of other formats in the form that a package has (P8, P10)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import jsonschema_rs
+
+from capdex.json import Json
+from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
+from capdex.json_schema.schema import MAX_SUBSCHEMAS, at_pointer, pointer_steps
+from capdex.yaml.characters import forbidden
+from capdex.yaml.scalars import MAX_SAFE_INTEGER
+from capdex_publisher.authoring.imports.report import Note
+from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
+
+MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
+MAX_TOOL_SCHEMA_BYTES: Final = 160 * 1024  # of the 256 KiB that a package has
+MAX_DESCRIPTION_BYTES: Final = 1024  # of one part of a schema
+MAX_PARTS: Final = MAX_SUBSCHEMAS - 20  # objects and lists of one tool: what a router holds
+MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has at most 32 levels
+MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
+MAX_REFERENCES: Final = 32  # that lead to one another
+
+_EMPTY: Final[Json] = {"type": "object", "properties": {}}
+_ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
+_DROPPED: Final = frozenset(["$schema", "$id", "$comment"])
+
+
+class TooLarge(Exception):
+    """A schema has more than a package can carry; the text says of what."""
+
+
+class Unfit(Exception):
+    """A value that a package may not hold; the text says why."""
+
+
+def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
+    """Return the schema of a tool's parameters, and what was left out of it.
+
+    Older drafts' words are written in those of 2020-12. Anything but the schema of an object
+    becomes that of an object without parameters.
+    """
+    if schema is None:
+        return dict(_EMPTY), []
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        why = "they are not the schema of an object"
+        return dict(_EMPTY), [Note(source, "parameters", "left out", "", why)]
+    resolver = Resolver()
+    try:
+        converted = resolver.schema(schema)
+    except TooLarge as fault:
+        return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
+    notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
+    return {"type": "object", **converted}, notes
+
+
+def found_at(document: Json | None, reference: str) -> Any:
+    """Return what a reference into a document names; None if nothing, or if it leads elsewhere."""
+    steps = pointer_steps(reference) if reference.startswith("#") else None
+    return None if steps is None else at_pointer(document, steps)[1]
+
+
+def target(document: Json | None, value: Any) -> Any:
+    """Return a value, or what it refers to in a document: None if that is missing."""
+    for _ in range(MAX_REFERENCES):
+        if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
+            return value
+        value = found_at(document, value["$ref"])
+    return None
+
+
+def is_read_only(schema: Any, document: Json | None) -> bool:
+    """Return True for a property that a reply has and a request has not (OpenAPI)."""
+    found = target(document, schema)
+    return isinstance(found, dict) and found.get("readOnly") is True
+
+
+class Resolver:
+    """Copies schemas in the words of JSON Schema 2020-12.
+
+    With a `document`, references into it become references into `definitions`, which has what they
+    name: the nearest first, and for what is too much a schema that accepts any value. `lost` has
+    what was not copied, as subject, old value and reason.
+    """
+
+    def __init__(self, document: Json | None = None, *, old: bool = False) -> None:
+        self._document = document
+        self._old = old  # of a dialect that ignores what stands beside a reference
+        self._parts = self._nodes = self._bytes = 0
+        self._names: dict[str, tuple[str, Any]] = {}  # by reference: the name here, and the schema
+        self.lost: list[tuple[str, str, str]] = []
+
+    def schema(self, value: Any, depth: int = 0) -> Any:
+        """Return a schema, an object or a boolean; raises TooLarge."""
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, dict):
+            self._lose("schema", value, "it is not a schema")
+            return {}
+        self._count(0, parts=1)
+        reference = value.get("$ref")
+        if self._document is not None and isinstance(reference, str):
+            return self._reference(reference, value, depth)
+        if self._document is not None and depth > MAX_INLINE_DEPTH:
+            return {"$ref": self._named(f"part {id(value)}", value)}
+        made: Json = {}
+        value = _of_draft_07(value)
+        for key, item in value.items():
+            key = "$defs" if key == "definitions" else str(key)
+            if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:
+                continue
+            try:
+                made[key] = self._item(key, item, depth)
+            except Unfit as fault:
+                self._lose(key, item, str(fault))
+        made = _bounds(_nullable(made, value))
+        for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
+            self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
+        if "required" in made and isinstance(own := value.get("properties"), dict):
+            made["required"] = [
+                x for x in made["required"] if not is_read_only(own.get(x), self._document)
+            ]
+        return made
+
+    def definitions(self) -> Json:
+        """Return what the references of all copied schemas lead to, by its name in `$defs`."""
+        made: Json = {}
+        while len(made) < len(self._names):
+            known = len(self._names)
+            name, value = list(self._names.values())[len(made)]
+            counts = self._parts, self._nodes, self._bytes
+            try:
+                made[name] = self.schema(value)
+            except TooLarge as fault:
+                while len(self._names) > known:
+                    self._names.popitem()
+                self._parts, self._nodes, self._bytes = counts
+                made[name] = {}
+                self.lost.append((f"schema {name}", str(fault), "any value is accepted there"))
+        return made
+
+    def _reference(self, reference: str, value: Json, depth: int) -> Json:
+        found = found_at(self._document, reference)
+        if not isinstance(found, dict | bool):
+            self._lose("$ref", reference, "it leads to no schema of the document")
+            made: Json = {}
+        else:
+            made = {"$ref": self._named(reference, found)}
+        beside = {
+            key: item
+            for key, item in value.items()
+            if key != "$ref" and not (self._old and key not in ANNOTATIONS)
+        }
+        return {**self.schema(beside, depth), **made} if beside else made
+
+    def _named(self, reference: str, value: Any) -> str:
+        if reference not in self._names:
+            taken = [name for name, _ in self._names.values()]
+            name = tool_name_of(reference.rpartition("/")[2], taken)
+            self._names[reference] = name, value
+            self._count(2 * len(name))
+        return f"#/$defs/{self._names[reference][0]}"
+
+    def _item(self, key: str, item: Any, depth: int) -> Any:
+        self._count(len(key), parts=int(isinstance(item, dict | list)))
+        shape = RULES[key][0] if key in RULES else None
+        if shape is Shape.SCHEMA and isinstance(item, dict | bool):
+            return self.schema(item, depth + 1)
+        if shape is Shape.SCHEMAS and isinstance(item, list):
+            return [self.schema(x, depth + 2) for x in item]
+        if shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES) and isinstance(item, dict):
+            return {
+                str(x): self.schema(y, depth + 2) if isinstance(y, dict | bool) else self._value(y)
+                for x, y in item.items()
+            }
+        if key in ("description", "title"):
+            text = clean(item)
+            kept = cut(text, MAX_DESCRIPTION_BYTES)
+            if kept != text:
+                self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes")
+            return self._value(kept)
+        if key == "pattern" and isinstance(item, str):
+            _check_pattern(item)
+        if key == "$ref":
+            item = str(item).replace("#/definitions/", "#/$defs/")
+        return self._value(item)
+
+    def _value(self, item: Any, depth: int = 0) -> Any:
+        """Return any JSON that a package may hold; what YAML reads as a date becomes text."""
+        if depth > MAX_VALUE_DEPTH:
+            raise Unfit(f"it nests deeper than {MAX_VALUE_DEPTH} levels")
+        self._count(8, parts=int(depth > 0 and isinstance(item, dict | list)))
+        if isinstance(item, dict):
+            return {self._value(str(key)): self._value(x, depth + 1) for key, x in item.items()}
+        if isinstance(item, list):
+            return [self._value(x, depth + 1) for x in item]
+        if isinstance(item, bool | None):
+            return item
+        if isinstance(item, int | float):
+            if not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER:
+                raise Unfit("the number is not the same in every JSON reader")
+            return item
+        text = str(item)
+        self._count(len(text))
+        if next(iter(forbidden(text)), None) is not None:
+            raise Unfit("it has characters that a package may not hold")
+        return text
+
+    def _count(self, size: int, *, parts: int = 0) -> None:
+        self._nodes += 2
+        self._bytes += size
+        self._parts += parts
+        if self._parts > MAX_PARTS:
+            raise TooLarge(f"more than {MAX_PARTS} objects and lists")
+        if self._nodes > MAX_SCHEMA_NODES or self._bytes > MAX_TOOL_SCHEMA_BYTES:
+            raise TooLarge(f"more than {MAX_SCHEMA_NODES} values or {MAX_TOOL_SCHEMA_BYTES} bytes")
+
+    def _lose(self, key: str, value: Any, why: str) -> None:
+        self.lost.append((f"schema word {key}", str(value)[:80], why))
+
+
+def _check_pattern(text: str) -> None:
+    """Raise Unfit for a pattern that a router cannot run in linear time."""
+    try:
+        jsonschema_rs.Draft202012Validator(
+            {"pattern": text}, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except ValueError:
+        raise Unfit("a router cannot run this pattern in linear time") from None
+
+
+def _of_draft_07(schema: Json) -> Json:
+    """Return a schema with tuples and `dependencies` in the words of 2020-12."""
+    made = dict(schema)
+    if isinstance(items := schema.get("items"), list):
+        made |= {"prefixItems": items, "items": made.pop("additionalItems", {})}
+    if isinstance(needs := schema.get("dependencies"), dict):
+        del made["dependencies"]
+        for key, item in needs.items():
+            word = "dependentRequired" if isinstance(item, list) else "dependentSchemas"
+            given = made.get(word)
+            made[word] = {key: item} | (given if isinstance(given, dict) else {})
+    return made
+
+
+def _nullable(made: Json, schema: Json) -> Json:
+    """Write OpenAPI 3.0's `nullable` as a type."""
+    type_ = made.get("type")
+    nullable = schema.get("nullable", schema.get("x-nullable"))  # the latter: Swagger 2.0
+    if nullable is True and isinstance(type_, str):
+        made["type"] = [type_, "null"]
+    return made
+
+
+def _bounds(made: Json) -> Json:
+    """Write the exclusive bounds of draft 4, which are true or false, as numbers."""
+    for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(made.get(word), bool):
+            exclusive = made.pop(word)
+            if exclusive and bound in made:
+                made[word] = made.pop(bound)
+    return made

@@ -1,0 +1,107 @@
+"""An Agent Skill as a package: its instructions become the prompt.
+
+Format: agentskills.io specification (a folder with SKILL.md: YAML front matter with `name` and
+`description`, then the instructions).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from capdex.errors import InvalidInput
+from capdex.manifest.manifest import MAX_PROMPT_BYTES
+from capdex.yaml import read_yaml
+from capdex_publisher.authoring.imports.draft import Draft
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.source import read_file, utf8
+from capdex_publisher.authoring.imports.text import clean, name_of
+
+SKILL: Final = "SKILL.md"
+MAX_FILES: Final = 50  # of the folder that are named
+
+FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
+# A text with `: ` in it, or `:` at its end, needs quotes in YAML; other readers of skills do not.
+_UNQUOTED: Final = re.compile(rb"(?m)^([A-Za-z][\w-]*): +([^\s\"'>|\[{&*!].*:(?: .*?)?)\r?$")
+_CARRIED: Final = frozenset(["name", "description", "license"])
+
+
+def import_skill(folder: Path, wanted: str = "") -> Draft:
+    """Return the draft of a skill's folder, or of its SKILL.md; `wanted` is the name to have.
+
+    Scripts and other files of the folder are not carried over. Raises UsageError UNREADABLE, or
+    InvalidInput for a SKILL.md that does not follow its specification.
+    """
+    lower = folder / SKILL.replace("SKILL", "skill")
+    path = folder if folder.is_file() else lower if lower.is_file() else folder / SKILL
+    data, notes = utf8(read_file(path))
+    front, prompt = split(data, str(path))
+    name, description = clean(front.get("name")), clean(front.get("description"))
+    own = wanted or name_of(name) or name_of(path.resolve().parent.name)
+    if own != name and not wanted:
+        notes.append(Note(DOCUMENT, "name", "changed", name, own))
+    if not own or not description:
+        missing = "description" if own else "name"
+        raise _bad(str(path), f"its front matter has no {missing}")
+    if (size := len(prompt.encode())) > MAX_PROMPT_BYTES:
+        raise InvalidInput(
+            f"{path} is too long for a prompt",
+            why=f"its instructions have {size} bytes; a prompt has at most {MAX_PROMPT_BYTES}",
+            fix="shorten the file: keep what each use of the skill needs",
+        )
+    lost = [
+        (f"{key} of its front matter", "a package has no such field")
+        for key in front
+        if key not in _CARRIED
+    ]
+    lost += [(f"file {x}", "a package has one prompt and no files") for x in _others(path)]
+    # The exact name is kept where the package has another one.
+    title = name if own != name else name.replace("-", " ").title()
+    license_ = clean(front.get("license"))
+    notes += [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
+    return Draft(own, title, description, prompt=prompt, license=license_, notes=notes)
+
+
+def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
+    """Return the front matter and the instructions of a SKILL.md; raises InvalidInput."""
+    match = FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    if match is None:
+        raise _bad(name, "it does not begin with front matter between two lines ---")
+    reading = read_yaml(match[1])
+    if not isinstance(reading.value, dict):
+        reading = read_yaml(_UNQUOTED.sub(_quoted, match[1]))
+    if not isinstance(reading.value, dict):
+        why = reading.problems[0].message if reading.problems else "it is not a mapping"
+        raise _bad(name, f"its front matter cannot be read: {why}")
+    prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n").expandtabs(4))
+    if not prompt:
+        raise _bad(name, "it has no instructions below its front matter")
+    return reading.value, prompt
+
+
+def _quoted(match: re.Match[bytes]) -> bytes:
+    return match[1] + b": " + json.dumps(match[2].decode(), ensure_ascii=False).encode()
+
+
+def _others(skill: Path) -> list[str]:
+    found: list[str] = []
+    for place, folders, files in os.walk(skill.parent):  # does not follow links to folders
+        folders[:] = sorted(x for x in folders if not x.startswith("."))
+        for file in sorted(files):
+            path = Path(place) / file
+            if path != skill and not file.startswith("."):
+                found.append(path.relative_to(skill.parent).as_posix())
+            if len(found) == MAX_FILES:
+                return [*found, "… and more"]
+    return found
+
+
+def _bad(name: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is not an Agent Skill",
+        why=why,
+        fix="begin it with --- and the lines name: … and description: …, then ---",
+    )

@@ -1,0 +1,162 @@
+"""Read what an import is made of: a file or a URL, bounded in bytes, depth and time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import yaml
+from typing_extensions import override
+from yaml.composer import Composer
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.limits import MAX_DEPTH
+from capdex.net.files import unreadable
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+
+MAX_SOURCE_BYTES: Final = 32 * 1024 * 1024
+MAX_SOURCE_DEPTH: Final = 2 * MAX_DEPTH
+MAX_SOURCE_NODES: Final = 3_000_000
+TIMEOUT_S: Final = 30.0
+
+
+async def read_source(source: str) -> bytes:
+    """Return the bytes of a file, or of an http(s) URL.
+
+    Raises UsageError UNREADABLE, InvalidInput TOO_LARGE, or Unavailable.
+    """
+    if not source.startswith(("http://", "https://")):
+        return read_file(Path(source))
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(source, max_redirects=5) as response,
+        ):
+            if response.status != 200:
+                raise _unavailable(source, f"it answered with status {response.status}")
+            data = bytearray()
+            async for chunk in response.content.iter_any():
+                data += chunk
+                if len(data) > MAX_SOURCE_BYTES:
+                    raise _too_large(source)
+            return bytes(data)
+    except TimeoutError:
+        raise _unavailable(source, f"it did not answer in {TIMEOUT_S:g} s") from None
+    except (aiohttp.ClientError, ValueError) as error:
+        raise _unavailable(source, str(error)) from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a file; raises UsageError UNREADABLE or InvalidInput TOO_LARGE."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SOURCE_BYTES + 1)
+    except OSError as error:
+        raise unreadable(str(path), error.strerror or "") from None
+    if len(data) > MAX_SOURCE_BYTES:
+        raise _too_large(str(path))
+    return data
+
+
+def utf8(data: bytes) -> tuple[bytes, list[Note]]:
+    """Return a text in UTF-8, and what was changed for it: other bytes are taken for Latin-1."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        note = Note(DOCUMENT, "encoding", "changed", "Latin-1", "UTF-8")
+        return data.decode("latin-1").encode(), [note]
+    return data, []
+
+
+def parse(data: bytes, name: str) -> Any:
+    """Return the value of JSON or YAML; raises InvalidInput for what is neither, or is too deep."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if data.lstrip()[:1] in (b"{", b"["):
+            raise _malformed(name, f"it is not JSON: {error}") from None
+        value = _parse_yaml(data, name)
+    if _is_deep(value):
+        raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
+    return value
+
+
+class _BoundedLoader(Composer, yaml.CSafeLoader):
+    """Composes in Python, within bounds: PyYAML's composer in C dies of a megabyte of `[`.
+
+    An alias counts as all that it stands for, so that merged mappings are bounded, too.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        yaml.CSafeLoader.__init__(self, data)
+        Composer.__init__(self)
+        self._depth = self._count = 0
+        self._sizes: dict[str, int] = {}  # of what has an anchor
+
+    @override
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()
+        before = self._count
+        self._depth += 1
+        if self._depth > MAX_SOURCE_DEPTH:
+            raise yaml.YAMLError(f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        is_alias = isinstance(event, yaml.AliasEvent)
+        self._count += self._sizes.get(event.anchor, MAX_SOURCE_NODES) if is_alias else 1
+        if self._count > MAX_SOURCE_NODES:
+            raise yaml.YAMLError(f"with its aliases it has more than {MAX_SOURCE_NODES} values")
+        if event.anchor and not is_alias:
+            self._sizes[event.anchor] = self._count - before
+        return node
+
+
+def _parse_yaml(data: bytes, name: str) -> Any:
+    try:
+        return yaml.load(data, Loader=_BoundedLoader)  # noqa: S506 - a safe one
+    except (yaml.YAMLError, RecursionError, ValueError, UnicodeError) as error:
+        line = str(error).partition("\n")[0]
+        raise _malformed(name, f"it is neither JSON nor YAML: {line}") from None
+
+
+def _is_deep(value: Any) -> bool:
+    """Return True if a value nests deeper than a schema may; aliases are not followed twice."""
+    level, seen = [value], set[int]()
+    for _ in range(MAX_SOURCE_DEPTH):
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict | list) and id(one) not in seen:
+                seen.add(id(one))
+                below += one.values() if isinstance(one, dict) else one
+        level = below
+        if not level:
+            return False
+    return True
+
+
+def _malformed(name: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} cannot be read", why=why, fix="correct the file, or export it again"
+    )
+
+
+def _too_large(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is too large",
+        Code.TOO_LARGE,
+        why=f"it has more than {MAX_SOURCE_BYTES} bytes",
+        fix="give a smaller part of it",
+    )
+
+
+def _unavailable(source: str, why: str) -> Unavailable:
+    return Unavailable(
+        f"{source} could not be fetched",
+        Code.SERVICE_UNAVAILABLE,
+        why=why,
+        fix="save it as a file, and give the file",
+    )

@@ -1,0 +1,133 @@
+"""What is valid in a package and is probably a mistake of its author.
+
+Nodes do not look for these: `validate` shows them, and `publish` refuses a secret, and a
+template that nobody edited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final
+
+from capdex.codes import reason_codes
+from capdex.diagnostics import Path, show, show_path
+from capdex.errors import InvalidInput
+from capdex.manifest.bindings.contacts import contacts
+from capdex.manifest.manifest import Manifest, ManifestReading
+from capdex.problems import Problem, Reason, Severity
+from capdex_publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTION
+from capdex_publisher.authoring.secret_shapes import secret_like
+
+_EXAMPLE_HOST: Final = re.compile(r"(?:.+\.)?example\.(?:com|net|org)(?::\d+)?", re.IGNORECASE)
+_ELSEWHERE: Final = frozenset(
+    ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "patternProperties"]
+)
+
+
+def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem, ...]:
+    """Return errors for texts that look like secrets, and warnings for other mistakes.
+
+    These are unedited template lines, and `required` of unknown properties. `allow` has paths of
+    texts that look like secrets and are none: they are warnings, too.
+    """
+    manifest = reading.manifest
+    if manifest is None:
+        return ()
+    found = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
+    found += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
+    problems = [_problem(reading, *x) for x in found]
+    for path, why in secret_like(reading.yaml.value):
+        severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
+        problems.append(_problem(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
+    return tuple(problems)
+
+
+def with_mistakes(reading: ManifestReading, mistakes: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Return the problems of a file and what `lint` found, one for a code and a place."""
+    said = {(x.code, x.path) for x in mistakes}
+    return (*(x for x in reading.problems if (x.code, x.path) not in said), *mistakes)
+
+
+def refuse_mistakes(problems: Sequence[Problem]) -> None:
+    """Raise InvalidInput for a package with unedited lines of a template, or with a secret."""
+    secrets = [x for x in problems if x.severity is Severity.ERROR]
+    problems = secrets or [x for x in problems if x.code is Reason.UNEDITED]
+    if not problems:
+        return
+    first = problems[0]
+    message = "the package has lines of the template that are not edited"
+    fix = "edit them; capdex validate FILE shows each one"
+    if secrets:
+        message = "the package seems to hold a secret, and everyone could read it for good"
+        named = " ".join(f"--allow-secret-like '{x.path}'" for x in secrets)
+        fix = f"take it out, have it replaced, and name it in auth; if it is no secret: {named}"
+    place = f"line {first.line}: " if first.line else ""
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    raise InvalidInput(
+        message,
+        why=f"{place}{first.path}: {first.message}{more}",
+        fix=fix,
+        details={"reason": str(first.code), "problems": [x.to_json() for x in problems]},
+    )
+
+
+def _unedited(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+    """Yield the path and the message of each line that stands as `init` wrote it."""
+    if manifest.metadata.get("description", "").endswith(DESCRIPTION_END):
+        yield ("metadata", "description"), "this is the description of the template"
+    for i, tool in enumerate(manifest.tools):
+        if tool.description == TOOL_DESCRIPTION:
+            path = ("tools", i, "function", "description")
+            yield path, f"this is the description of the template, of {tool.name}"
+    for name, binding in manifest.bindings.items():
+        for host in contacts({name: binding}):
+            if _EXAMPLE_HOST.fullmatch(host):
+                key = next((x for x in ("url", "service_uri") if x in binding), "type")
+                yield ("tool_bindings", name, key), f"{host} is an example and answers no call"
+
+
+def _unknown_required(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+    for i, tool in enumerate(manifest.tools):
+        at: Path = ("tools", i, "function")
+        yield from _missing(tool.parameters, (*at, "parameters"))
+        if tool.output_schema is not None:
+            yield from _missing(tool.output_schema, (*at, "output_schema"))
+    for path, message in _missing(manifest.schema or {}, ()):
+        yield ("schema",), f"{show_path(path)}: {message}" if path[:-1] else message
+
+
+def _missing(schema: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each `required` name that no `properties` beside it has."""
+    if isinstance(schema, list):
+        for i, item in enumerate(schema):
+            yield from _missing(item, (*path, i))
+    if not isinstance(schema, dict):
+        return
+    required, properties = schema.get("required"), schema.get("properties", {})
+    if isinstance(required, list) and not _ELSEWHERE & schema.keys():
+        for name in required:
+            if isinstance(name, str) and name not in properties:
+                yield (
+                    (*path, "required"),
+                    f"{show(name)} is required, and no property has this name",
+                )
+    for key, item in schema.items():
+        if key not in ("default", "const", "enum", "examples"):
+            yield from _missing(item, (*path, key))
+
+
+def _problem(
+    reading: ManifestReading,
+    code: Reason,
+    path: Path,
+    message: str,
+    severity: Severity = Severity.WARNING,
+) -> Problem:
+    steps, mark = path, None
+    while steps and mark is None:
+        mark = reading.yaml.outline.mark(steps)
+        steps = steps[:-1]
+    line, column = mark or (1, 1)
+    hint = reason_codes()[code].hint
+    return Problem(code, show_path(path), message, line, column, severity, hint)

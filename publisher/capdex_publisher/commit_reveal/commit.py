@@ -1,0 +1,202 @@
+"""Commitments for new names (P12): found again, sent, and waited for by block time.
+
+    name ──find_commitments──> NameCommitment ──commit──> (on chain, old enough) ──> claim
+              secret, committedAt               send it, wait
+
+    secret      keccak256(EIP-191 signature of `secret_text`, 65 bytes, by the claiming account)
+    commitment  keccak256(name id ‖ claimer, left-padded to 32 bytes ‖ secret)
+
+A later run finds what a killed run has done: the commitment on chain, by its secret, or its
+transaction in the file of the pending transaction. A key signs the same text the same way every
+time (RFC 6979), so the secret can be made again from the key alone. It is written down
+nevertheless: a signer may sign another way tomorrow, or refuse to sign messages at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from capdex.encoding.keccak import keccak
+from capdex.errors import Code, Refused, UsageError
+from capdex.net.files import read_private_file, write_private_file
+from capdex.uri import name_id
+from capdex_publisher.commit_reveal.maturity import block_time, wait_until_mature
+from capdex_publisher.ethereum.transaction import Sent, Transaction
+from capdex_publisher.keys.signer import Signer
+from capdex_publisher.progress import OnStep, Reserved
+from capdex_publisher.registry.change import ChangePlan, RegistryChange, await_change, send_change
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import RECEIPT_WAIT_S
+
+SECRET_BYTES: Final = 32
+NO_SECRET: Final = bytes(SECRET_BYTES)  # of a publication that claims nothing
+
+
+@dataclass(frozen=True, slots=True)
+class NameCommitment:
+    """A new name with its secret and commitment; `made_at`, in block time, is 0 when never.
+
+    `counts`: it was made and has not expired, so that nothing has to be sent for it.
+    """
+
+    name: str
+    secret: bytes
+    commitment: bytes
+    made_at: int = 0
+    counts: bool = False
+
+
+async def find_commitments(
+    names: Sequence[str], *, registry: Registry, signer: Signer
+) -> tuple[NameCommitment, ...]:
+    """Return the commitments that claiming `names` takes; none where the registry asks for none.
+
+    Raises what the signer raises, and Unavailable.
+    """
+    if not names:
+        return ()
+    least, most = await registry.commitment_ages()
+    if least == 0:
+        return ()
+    now = await block_time(registry.chain)
+    found = []
+    for name in names:
+        secret = await CommitSecretFile(registry, signer.address, name).secret(signer)
+        commitment = commitment_of(name, signer.address, secret)
+        made_at = await registry.committed_at(commitment)
+        counts = made_at > 0 and now <= made_at + most
+        found.append(NameCommitment(name, secret, commitment, made_at, counts))
+    return tuple(found)
+
+
+async def price_commits(
+    commitments: Sequence[NameCommitment], *, registry: Registry, sender: str, fee_cap_wei: int
+) -> dict[str, Transaction]:
+    """Return the priced commitments that are still to be sent, by name; see `Chain.price`."""
+    return {
+        one.name: await registry.price(sender, "commit", one.commitment, fee_cap_wei=fee_cap_wei)
+        for one in commitments
+        if not one.counts
+    }
+
+
+async def commit(
+    commitments: Sequence[NameCommitment],
+    commits: Mapping[str, Transaction],
+    *,
+    registry: Registry,
+    signer: Signer,
+    on_step: OnStep,
+    receipt_timeout_s: float = RECEIPT_WAIT_S,
+) -> None:
+    """Send the commitments that are missing, concurrently, and wait until all count.
+
+    Raises Unavailable: run again, and it goes on from here.
+    """
+    waiting = []
+    for one in commitments:  # in turn: each gets the next nonce
+        if not one.counts:
+            change = _change(registry, one)
+            plan = ChangePlan(
+                change,
+                signer.address,
+                resumes=await change.pending(signer.address).load(),
+                transaction=commits[one.name],
+            )
+            sent = await send_change(plan, signer, on_step)
+            if sent is not None:
+                waiting.append((change, sent))
+
+    async def reserve(change: RegistryChange, sent: Sent) -> None:
+        receipt = await await_change(change, sent, signer, on_step, receipt_timeout_s)
+        if receipt is not None:
+            on_step(Reserved(change.subject, receipt))
+
+    ends = await asyncio.gather(*(reserve(*each) for each in waiting), return_exceptions=True)
+    for end in ends:
+        if end is not None:
+            raise end
+    await wait_until_mature(
+        {one.name: one.commitment for one in commitments},
+        registry=registry,
+        on_step=on_step,
+        timeout_s=receipt_timeout_s,
+    )
+
+
+def _change(registry: Registry, one: NameCommitment) -> RegistryChange:
+    async def stands(_sender: str) -> bool:  # anybody may send a commitment; it stays ours
+        return await registry.committed_at(one.commitment) != one.made_at
+
+    async def arguments() -> tuple[bytes]:
+        return (one.commitment,)
+
+    target = one.commitment.hex()
+    return RegistryChange("commit", one.name, registry, "commit", stands, arguments, target=target)
+
+
+def commitment_of(name: str, claimer: str, secret: bytes) -> bytes:
+    """The commitment of `claimer` (0x address) for a name, as the contract's `commitmentOf`."""
+    return keccak(name_id(name) + bytes.fromhex(claimer[2:]).rjust(32, b"\0") + secret)
+
+
+def secret_text(chain_id: int, registry: str, name: str) -> bytes:
+    """The text whose signature gives the secret; `registry` is an EIP-55 address."""
+    return (
+        "capdex: reserve a name\n"
+        f"chain id: {chain_id}\n"
+        f"registry: {registry}\n"
+        f"name: {name}\n"
+        "\n"
+        "This signature is the secret of the reservation. It spends nothing; show it to nobody."
+    ).encode()
+
+
+class CommitSecretFile:
+    """The file of one name's secret, mode 0600, in the state directory."""
+
+    def __init__(self, registry: Registry, claimer: str, name: str) -> None:
+        where = f"{registry.chain_id}-{registry.address.lower()}-{claimer.lower()}-{name}"
+        self._path: Path = registry.chain.state_dir / "secrets" / f"{where}.secret"
+        self._text = secret_text(registry.chain_id, registry.address, name)
+
+    async def secret(self, signer: Signer) -> bytes:
+        """The secret of an earlier call, or a new one, written down before it is given.
+
+        Raises Unavailable SIGNER_UNAVAILABLE, and Refused KEY_EXPOSED if others can read the file.
+        """
+        if (kept := self._read()) is not None:
+            return kept
+        made = await self._make(signer)
+        if (kept := self._read()) is not None:  # another process of ours was first
+            return kept
+        draft = self._path.with_suffix(f".{secrets.token_hex(4)}")
+        write_private_file(draft, made.hex().encode("ascii"))
+        draft.replace(self._path)  # whole or not at all
+        return made
+
+    def forget(self) -> None:
+        """Drop it: the name is claimed."""
+        self._path.unlink(missing_ok=True)
+
+    async def _make(self, signer: Signer) -> bytes:
+        try:
+            return keccak(await signer.sign_message(self._text))
+        except Refused as error:
+            if error.code is not Code.SIGNER_REFUSED:
+                raise
+            return secrets.token_bytes(SECRET_BYTES)
+
+    def _read(self) -> bytes | None:
+        if not self._path.exists():
+            return None
+        try:
+            kept = bytes.fromhex(read_private_file(self._path, 2 * SECRET_BYTES).decode("ascii"))
+        except (ValueError, UsageError):
+            return None
+        return kept if len(kept) == SECRET_BYTES else None

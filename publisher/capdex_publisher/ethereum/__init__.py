@@ -1,0 +1,8 @@
+"""Access to an EVM chain through one RPC endpoint: reads, contract calls, prices, revert reasons.
+
+Nothing here sends a transaction: `capdex_publisher.tx` does.
+"""
+
+from capdex_publisher.ethereum.transaction import Fees, Mined, Sent, Transaction, ether
+
+__all__ = ["Fees", "Mined", "Sent", "Transaction", "ether"]

@@ -1,0 +1,189 @@
+"""Anvil as a child process: a local chain whose state is kept in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from capdex.errors import Code, Unavailable, UsageError
+from capdex.net.files import write_atomically
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcError
+from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
+
+START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
+STOP_S: Final = 5.0
+FUNDS_WEI: Final = 1000 * 10**18  # play money
+KEEP_S: Final = 0.25  # Anvil writes a draft every second
+_SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
+_MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Anvil:
+    """A running Anvil: its URL and its process id."""
+
+    url: str
+    pid: int
+
+
+async def fund(rpc: Rpc, address: str) -> None:
+    """Give an account of a local chain FUNDS_WEI; raises RpcError where the chain is no Anvil."""
+    await rpc.call("anvil_setBalance", [address, hex(FUNDS_WEI)])
+
+
+def find_anvil() -> Path:
+    """Find the Anvil binary itself, not npm's launcher, so that the child's pid is Anvil's.
+
+    Searched in `CAPDEX_ANVIL`, beside the installation, then on the PATH, but not in the working
+    directory, which may be untrusted. Raises UsageError if it is not installed.
+    """
+    named = os.environ.get("CAPDEX_ANVIL")
+    if named:
+        return Path(named)
+    system = _SYSTEMS.get(platform.system(), "linux")
+    machine = _MACHINES.get(platform.machine(), "amd64")
+    package = Path("node_modules/@foundry-rs") / f"anvil-{system}-{machine}" / "bin" / "anvil"
+    installed = Path(__file__).resolve().parents[2] / package
+    if installed.is_file():
+        return installed
+    found = shutil.which("anvil")
+    if found is None:
+        raise UsageError(
+            "Anvil, the local chain, is not installed",
+            Code.CONFIG,
+            why="it is neither in node_modules nor on the PATH",
+            fix="run `make install` in the project, or install Foundry",
+        )
+    return Path(found)
+
+
+def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
+    """Return `wanted` if that port is free, else any free port."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind((host, port))
+                return int(probe.getsockname()[1])
+    raise UsageError("no port is free on this machine", Code.CONFIG)
+
+
+@asynccontextmanager
+async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil]:
+    """Run Anvil on loopback with its state in `state`; stop it and keep its state on exit.
+
+    Anvil overwrites its state file every second, and a SIGKILL meanwhile leaves half a file. So it
+    writes to a draft, and `state` is the newest complete draft. The historical states that Anvil
+    writes to its home directory are deleted.
+    """
+    draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
+    _keep(draft, state)  # the last draft of a run that was killed
+    shutil.rmtree(scratch, ignore_errors=True)
+    command = [
+        str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
+        "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
+        "--dump-state", str(draft), "--state-interval", "1", "--preserve-historical-states",
+        *_load(state),
+    ]  # fmt: skip
+    with log.open("ab") as sink:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            env={**os.environ, "HOME": str(scratch)},
+            start_new_session=True,  # Ctrl-C reaches only us; we stop Anvil
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        )
+    url = f"http://127.0.0.1:{port}"
+    keeping = asyncio.create_task(_keep_on(draft, state))
+    try:
+        await _wait_until_up(process, url, log)
+        yield Anvil(url, process.pid)
+    finally:
+        keeping.cancel()
+        await stop(process)
+        _keep(draft, state)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+async def stop(process: asyncio.subprocess.Process) -> None:
+    """End a child by SIGTERM, on which Anvil writes its state; by SIGKILL after STOP_S."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _keep_on(draft: Path, state: Path) -> None:
+    """Keep each new draft until cancelled."""
+    kept = 0.0
+    while True:
+        await asyncio.sleep(KEEP_S)
+        with suppress(UsageError):  # for example a full disk: the older state stays
+            kept = await asyncio.to_thread(_keep, draft, state, kept)
+
+
+def _keep(draft: Path, state: Path, kept: float = 0.0) -> float:
+    """Replace `state` by the draft if it is complete JSON and newer than the one of `kept`."""
+    try:
+        written = draft.stat().st_mtime
+        if written != kept:
+            data = draft.read_bytes()
+            orjson.loads(data)
+            write_atomically(state, data)
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return kept
+    return written
+
+
+def _load(state: Path) -> list[str]:
+    return ["--load-state", str(state)] if state.exists() else []
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace")[-500:].strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
+    async with Rpc([url], max_attempts=1) as rpc:
+        for _ in range(int(START_S / 0.05)):
+            if process.returncode is not None:
+                raise Unavailable(
+                    f"Anvil ended at once with code {process.returncode}",
+                    Code.RPC_UNAVAILABLE,
+                    why=_last_line(log),
+                    fix=f"see {log}; `capdex up --fresh` starts anew",
+                )
+            with suppress(RpcError):
+                if await rpc.chain_id() == DEV_CHAIN_ID:
+                    return
+                break
+            await asyncio.sleep(0.05)
+    raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
+
+
+def _die_with_parent() -> None:
+    # PR_SET_PDEATHSIG: if `capdex up` is killed, the kernel ends Anvil, too.
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)

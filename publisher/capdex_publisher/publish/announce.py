@@ -1,0 +1,234 @@
+"""Announce releases on chain: send what is missing, wait for the blocks, record each result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
+from capdex.registry.events import Published
+from capdex_publisher.commit_reveal.commit import CommitSecretFile, commit
+from capdex_publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
+from capdex_publisher.ethereum.contract import Receipt
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.keys.signer import Signer
+from capdex_publisher.progress import OnStep, Shallow
+from capdex_publisher.publish.plan import Batch, PublishPlan, price_batch
+from capdex_publisher.publish.preflight import ReleaseCandidate, look_up, look_up_all, pending
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
+
+
+class Announced(NamedTuple):
+    """A release is on chain; `already`: another call or process put it there.
+
+    There is no receipt if the transaction is older than the logs that the endpoint searches.
+    """
+
+    already: bool
+    receipt: Receipt | None
+
+
+Results = dict[str, Announced | CapdexError]  # by capability URI
+
+
+@dataclass(slots=True)
+class Announcer:
+    """Carries out one plan; `results` grows until every candidate has one."""
+
+    plan: PublishPlan
+    registry: Registry
+    signer: Signer
+    on_step: OnStep
+    timeout_s: float
+    results: Results = field(default_factory=dict)
+
+    def fail(self, candidates: Iterable[ReleaseCandidate], error: CapdexError) -> None:
+        """Set the result of those that have none yet."""
+        self.results.update({one.uri: error for one in self._open(candidates)})
+
+    async def refresh(self) -> dict[str, ReleaseCandidate]:
+        """Read the open candidates again, by URI: minutes may have passed since the plan."""
+        candidates = self._open(self.plan.candidates)
+        found = await look_up_all(
+            [one.package for one in candidates],
+            registry=self.registry,
+            fee_cap_wei=self.plan.fee_cap_wei,
+        )
+        for one, now in zip(candidates, found, strict=True):
+            if isinstance(now, CapdexError):
+                self.fail([one], now)
+        current = [now for now in found if isinstance(now, ReleaseCandidate)]
+        await asyncio.gather(*(self._finish_published(now) for now in current if now.already))
+        return {now.uri: now for now in current if not now.already}
+
+    async def commit(self, current: dict[str, ReleaseCandidate]) -> None:
+        """Make the commitments of new names that can still be claimed; wait until they count."""
+        names = {one.name for one in current.values() if one.to_send}
+        wanted = [one for one in self.plan.commitments if one.name in names]
+        try:
+            await commit(
+                wanted,
+                self.plan.commits,
+                registry=self.registry,
+                signer=self.signer,
+                on_step=self.on_step,
+                receipt_timeout_s=self.timeout_s,
+            )
+        except CapdexError as error:
+            failed = {one.name for one in wanted}
+            self.fail((x for x in self.plan.candidates if x.name in failed), error)
+
+    async def announce(self, current: dict[str, ReleaseCandidate]) -> None:
+        """Send what is not on chain, wait for the blocks, and set every result."""
+        waiting: dict[str, tuple[Sent, list[ReleaseCandidate]]] = {}  # by transaction hash
+        for one in self._open(current.values()):
+            if one.resumes is not None:
+                sent = one.resumes
+                waiting.setdefault(sent.tx_hash, (sent, []))[1].append(one)
+        for batch in self.plan.batches:
+            now = self._open(current[x.uri] for x in batch.candidates if x.uri in current)
+            to_send = [one for one in now if one.to_send]
+            if to_send:
+                waiting |= await self._send(Batch(tuple(to_send), batch.transaction))
+        await asyncio.gather(*(self._settle(*each) for each in waiting.values()))
+        self.fail(current.values(), _gone())
+
+    async def _send(self, batch: Batch) -> dict[str, tuple[Sent, list[ReleaseCandidate]]]:
+        """Send the releases of a batch that the contract takes: one transaction, or none."""
+        refused: dict[str, CapdexError] = {}
+        try:
+            priced = await retry_until_mature(
+                lambda: self._price(batch, refused), timeout_s=self.timeout_s
+            )
+            self.results.update(refused)
+            if priced is None:
+                return {}
+            remember = self._remember(priced.candidates)
+            sent = await submit(
+                self.registry.chain, self.signer, priced.transaction, on_signed=remember
+            )
+        except CapdexError as error:
+            self.fail(batch.candidates, error)
+            return {}
+        self.on_step(sent)
+        return {sent.tx_hash: (sent, list(priced.candidates))}
+
+    async def _price(self, batch: Batch, refused: dict[str, CapdexError]) -> Batch | None:
+        """Price the transaction at the fees of now, within the cap that was agreed to."""
+        return await price_batch(
+            batch.candidates,
+            self.plan.secrets,
+            registry=self.registry,
+            sender=self.signer.address,
+            fee_cap_wei=batch.transaction.fee_cap_wei,
+            refused=refused,
+            bounded=makes_blocks_on_demand(self.registry.chain),
+        )
+
+    def _remember(self, candidates: Sequence[ReleaseCandidate]) -> Callable[[Sent], None]:
+        """Return a callback that stores the transaction of each release before it is sent."""
+
+        def remember(signed: Sent) -> None:
+            for one in candidates:
+                pending(self.registry, one.package).save(signed)
+            if signed.earlier:  # it is sent again while it is waited for
+                self.on_step(signed)
+
+        return remember
+
+    async def _settle(self, sent: Sent, candidates: list[ReleaseCandidate]) -> None:
+        """Wait for the block of a transaction, and set the result of each of its releases."""
+        try:
+            mined = await confirm(
+                self.registry.chain,
+                sent,
+                timeout_s=self.timeout_s,
+                signer=self.signer,
+                on_signed=self._remember(candidates),
+                is_done=lambda: self._all_published(candidates),
+                on_shallow=lambda mined, missing: self.on_step(
+                    Shallow(mined.block_number, missing)
+                ),
+            )
+            receipt = self.registry.receipt(mined)
+        except (InvalidInput, Refused) as error:
+            why = error if len(candidates) == 1 else _reverted(error)
+            for one in candidates:
+                await self._settle_reverted(one, why)
+            return
+        except CapdexError as error:
+            self.fail(candidates, error)
+            return
+        self.on_step(receipt)
+        published = {
+            event.announcement.cap_uri for event in receipt.events if isinstance(event, Published)
+        }
+        for one in candidates:
+            if one.uri in published:
+                self._finish(one, receipt, already=False)
+            else:  # the stored transaction was another one
+                await self._settle_reverted(one, _gone())
+
+    async def _settle_reverted(self, one: ReleaseCandidate, error: CapdexError) -> None:
+        """Set the result of a release that was not published by its transaction.
+
+        Another process of the same account may have published it before.
+        """
+        pending(self.registry, one.package).remove()
+        try:
+            now = await look_up(one.package, registry=self.registry)
+        except CapdexError as why:
+            self.fail([one], why)
+            return
+        if now.already:
+            await self._finish_published(now)
+        else:
+            self.fail([one], error)
+
+    async def _all_published(self, candidates: Sequence[ReleaseCandidate]) -> bool:
+        found = [await look_up(one.package, registry=self.registry) for one in candidates]
+        return all(one.already for one in found)
+
+    async def _finish_published(self, one: ReleaseCandidate) -> None:
+        """Set the result of a release that is on chain, with its receipt if it can be found."""
+        receipt = None
+        try:
+            event = await self.registry.find_publication(one.name, one.announcement.semver)
+            if event is not None:
+                mined = await confirm(self.registry.chain, "0x" + event.position.tx_hash.hex())
+                receipt = self.registry.receipt(mined)
+        except CapdexError as error:
+            self.fail([one], error)
+        else:
+            self._finish(one, receipt, already=True)
+
+    def _finish(self, one: ReleaseCandidate, receipt: Receipt | None, *, already: bool) -> None:
+        pending(self.registry, one.package).remove()
+        CommitSecretFile(self.registry, self.signer.address, one.name).forget()
+        self.results[one.uri] = Announced(already, receipt)
+
+    def _open(self, candidates: Iterable[ReleaseCandidate]) -> list[ReleaseCandidate]:
+        """Return the candidates without a result."""
+        return [one for one in candidates if one.uri not in self.results]
+
+
+def _gone() -> Unavailable:
+    return Unavailable(
+        "the transaction that was sent for it is gone",
+        Code.RPC_UNAVAILABLE,
+        why="the chain no longer knows it; nothing was paid for it",
+        fix="run the same command again: it makes a new one",
+    )
+
+
+def _reverted(error: CapdexError) -> Unavailable:
+    return Unavailable(
+        "another release of the same transaction was refused, so none of them was published",
+        Code.TIMEOUT,
+        why=error.message,
+        fix="run the same command again: it publishes the others",
+    )

@@ -1,0 +1,142 @@
+"""Check against the registry that a verified package can be published, before anything is paid."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.errors import CapdexError, InvalidInput
+from capdex.package import VerifiedPackage
+from capdex.registry.events import Announcement
+from capdex.registry.state import NameState
+from capdex.uri import is_reserved, skeleton
+from capdex_publisher.errors import given_up, name_reserved, name_taken, version_exists
+from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.pending import PendingTransaction
+
+MAX_CONCURRENT_LOOKUPS: Final = 8  # enough to hide a slow endpoint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseCandidate:
+    """A package that may be published. `claims_name`: the name is free and becomes the account's.
+
+    `already`: these bytes are published. `resumes`: a transaction that publishes them was sent.
+    """
+
+    package: VerifiedPackage
+    claims_name: bool
+    already: bool = False
+    resumes: Sent | None = None
+
+    @property
+    def announcement(self) -> Announcement:
+        """Content of the release's event."""
+        return self.package.announcement
+
+    @property
+    def uri(self) -> str:
+        """The capability URI of the release."""
+        return self.announcement.cap_uri
+
+    @property
+    def name(self) -> str:
+        """The capability's name."""
+        return self.package.manifest.uri.name
+
+    @property
+    def to_send(self) -> bool:
+        """True if a transaction is still to be made."""
+        return not self.already and self.resumes is None
+
+
+async def look_up(
+    package: VerifiedPackage, *, registry: Registry, fee_cap_wei: int | None = None
+) -> ReleaseCandidate:
+    """Read what the registry says of a package now.
+
+    `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck. Raises
+    InvalidInput VERSION_EXISTS, Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
+    """
+    announcement, name = package.announcement, package.manifest.uri.name
+    state = await registry.name_state(name)
+    published = await registry.release(name, announcement.semver) if state else None
+    if published is not None and published.sha256 == announcement.sha256:
+        return ReleaseCandidate(package, claims_name=False, already=True)
+    await _check_may_publish(registry, name, state, announcement.publisher)
+    if published is not None:  # last: another version does not help an account without permission
+        raise version_exists(name, announcement.semver, published.sha256.hex())
+    sent = await pending(registry, package).load(fee_cap_wei=fee_cap_wei)
+    return ReleaseCandidate(package, claims_name=state is None, resumes=sent)
+
+
+async def look_up_all(
+    packages: Sequence[VerifiedPackage], *, registry: Registry, fee_cap_wei: int | None = None
+) -> list[ReleaseCandidate | CapdexError]:
+    """Look up packages side by side; for each return its candidate, or why it is refused."""
+    slots = asyncio.Semaphore(MAX_CONCURRENT_LOOKUPS)
+
+    async def one(package: VerifiedPackage) -> ReleaseCandidate | CapdexError:
+        async with slots:
+            try:
+                return await look_up(package, registry=registry, fee_cap_wei=fee_cap_wei)
+            except CapdexError as error:
+                return error
+
+    return await asyncio.gather(*map(one, packages))
+
+
+def refuse_conflicts(
+    found: Sequence[ReleaseCandidate | CapdexError],
+) -> list[ReleaseCandidate | CapdexError]:
+    """Refuse all but the first of one version, and all but the first of names that look alike."""
+    uris: set[str] = set()
+    names: dict[str, str] = {}  # by skeleton
+    kept: list[ReleaseCandidate | CapdexError] = []
+    for candidate in found:
+        if isinstance(candidate, ReleaseCandidate):
+            uri, name = candidate.uri, candidate.name
+            first = names.setdefault(skeleton(name), name)
+            if uri in uris:
+                candidate = InvalidInput(
+                    f"{uri} is given twice",
+                    why="a version is published once",
+                    fix="name one file for each version",
+                )
+            elif first != name:
+                candidate = name_taken(name, first)
+            uris.add(uri)
+        kept.append(candidate)
+    return kept
+
+
+async def check_free(registry: Registry, name: str, address: str) -> None:
+    """Raise Refused (NAME_RESERVED, NAME_TAKEN) unless `address` can claim an unowned name."""
+    if is_reserved(name):
+        raise name_reserved(name)
+    taken_by = await registry.name_of_skeleton(name)
+    if taken_by is not None:
+        raise name_taken(name, taken_by, await registry.owner_of(taken_by) or "", address)
+
+
+def pending(registry: Registry, package: VerifiedPackage) -> PendingTransaction:
+    """Return the file of the pending transaction that publishes a package."""
+    name, announced = package.manifest.uri.name, package.announcement
+    fingerprint = announced.sha256.hex()
+    return PendingTransaction(registry, "publish", name, announced.semver, fingerprint)
+
+
+async def _check_may_publish(
+    registry: Registry, name: str, state: NameState | None, address: str
+) -> None:
+    """Raise Refused unless the name is the account's, maintained by it, or free."""
+    if state is None:
+        await check_free(registry, name, address)
+        return
+    if state.owner is None:
+        raise given_up(name)
+    if state.owner != address and not await registry.is_maintainer(name, address):
+        raise name_taken(name, name, state.owner, address)

@@ -1,0 +1,90 @@
+"""Fetch the package of a release, and verify it against the chain."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.open import Gateway, MultiSource
+from capdex.net.node_client import NodeClient
+from capdex.package import VerifiedPackage, precheck, verify
+from capdex.registry.events import Announcement
+from capdex.uri import CapabilityURI
+from capdex.version import Version
+from capdex_publisher.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedDownload:
+    """A package that agrees with the chain; its release may be yanked nevertheless."""
+
+    package: VerifiedPackage
+    yanked: bool
+
+
+async def get_verified(
+    uri: CapabilityURI,
+    registry: AbstractAsyncContextManager[Registry],
+    *,
+    gateway_url: str,
+    mcp_url: str = "",
+) -> VerifiedDownload:
+    """Fetch the package of a release from a gateway, and verify it against the chain.
+
+    `registry` opens the registry, such as `Registry.connect(…)`. A node (`mcp_url`) is needed only
+    to choose the version for a name or a range. Raises VerificationFailure for other bytes than
+    the chain has, InvalidInput NOT_FOUND, Unavailable.
+    """
+    if not isinstance(uri.selector, Version):
+        uri = await _choose(uri, mcp_url)
+    async with registry as opened:
+        announcement, yanked = await announcement_of(opened, uri)
+    if rejected := precheck(announcement):
+        raise rejected.failure()
+    async with Gateway(gateway_url) as gateway:
+        file = await MultiSource([gateway]).file(Cid.parse(announcement.cid))
+    return VerifiedDownload(verify(announcement, file.data), yanked)
+
+
+async def announcement_of(registry: Registry, uri: CapabilityURI) -> tuple[Announcement, bool]:
+    """Return the announcement of an exact release by its event, and True if it is yanked.
+
+    The event, which names the publisher, has to agree with the contract's own record.
+    """
+    name, semver = uri.name, str(uri.version)
+    release = await registry.release(name, semver)
+    if release is None:
+        raise InvalidInput(f"the registry has no {uri}", Code.NOT_FOUND, fix=f"capdex show {name}")
+    event = await registry.find_publication(name, semver)
+    if event is None:
+        raise Unavailable(
+            f"the event that published {uri} was not found",
+            Code.RPC_UNAVAILABLE,
+            why="the chain endpoint does not search that far back",
+            fix="set start-block of the network, or ask another endpoint with --rpc-url",
+        )
+    found = event.announcement
+    if (found.sha256, found.cid, found.cap_uri) != (release.sha256, release.cid, str(uri)):
+        raise Unavailable(
+            f"the chain endpoint contradicts itself about {uri}",
+            Code.RPC_UNAVAILABLE,
+            why="the event and the contract's record differ",
+            fix="ask another endpoint with --rpc-url",
+        )
+    return found, release.yanked
+
+
+async def _choose(uri: CapabilityURI, mcp_url: str) -> CapabilityURI:
+    """Return the exact URI that a node answers; raises Unavailable if it does not fit `uri`."""
+    async with NodeClient(mcp_url) as node:
+        answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
+    exact = CapabilityURI.exact(str(answer.get("cap_uri")))
+    if not uri.admits(exact):
+        raise Unavailable(
+            f"the node answered {exact} when asked for {uri}",
+            Code.NODE_UNAVAILABLE,
+            fix="name an exact version, or another node",
+        )
+    return exact

@@ -1,0 +1,131 @@
+"""The author's side: sign a publication, and send it to a sponsor until it is on chain."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from capdex.diff.diff import Allowance
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, untrusted_text
+from capdex.net.http import HttpClient, HttpError
+from capdex.net.node_client import as_error
+from capdex.package import VerifiedPackage
+from capdex_publisher.commit_reveal.commit import NO_SECRET, find_commitments
+from capdex_publisher.keys.signer import Signer
+from capdex_publisher.publish.preflight import look_up
+from capdex_publisher.publish.version_check import compare_with_previous
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.sponsor.request import SponsorRequest
+
+if TYPE_CHECKING:
+    from capdex.net.ipfs.open import BlockSource
+
+VALID_S: Final = 24 * 3600  # of a signature: a pipeline that waits for approval, and no longer
+SEND_WAIT_S: Final = 600.0  # a new name takes a minute where it has to be reserved
+MAX_ANSWER_BYTES: Final = 1 << 20
+PUBLICATIONS: Final = "/publications"
+
+
+async def sign_request(
+    package: VerifiedPackage,
+    *,
+    registry: Registry,
+    signer: Signer,
+    sources: Sequence[BlockSource] = (),
+    allow: frozenset[Allowance] = frozenset(),
+    valid_s: int = VALID_S,
+) -> SponsorRequest:
+    """Sign the publication of a package by its account, for a sponsor to send.
+
+    `sources` give the previous release, with which it is compared as by `publish`. Raises what
+    `look_up` raises for a release that the registry would refuse, InvalidInput (ALREADY_DONE if it
+    is published, STEP_TOO_SMALL, SCHEMA_CHANGED), and what the signer raises.
+    """
+    candidate = await look_up(package, registry=registry)
+    if candidate.already:
+        said = candidate.announcement
+        raise InvalidInput(
+            f"{candidate.uri} is published already",
+            Code.ALREADY_DONE,
+            fix="nothing is left to do",
+            details={"cap_uri": said.cap_uri, "cid": said.cid, "sha256": said.sha256.hex()},
+        )
+    await compare_with_previous(candidate, registry=registry, sources=sources, allow=allow)
+    secret = NO_SECRET
+    if candidate.claims_name:
+        for one in await find_commitments([candidate.name], registry=registry, signer=signer):
+            secret = one.secret
+    request = SponsorRequest(
+        chain_id=registry.chain_id,
+        registry=registry.address,
+        publisher=signer.address,
+        nonce=await registry.signature_number(signer.address),
+        deadline=int(time.time()) + valid_s,
+        package=package.data,
+        secret=secret,
+    )
+    return request.signed(await signer.sign_typed_data(request.document(package)))
+
+
+async def send_request(
+    request: SponsorRequest,
+    sponsor_url: str,
+    *,
+    timeout_s: float = SEND_WAIT_S,
+    on_wait: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Send a request, again while the sponsor is busy with it or down; return its JSON answer.
+
+    Raises the sponsor's error, and Unavailable if there is no answer within `timeout_s`.
+    """
+    body, deadline = orjson.dumps(request.to_json()), time.monotonic() + timeout_s
+    url, pause_s = sponsor_url.rstrip("/") + PUBLICATIONS, 0.25
+    async with HttpClient() as http:
+        while True:
+            try:
+                answer = await _post(http, url, body)
+                if "cap_uri" in answer:
+                    return answer
+                waits = "the sponsor waits for the block"
+            except Unavailable as error:
+                if time.monotonic() + pause_s > deadline:
+                    raise
+                waits = error.message
+            if time.monotonic() + pause_s > deadline:
+                raise _unavailable(url, f"not on chain within {timeout_s:.0f} s")
+            on_wait(waits)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, 5.0)
+
+
+async def _post(http: HttpClient, url: str, body: bytes) -> dict[str, Any]:
+    headers = {"Content-Type": "application/json"}
+    try:
+        response = await http.request(
+            "POST", url, body=body, headers=headers, max_bytes=MAX_ANSWER_BYTES
+        )
+        answer = orjson.loads(response.body)
+    except TimeoutError:
+        raise _unavailable(url, "no answer in time") from None
+    except HttpError as error:
+        raise _unavailable(url, str(error)) from None
+    except orjson.JSONDecodeError:
+        raise _unavailable(url, "its answer is not JSON") from None
+    if not isinstance(answer, dict):
+        raise _unavailable(url, "its answer is not an object")
+    if "code" in answer:
+        raise as_error(answer)
+    return answer
+
+
+def _unavailable(url: str, why: str) -> CapdexError:
+    return Unavailable(
+        f"the sponsor at {untrusted_text(url)} does not answer",
+        Code.SERVICE_UNAVAILABLE,
+        why=why,
+        fix="run the same command again: nothing is paid twice",
+    )

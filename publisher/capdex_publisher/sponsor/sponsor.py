@@ -1,0 +1,346 @@
+"""Publish for other accounts, once each, within an allow list and a budget (P12).
+
+    request ──parse──> SponsorRequest ──verify──> VerifiedPackage ──> upload ──> set aside ──> …
+             size, allow list, chain    package, signature, name       Kubo        budget
+    … ──> commit, if the name is new ──> publishWithSignature ──> SponsoredRelease
+
+A request that is sent again joins the one that runs, or finds its release on chain: nothing is paid
+twice. What was sent before a crash is in the file of its pending transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from capdex.errors import Code, InvalidInput, Refused, Unavailable
+from capdex.package import VerifiedPackage
+from capdex_publisher.commit_reveal.commit import (
+    NO_SECRET,
+    NameCommitment,
+    commit,
+    commitment_of,
+    price_commits,
+)
+from capdex_publisher.commit_reveal.maturity import (
+    block_time,
+    makes_blocks_on_demand,
+    retry_until_mature,
+)
+from capdex_publisher.ethereum.contract import Receipt
+from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent
+from capdex_publisher.keys.signer import Signer
+from capdex_publisher.progress import Reserved, Reverted, Step
+from capdex_publisher.publish.plan import gas_bound
+from capdex_publisher.publish.preflight import ReleaseCandidate, look_up
+from capdex_publisher.publish.upload import Uploader
+from capdex_publisher.registry.change import (
+    ChangePlan,
+    RegistryChange,
+    carry_out_change,
+    plan_change,
+)
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.sponsor.budget import Budget
+from capdex_publisher.sponsor.request import SponsorRequest, not_signed
+from capdex_publisher.tx.submit import share_cap
+
+SIGNATURE_GAS: Final = 45_000  # of a signature and its number, above those of a publication
+MAX_OPEN: Final = 32  # publications at once: each holds a package and some connections
+
+
+@dataclass(frozen=True, slots=True)
+class SponsoredRelease:
+    """A release on chain. `already`: nothing was sent for this request; the fee is in wei."""
+
+    cap_uri: str
+    cid: str
+    sha256: str
+    already: bool
+    tx_hash: str | None = None
+    block_number: int | None = None
+    fee_wei: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the release as JSON."""
+        return asdict(self)
+
+
+class Sponsor:
+    """Pays for publications of the accounts in `allowed` (EIP-55) by the account of `signer`."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        signer: Signer,
+        uploader: Uploader,
+        budget: Budget,
+        *,
+        allowed: Collection[str],
+        fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
+    ) -> None:
+        self._registry, self._signer, self._uploader = registry, signer, uploader
+        self.budget = budget
+        self._allowed = frozenset(allowed)
+        self._fee_cap_wei = fee_cap_wei
+        self._open: dict[str, asyncio.Task[SponsoredRelease]] = {}
+        # An account's signatures are used in the order of their numbers.
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a client may know of the sponsor; amounts are in wei."""
+        return {
+            "chain_id": self._registry.chain_id,
+            "registry": self._registry.address,
+            "account": self._signer.address,
+            "publishers": len(self._allowed),
+            "spent_wei": str(self.budget.spent_wei),
+            "left_wei": str(self.budget.left_wei),
+        }
+
+    async def publish(self, body: bytes) -> SponsoredRelease:
+        """Publish what a request (JSON) asks for, and wait for its block.
+
+        A caller that stops waiting leaves it running; `close` ends it. Raises InvalidInput,
+        VerificationFailure, Refused (PERMISSION_DENIED, WRONG_CHAIN, FEE_OVER_CAP, NAME_TAKEN, …),
+        Unavailable (RATE_LIMITED with too many open).
+        """
+        request = SponsorRequest.parse(body)
+        self._check_addressed(request)
+        package = await asyncio.to_thread(request.verify)
+        key = f"{request.publisher}-{package.announcement.sha256.hex()}"
+        if (running := self._open.get(key)) is None:
+            if len(self._open) >= MAX_OPEN:
+                raise Unavailable("too many publications are open", Code.RATE_LIMITED)
+            if not request.is_signed_by_key(package):
+                await self._check_contract(request)
+            # Another request may have started it while this one waited for the chain.
+            running = self._open.get(key) or self._start(key, request, package)
+        return await asyncio.shield(running)
+
+    async def close(self) -> None:
+        """Cancel what is open; the same requests go on from there later."""
+        for task in (tasks := tuple(self._open.values())):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start(
+        self, key: str, request: SponsorRequest, package: VerifiedPackage
+    ) -> asyncio.Task[SponsoredRelease]:
+        task = asyncio.create_task(self._publish(key, request, package))
+        self._open[key] = task
+
+        def forget(done: asyncio.Task[SponsoredRelease]) -> None:
+            del self._open[key]
+            if not done.cancelled():
+                done.exception()  # a caller that hung up does not ask for it
+
+        task.add_done_callback(forget)
+        return task
+
+    def _check_addressed(self, request: SponsorRequest) -> None:
+        """Refuse other accounts, chains and registries, before a package is parsed."""
+        if request.publisher not in self._allowed:
+            raise Refused(
+                f"this sponsor does not pay for {request.publisher}",
+                Code.PERMISSION_DENIED,
+                why="it pays for the accounts on its allow list",
+                fix="ask the sponsor to add it (capdex sponsor serve --allow), or pay yourself",
+            )
+        ours = (self._registry.chain_id, self._registry.address)
+        if (request.chain_id, request.registry) != ours:
+            raise Refused(
+                f"the publication is signed for {request.registry} on chain {request.chain_id}",
+                Code.WRONG_CHAIN,
+                why=f"this sponsor pays for {ours[1]} on chain {ours[0]}",
+                fix="sign for that registry (--network), or use another sponsor",
+            )
+
+    async def _check_contract(self, request: SponsorRequest) -> None:
+        """Refuse a signature of another key, unless a contract may accept it (ERC-1271)."""
+        if not await self._registry.chain.code(request.publisher):
+            raise not_signed(request)
+
+    async def _publish(
+        self, key: str, request: SponsorRequest, package: VerifiedPackage
+    ) -> SponsoredRelease:
+        async with self._turns[request.publisher]:
+            change = publication_of(self._registry, request, package)
+            said = package.announcement
+            release = SponsoredRelease(said.cap_uri, said.cid, said.sha256.hex(), already=True)
+            candidate = await look_up(package, registry=self._registry)
+            bound = gas_bound([candidate]) + SIGNATURE_GAS
+            await self._settle(key, change)
+            plan = await self._plan(key, change, bound)
+            if plan.already:
+                self.budget.forfeit(key)
+                return await self._find(candidate, release)
+            self.budget.check_account(key)
+            await self._uploader.upload(package.data)
+            if plan.resumes is None:
+                await self._check_unused(request)
+            return await self._send(key, plan, bound, request, release)
+
+    async def _settle(self, key: str, change: RegistryChange) -> None:
+        """Count the fee of what was sent before a crash, if it is mined by now."""
+        if not self.budget.has(key):
+            return
+        sent = await change.pending(self._signer.address).load()
+        found = None if sent is None else await self._registry.chain.receipt(*sent.hashes)
+        if found is not None:
+            self.budget.charge(key, found[0].fee_wei)
+            self.budget.release(key)
+
+    async def _check_unused(self, request: SponsorRequest) -> None:
+        """Refuse to send a signature that somebody else has sent: the second one would revert."""
+        if await self._registry.signature_number(request.publisher, "pending") != request.nonce:
+            raise Unavailable(
+                "the signature is in a transaction that waits for its block",
+                Code.RATE_LIMITED,
+                why="somebody else has sent it",
+                fix="try again: the release is found when that block is there",
+            )
+
+    async def _find(
+        self, candidate: ReleaseCandidate, release: SponsoredRelease
+    ) -> SponsoredRelease:
+        """Return a release that is on chain with its transaction, if the endpoint finds it."""
+        event = await self._registry.find_publication(candidate.name, candidate.announcement.semver)
+        if event is None:
+            return release
+        place = event.position
+        return replace(release, tx_hash="0x" + place.tx_hash.hex(), block_number=place.block_number)
+
+    async def _plan(self, key: str, change: RegistryChange, bound: int) -> ChangePlan:
+        """Price the publication within the cap and the budget."""
+        cap = min(self._fee_cap_wei, self.budget.available(key))
+        try:
+            return await plan_change(
+                change, sender=self._signer.address, fee_cap_wei=cap, immature_gas=bound
+            )
+        except Refused as error:
+            if error.code is Code.FEE_OVER_CAP and cap < self._fee_cap_wei:
+                raise self.budget.spent_up() from None
+            raise
+
+    async def _send(
+        self,
+        key: str,
+        plan: ChangePlan,
+        bound: int,
+        request: SponsorRequest,
+        release: SponsoredRelease,
+    ) -> SponsoredRelease:
+        """Set the cost aside, send, and count what it has cost."""
+        fees, waiting = 0, list[Sent]()
+        self.budget.reserve(key, min(self._fee_cap_wei, self.budget.available(key)))
+
+        def on_step(step: Step) -> None:
+            nonlocal fees, waiting
+            mined = step.receipt if isinstance(step, Reserved) else step
+            if isinstance(mined, Receipt | Reverted):
+                fees += mined.fee_wei
+                waiting = [one for one in waiting if mined.tx_hash not in one.hashes]
+                self.budget.charge(key, mined.fee_wei)
+            elif isinstance(step, Sent):  # it may replace an earlier one
+                waiting = [one for one in waiting if one.tx_hash not in step.hashes] + [step]
+
+        try:
+            if plan.transaction is not None:
+                plan = await self._commit(plan, bound, request, on_step)
+            done = await carry_out_change(plan, signer=self._signer, on_step=on_step)
+        except (InvalidInput, Refused):
+            self._close(key, waiting)
+            raise
+        self._close(key, waiting)
+        if done.already:
+            return release
+        return SponsoredRelease(
+            release.cap_uri, release.cid, release.sha256, already=False, tx_hash=done.tx_hash,
+            block_number=done.block_number, fee_wei=fees,
+        )  # fmt: skip
+
+    def _close(self, key: str, waiting: list[Sent]) -> None:
+        """Give back what is left; it counts whole while a transaction was not seen in a block."""
+        self.budget.forfeit(key) if waiting else self.budget.release(key)
+
+    async def _commit(
+        self, plan: ChangePlan, bound: int, request: SponsorRequest, on_step: Any
+    ) -> ChangePlan:
+        """Make the commitment of a new name, where one is needed, and wait until it counts."""
+        commitments = await self._commitments(plan, request)
+        transaction = plan.transaction
+        if transaction is None or not commitments:
+            return plan
+        sender = self._signer.address
+        commits = await price_commits(
+            commitments, registry=self._registry, sender=sender, fee_cap_wei=transaction.fee_cap_wei
+        )
+        *shared, last = await share_cap(
+            (*commits.values(), transaction),
+            chain=self._registry.chain,
+            fee_cap_wei=transaction.fee_cap_wei,
+        )
+        await commit(
+            commitments,
+            dict(zip(commits, shared, strict=True)),
+            registry=self._registry,
+            signer=self._signer,
+            on_step=on_step,
+        )
+        immature_gas = bound if makes_blocks_on_demand(self._registry.chain) else None
+        return await retry_until_mature(
+            lambda: plan_change(
+                plan.change, sender=sender, fee_cap_wei=last.fee_cap_wei, immature_gas=immature_gas
+            )
+        )
+
+    async def _commitments(
+        self, plan: ChangePlan, request: SponsorRequest
+    ) -> tuple[NameCommitment, ...]:
+        least, most = await self._registry.commitment_ages()
+        if least == 0 or request.secret == NO_SECRET:
+            return ()
+        name = plan.change.subject.removeprefix("did:nuwa:cap:").partition("@")[0]
+        if await self._registry.name_state(name) is not None:
+            return ()
+        made = commitment_of(name, request.publisher, request.secret)
+        made_at = await self._registry.committed_at(made)
+        counts = made_at > 0 and await block_time(self._registry.chain) <= made_at + most
+        return (NameCommitment(name, request.secret, made, made_at, counts),)
+
+
+def publication_of(
+    registry: Registry, request: SponsorRequest, package: VerifiedPackage
+) -> RegistryChange:
+    """Return the publication of a signed package as a change that any account can send."""
+    uri = package.announcement.cap_uri
+
+    async def stands(_sender: str) -> bool:
+        if (await look_up(package, registry=registry)).already:
+            return True
+        number = await registry.signature_number(request.publisher)
+        if number != request.nonce:
+            raise Refused(
+                f"the signature has number {request.nonce}, and the next one is {number}",
+                Code.PERMISSION_DENIED,
+                why="a signature is used once, and in order",
+                fix="sign again: capdex sponsor sign",
+            )
+        if await block_time(registry.chain) > request.deadline:
+            raise Refused(
+                "the signature is no longer valid",
+                Code.PERMISSION_DENIED,
+                why=f"its deadline was {request.deadline}, in seconds of block time",
+                fix="sign again: capdex sponsor sign",
+            )
+        return False
+
+    async def arguments() -> tuple[Any, ...]:
+        return request.arguments(package)
+
+    function, target = "publishWithSignature", request.publisher
+    return RegistryChange("sponsor", uri, registry, function, stands, arguments, target=target)

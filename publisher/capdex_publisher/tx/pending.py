@@ -1,0 +1,94 @@
+"""Keep each sent transaction in a file until it is mined, so that a killed command pays once.
+
+The chain decides what happened; a lost file costs at most the fee of a transaction that reverts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from capdex.net.files import write_atomically
+from capdex_publisher.ethereum.contract import Contract
+from capdex_publisher.ethereum.transaction import Sent, Transaction
+
+
+class PendingTransaction:
+    """The file, in the user's state directory, of one action on one subject of one contract.
+
+    `fingerprint` tells transactions of different purposes apart that would have one file.
+    """
+
+    def __init__(
+        self, contract: Contract, action: str, name: str, rest: str, fingerprint: str
+    ) -> None:
+        directory: Path = contract.chain.state_dir / "sent"
+        where = f"{contract.chain_id}-{contract.address.lower()}"
+        self._path = directory / f"{where}-{action}-{name}-{rest}.json"
+        self._contract = contract
+        self._fingerprint = fingerprint
+
+    def save(self, sent: Sent) -> None:
+        """Store a transaction atomically, before it is sent."""
+        entry = asdict(sent) | {"fingerprint": self._fingerprint}
+        write_atomically(self._path, json.dumps(entry).encode("utf-8"))
+
+    async def load(self, *, fee_cap_wei: int | None = None) -> Sent | None:
+        """Return the transaction sent for the same purpose, if the chain knows any hash of it.
+
+        `fee_cap_wei` is the cap for replacing it from now on. A transaction that the chain no
+        longer knows is planned again: its nonce is then the next one.
+        """
+        sent = self._read()
+        if sent is None:
+            return None
+        if sent.transaction is not None and fee_cap_wei is not None:
+            sent = replace(sent, transaction=replace(sent.transaction, fee_cap_wei=fee_cap_wei))
+        return sent if await self._contract.chain.knows(*sent.hashes) else None
+
+    def remove(self) -> None:
+        """Remove the file: the transaction is mined."""
+        self._path.unlink(missing_ok=True)
+
+    def _read(self) -> Sent | None:
+        try:
+            entry = json.loads(self._path.read_text("utf-8"))
+            sent = _sent(entry)
+            same = entry["fingerprint"] == self._fingerprint
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        # A replacement is signed without asking again: it must be a call of this contract.
+        called = sent.transaction
+        ours = called is None or (called.chain_id, called.to) == (
+            self._contract.chain_id,
+            self._contract.address,
+        )
+        return sent if same and ours else None
+
+
+def _sent(entry: dict[str, Any]) -> Sent:
+    called = entry.get("transaction")
+    return Sent(
+        tx_hash=_hash(entry["tx_hash"]),
+        nonce=int(entry["nonce"]),
+        transaction=None if called is None else _transaction(called),
+        signed_at=float(entry.get("signed_at", 0.0)),
+        earlier=tuple(map(_hash, entry.get("earlier", ()))),
+    )
+
+
+def _transaction(values: dict[str, Any]) -> Transaction:
+    for field in fields(Transaction):
+        if type(values[field.name]).__name__ != field.type:
+            raise TypeError(field.name)
+    if values["gas"] < 1:
+        raise ValueError("gas")
+    return Transaction(**{field.name: values[field.name] for field in fields(Transaction)})
+
+
+def _hash(text: str) -> str:
+    if not text.startswith("0x") or len(bytes.fromhex(text[2:])) != 32:
+        raise ValueError(text)
+    return text

@@ -1,8 +1,0 @@
-"""Access to an EVM chain through one RPC endpoint: reads, contract calls, prices, revert reasons.
-
-Nothing here sends a transaction: `publisher.tx` does.
-"""
-
-from publisher.ethereum.transaction import Fees, Mined, Sent, Transaction, ether
-
-__all__ = ["Fees", "Mined", "Sent", "Transaction", "ether"]

@@ -1,5 +1,0 @@
-"""The registry contract: what it says of names and releases, and every change to them."""
-
-from publisher.registry.registry import Registry
-
-__all__ = ["Registry"]
