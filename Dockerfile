@@ -1,11 +1,9 @@
-# syntax=docker/dockerfile:1
-
 # The capdex node. One stage installs the locked dependencies, the other holds nothing but the result.
 #
 #   docker build -t capdex .
 #   docker run --rm capdex --help
 
-FROM python:3.11.14-slim-bookworm AS build
+FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d AS build
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
@@ -33,7 +31,7 @@ RUN /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
  && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl
 
 
-FROM python:3.11.14-slim-bookworm
+FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
 
 LABEL org.opencontainers.image.title="capdex" \
       org.opencontainers.image.description="A decentralised registry for agent capabilities" \

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 CADDYFILE = (ROOT / "compose/Caddyfile").read_text("utf-8")
 ENV_EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
+EXAMPLE = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE, re.MULTILINE))
+INTERPOLATED = set(re.findall(r"(?<!\$)\$\{(\w+)", str(COMPOSE)))
 IGNORED = (ROOT / ".dockerignore").read_text("utf-8").split("\n")
 
 OURS = sorted(name for name, x in SERVICES.items() if x["image"].startswith("capdex:"))
@@ -44,7 +47,7 @@ def _instructions(word: str) -> list[str]:
 
 
 def _words(command: str | list[str]) -> list[str]:
-    return shlex.split(command) if isinstance(command, str) else command
+    return shlex.split(_filled(command)) if isinstance(command, str) else command
 
 
 def _mounts(name: str) -> list[tuple[str, str, bool]]:
@@ -63,22 +66,29 @@ def _environment(*names: str) -> dict[str, str]:
     """The environment of `capdex` in the image, and with it that of compose, filled in."""
     values = dict(re.findall(r"(\w+)=(\S+)", " ".join(_instructions("ENV"))))
     for name in names:
+        values |= EXAMPLE if SERVICES[name].get("env_file") == ".env" else {}
         values |= {key: str(value) for key, value in SERVICES[name]["environment"].items()}
-    example = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE, re.MULTILINE))
+    return {key: _filled(value) for key, value in values.items()}
+
+
+def _filled(text: str) -> str:
+    """A text of the compose file as compose reads it beside the example of the settings."""
 
     def fill(match: re.Match[str]) -> str:
-        return example.get(match[1]) or (match[2] if match[2] is not None else "filled")
+        return EXAMPLE.get(match[1]) or (match[2] if match[2] is not None else "filled")
 
-    return {key: re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", fill, v) for key, v in values.items()}
+    return re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", fill, text)
 
 
 # the compose file -----------------------------------------------------------------------------
 
 
-def test_every_image_is_pinned_to_one_version() -> None:
-    images = [service["image"] for service in SERVICES.values()]
+def test_every_image_of_others_is_pinned_to_one_version_and_to_its_bytes() -> None:
+    images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
     images += re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
-    assert [x for x in images if not re.search(r":v?\d+\.\d+(\.\d+)?(-[a-z-]+)?$", x)] == []
+    pinned = re.compile(r"[a-z./-]+:v?\d+\.\d+(\.\d+)?(-[a-z-]+)?@sha256:[0-9a-f]{64}")
+    assert [x for x in images if not pinned.fullmatch(x)] == []
+    assert "syntax=" not in DOCKERFILE  # it would name one more image, which builds ours
 
 
 def test_our_image_carries_the_version_of_the_package() -> None:
@@ -103,10 +113,10 @@ def test_a_service_runs_without_root_or_privileges_in_bounded_memory(name: str) 
 
 
 @each_service
-def test_ports_are_bound_to_this_machine(name: str) -> None:
+def test_ports_are_bound_to_this_machine_and_can_be_others(name: str) -> None:
     for port in SERVICES[name].get("ports", []):
-        bind = r"127\.0\.0\.1:|\$\{(KUBO_SWARM_BIND|CAPDEX_PUBLIC_BIND):-127\.0\.0\.1\}:"
-        assert re.match(bind, port), port
+        bind = r"(127\.0\.0\.1|\$\{(KUBO_SWARM_BIND|CAPDEX_PUBLIC_BIND):-127\.0\.0\.1\})"
+        assert re.fullmatch(rf"{bind}:\$\{{[A-Z_]+_PORT:-\d+\}}:\d+(/tcp|/udp)?", port), port
 
 
 @each_lasting_service
@@ -186,10 +196,14 @@ def test_the_balancer_asks_the_readers_where_they_listen() -> None:
         assert context.params["port"] == 8765
         assert {*READERS, "balancer"} <= set(context.params["allowed_host"])
         assert "front" in SERVICES[name]["networks"]
-        proxy = SERVICES["balancer"]["networks"]["front"]["ipv4_address"]
+        proxy = _filled(SERVICES["balancer"]["networks"]["front"]["ipv4_address"])
         assert context.params["trusted_proxy"] == (proxy,)
     (subnet,) = COMPOSE["networks"]["front"]["ipam"]["config"]
-    assert ip_address(proxy) in ip_network(subnet["subnet"])
+    assert ip_address(proxy) in ip_network(_filled(subnet["subnet"]))
+    # Another network, where this one is taken: the same setting stands in all three places.
+    places = [subnet["subnet"], SERVICES["balancer"]["networks"]["front"]["ipv4_address"]]
+    places += [SERVICES[name]["command"] for name in READERS]
+    assert all("${BALANCER_NETWORK:-172.30.87}." in place for place in places)
 
 
 def test_the_balancer_takes_its_configuration(tmp_path: Path) -> None:
@@ -286,14 +300,42 @@ def test_every_variable_that_a_page_names_is_one_that_something_reads() -> None:
 
 
 def test_every_variable_asked_for_is_explained_in_the_example() -> None:
-    asked = set(re.findall(r"(?<!\$)\$\{(\w+)", str(COMPOSE)))
     assert [
-        name for name in sorted(asked) if not re.search(rf"^#?{name}=", ENV_EXAMPLE, re.M)
+        name for name in sorted(INTERPOLATED) if not re.search(rf"^#?{name}=", ENV_EXAMPLE, re.M)
     ] == []
 
 
-def test_the_settings_file_may_be_missing() -> None:
-    assert SERVICES["node"]["env_file"] == [{"path": ".env", "required": False}]
+def test_no_variable_that_capdex_reads_in_a_shell_changes_what_the_containers_get() -> None:
+    """A variable of the shell wins over .env where the compose file names it, so it names none."""
+    from capdex_cli.config.load import CARRIED, OTHER_VARIABLES
+    from capdex_cli.config.sources import ENVIRONMENT
+    from capdex_cli.views.help_topics import environment
+
+    for_compose = re.findall(r"^  (CAPDEX_\w+) +docker-compose\.yml: ", environment(), re.MULTILINE)
+    read = {*CARRIED, *ENVIRONMENT, *(f"CAPDEX_{name}" for name in OTHER_VARIABLES)}
+    assert INTERPOLATED & (read - set(for_compose)) == set()
+    # They come from the file instead, in which a value stands as it is.
+    for name in ("node", "standby", *READERS):
+        assert SERVICES[name]["env_file"] == ".env"
+
+
+def test_no_page_sets_a_variable_in_a_shell_that_the_compose_file_reads() -> None:
+    """Whoever follows a page and then starts the containers again finds them as they were."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    commands = [
+        line
+        for page in pages
+        for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text("utf-8"), re.M | re.DOTALL)
+        for line in re.findall(r"^(?:\$ )?(\S.*)$", re.sub(r"\\\n\s*", "", block), re.MULTILINE)
+    ]
+    exported = {
+        name
+        for line in commands
+        if line.startswith("export ")
+        for name in re.findall(r"(\w+)=", line)
+    }
+    assert {"PATH", "CAPDEX_DEPLOYMENT", "CAPDEX_RPC_URL"} <= exported
+    assert exported & INTERPOLATED == set()
 
 
 # the image ------------------------------------------------------------------------------------
@@ -322,11 +364,11 @@ def test_everything_copied_into_the_image_is_let_through() -> None:
 
 
 def test_every_package_of_the_distribution_is_in_the_image() -> None:
-    project = (ROOT / "pyproject.toml").read_text("utf-8")
-    packages = re.search(r"^packages = \[(.+)\]$", project, re.MULTILINE)
-    assert packages is not None
-    for name in json.loads(f"[{packages[1]}]"):
-        assert f"COPY {name} {name}\n" in DOCKERFILE
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert len(packages) > 5
+    for folder in {package.split("/")[0] for package in packages}:
+        assert f"COPY {folder} {folder}\n" in DOCKERFILE
 
 
 # command lines --------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from capdex.manifest.editor_schema_parts import (
     listed,
     mapping,
     needed,
-    packed_file,
     sent,
     subschema,
     text,
@@ -36,7 +35,6 @@ from capdex.manifest.editor_schema_parts import (
     whole,
     words,
 )
-from capdex.manifest.resources import resource
 from capdex.uri import MAX_URI_CHARS, NAME, PREFIX
 from capdex.version import VERSION
 
@@ -68,7 +66,6 @@ def document() -> Json:
             ),
             "tools": listed("What the model may call, in OpenAI's form.", _tool(), tools.MAX_TOOLS),
             "tool_bindings": _bindings(),
-            "resources": listed("Files on IPFS.", packed_file(), resource.MAX_RESOURCES),
         },
         "$defs": {"keywords": keywords(), "schema": subschema()},
     }

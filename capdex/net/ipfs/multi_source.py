@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.unixfs import Assembly
-from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs import source as source_
 from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth, SourceState
 from capdex.net.tasks import end
@@ -55,7 +54,7 @@ class MultiSource:
             for number, (source, health) in enumerate(self._sources, 1)
         ]
 
-    async def file(self, cid: Cid, most_bytes: int = MAX_PACKAGE_BYTES) -> File:
+    async def file(self, cid: Cid) -> File:
         """Return the file of a CID: its one raw block, or a UnixFS file block by block (P3).
 
         Raises as `get` does, and InvalidInput for what is not a file within the limits.
@@ -63,7 +62,7 @@ class MultiSource:
         if cid.codec == RAW:
             data = await self.get(cid)
             return File(data, {cid: data})
-        assembly = Assembly(cid, most_bytes)
+        assembly = Assembly(cid)
         while (wanted := assembly.wanted) is not None:
             assembly.give(await self.get(wanted))
         return File(assembly.data, assembly.blocks)

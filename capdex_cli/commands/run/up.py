@@ -8,7 +8,6 @@ import click
 
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import DIRECTORY, command
-from capdex_cli.terminal.extras import missing
 
 PORT = click.IntRange(0, 65535)
 
@@ -35,9 +34,6 @@ def up_command(
 
     While it runs, the other commands use it in this directory and below.
     """
-    try:
-        from capdex_cli.devnet.up import UpOptions, run_up
-    except ModuleNotFoundError as error:  # of the extra `node`, which `local` has, too
-        raise missing("local", error.name or "") from None
+    from capdex_cli.devnet.up import UpOptions, run_up
 
     return run_up(UpOptions(fresh, port, rpc_port, folder, examples, ipfs), app.output)
