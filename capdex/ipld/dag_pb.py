@@ -1,4 +1,4 @@
-"""Strict reader of dag-pb blocks that are pieces of a UnixFS file: two protobufs (P3).
+"""Strict reader, and writer, of dag-pb blocks that are pieces of a UnixFS file: two protobufs (P3).
 
 Sources: https://ipld.io/specs/codecs/dag-pb/spec/ and https://specs.ipfs.tech/unixfs/.
 Only files are read, because a directory cannot be a package.
@@ -6,11 +6,11 @@ Only files are read, because a directory cannot be a package.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from capdex.encoding.multiformats import read_varint
+from capdex.encoding.multiformats import read_varint, write_varint
 from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 
@@ -49,6 +49,21 @@ def read_piece(block: bytes) -> Piece:
     if size is not None and size != piece.size_bytes:
         raise _refusal(f"it declares {size} bytes, and its parts {piece.size_bytes}")
     return piece
+
+
+def write_piece(leaves: Iterable[tuple[Cid, int]]) -> bytes:
+    """Write the block of a file above raw blocks of these sizes, as Kubo writes it."""
+    links, sizes, total = b"", b"", 0
+    for cid, size in leaves:
+        link = _field(1, cid.to_bytes()) + _field(2, b"") + b"\x18" + write_varint(size)
+        links += _field(2, link)
+        sizes += b"\x20" + write_varint(size)
+        total += size
+    return links + _field(1, bytes((8, _FILE)) + b"\x18" + write_varint(total) + sizes)
+
+
+def _field(number: int, value: bytes) -> bytes:
+    return bytes((number << 3 | _BYTES,)) + write_varint(len(value)) + value
 
 
 def _node(block: bytes) -> tuple[list[Cid], bool, bytes]:

@@ -10,29 +10,34 @@ There is no I/O here. The caller supplies the blocks, from a CAR or from a gatew
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import RAW, Cid
-from capdex.ipld.dag_pb import MAX_LINKS, Piece, read_piece
+from capdex.ipld.dag_pb import MAX_LINKS, Piece, read_piece, write_piece
 from capdex.limits import MAX_PACKAGE_BYTES
 
 MAX_BLOCKS: Final = MAX_LINKS  # repeated ones count each time: repetition makes a DAG explode
 MAX_BLOCK_BYTES: Final = 2 * 1024 * 1024  # what IPFS nodes exchange
-# A package in blocks, each counted as often as it occurs: hundreds of them are in memory at once.
-MAX_KEPT_BYTES: Final = 2 * MAX_PACKAGE_BYTES
+# Of a file's limit, in blocks, each counted as often as it occurs: many are in memory at once.
+MAX_KEPT: Final = 2
+LEAF_BYTES: Final = 256 * 1024  # Kubo's size of a raw block
 MAX_DEPTH: Final = 4  # 256 KiB in blocks of any size that is in use need one level
 
 
 class Assembly:
     """A file with the root CID `root`, assembled block by block; each block is hashed before use.
 
+    It may have `most_bytes`, by default those of a package.
+
     `give` raises Unavailable for a block that is not the wanted one (another source may have it),
     and InvalidInput if the DAG is not a file within the limits (no source can change that).
     """
 
-    def __init__(self, root: Cid) -> None:
+    def __init__(self, root: Cid, most_bytes: int = MAX_PACKAGE_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._data = bytearray()
         # A stack of (block, its depth, its declared size).
         self._todo: list[tuple[Cid, int, int | None]] = [(root, 1, None)]
@@ -53,7 +58,7 @@ class Assembly:
     @property
     def blocks(self) -> Mapping[Cid, bytes]:
         """The blocks given so far, to be stored; empty if the DAG is much larger than its file."""
-        return self._kept if self._given_bytes <= MAX_KEPT_BYTES else {}
+        return self._kept if self._given_bytes <= MAX_KEPT * self._most_bytes else {}
 
     def give(self, block: bytes) -> None:
         """Add the bytes of the block `wanted`."""
@@ -76,7 +81,7 @@ class Assembly:
                 why=f"the block above it says {size}",
             )
         # The sizes of other blocks add up to the root's.
-        if size is None and piece.size_bytes > MAX_PACKAGE_BYTES:
+        if size is None and piece.size_bytes > self._most_bytes:
             raise _too_large(f"it declares {piece.size_bytes} bytes")
         if piece.children and depth == MAX_DEPTH:
             raise _too_large(f"its blocks are more than {MAX_DEPTH} deep")
@@ -84,9 +89,22 @@ class Assembly:
             raise _too_large(f"it has more than {MAX_BLOCKS} blocks")
         self._data += piece.data
         self._given_bytes += len(block)
-        if self._given_bytes <= MAX_KEPT_BYTES:
+        if self._given_bytes <= MAX_KEPT * self._most_bytes:
             self._kept[cid] = block
         self._todo += [(child, depth + 1, size) for child, size in reversed(piece.children)]
+
+
+def divide(data: bytes) -> list[tuple[Cid, bytes]]:
+    """Return the blocks of a file as `ipfs add --cid-version 1` makes them, the root first.
+
+    The file has at most `MAX_LINKS` leaves: a small one is a single raw block.
+    """
+    parts = [data[at : at + LEAF_BYTES] for at in range(0, len(data) or 1, LEAF_BYTES)]
+    leaves = [(Cid.of(part), part) for part in parts]
+    if len(leaves) == 1:
+        return leaves
+    root = write_piece((cid, len(part)) for cid, part in leaves)
+    return [(Cid.from_bytes(b"\x01\x70\x12\x20" + hashlib.sha256(root).digest()), root), *leaves]
 
 
 def size_of(root: Cid, block: bytes) -> int:
@@ -126,5 +144,5 @@ def walk(
 
 def _too_large(why: str) -> InvalidInput:
     return InvalidInput(
-        "the file is larger than a package may be", Code.TOO_LARGE, why=why, fix="publish less"
+        "the file is larger than it may be", Code.TOO_LARGE, why=why, fix="publish less"
     )

@@ -28,6 +28,7 @@ from capdex.manifest.editor_schema_parts import (
     listed,
     mapping,
     needed,
+    packed_file,
     sent,
     subschema,
     text,
@@ -35,6 +36,7 @@ from capdex.manifest.editor_schema_parts import (
     whole,
     words,
 )
+from capdex.manifest.resources import resource
 from capdex.uri import MAX_URI_CHARS, NAME, PREFIX
 from capdex.version import VERSION
 
@@ -66,6 +68,7 @@ def document() -> Json:
             ),
             "tools": listed("What the model may call, in OpenAI's form.", _tool(), tools.MAX_TOOLS),
             "tool_bindings": _bindings(),
+            "resources": listed("Files on IPFS.", packed_file(), resource.MAX_RESOURCES),
         },
         "$defs": {"keywords": keywords(), "schema": subschema()},
     }

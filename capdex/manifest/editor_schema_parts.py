@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from capdex.ipld.cid import MAX_CID_CHARS
 from capdex.json import Json
 from capdex.json_schema.keywords import ANCHOR, KEYWORDS, TYPES, Shape
 from capdex.json_schema.schema import DIALECT
+from capdex.limits import MAX_RESOURCE_BYTES
 from capdex.manifest.bindings import http_auth, http_header, http_request
 from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
+from capdex.manifest.resources import paths, resource
 from capdex.manifest.urls import MAX_URL_CHARS
 
 FILLED: Final = r"\S"
@@ -69,6 +72,32 @@ def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more
 def when(name: str, value: str, then: Json) -> Json:
     """Return a rule for mappings whose text field `name` is `value`."""
     return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}
+
+
+def packed_file() -> Json:
+    """Return the rule for one file of `resources`."""
+    fields = {
+        "path": needed("Where it is written.", "scripts/fill_form.py", most=paths.MAX_PATH_BYTES),
+        "cid": needed("Its CID; capdex init --from-skill writes it.", most=MAX_CID_CHARS),
+        "sha256": needed("Its sha256.", pattern=whole(resource.SHA256)),
+        "size": {
+            "description": "Its size in bytes.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_RESOURCE_BYTES,
+        },
+        "media_type": needed(
+            "Its media type.",
+            "text/markdown",
+            most=resource.MAX_MEDIA_TYPE_CHARS,
+            pattern=whole(resource.MEDIA_TYPE),
+        ),
+        "executable": {
+            "description": "Whether it may be executed.",
+            "type": ["boolean", "null"],
+        },
+    }
+    return mapping("File", fields, resource.KNOWN[:-1])
 
 
 def sent(kind: str) -> Json:

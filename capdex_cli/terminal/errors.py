@@ -16,6 +16,7 @@ import click
 
 from capdex.codes import error_codes
 from capdex.errors import CapdexError, Code, UsageError
+from capdex_cli.terminal.extras import missing_extra
 from capdex_cli.terminal.output import Format, Output
 from capdex_cli.terminal.text import json_safe, safe
 
@@ -61,6 +62,11 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
     except BrokenPipeError:  # Python would report it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except ModuleNotFoundError as error:
+        if debug:
+            traceback.print_exc()
+        part = missing_extra(error)
+        return show(part, output()) if part else _unexpected(error, output(), debug=False)
     except Exception as error:  # noqa: BLE001 - reported below
         return _unexpected(error, output(), debug=debug)
     return result if isinstance(result, int) else OK

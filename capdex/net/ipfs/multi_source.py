@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.unixfs import Assembly
+from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs import source as source_
 from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth, SourceState
 from capdex.net.tasks import end
@@ -54,7 +55,7 @@ class MultiSource:
             for number, (source, health) in enumerate(self._sources, 1)
         ]
 
-    async def file(self, cid: Cid) -> File:
+    async def file(self, cid: Cid, most_bytes: int = MAX_PACKAGE_BYTES) -> File:
         """Return the file of a CID: its one raw block, or a UnixFS file block by block (P3).
 
         Raises as `get` does, and InvalidInput for what is not a file within the limits.
@@ -62,7 +63,7 @@ class MultiSource:
         if cid.codec == RAW:
             data = await self.get(cid)
             return File(data, {cid: data})
-        assembly = Assembly(cid)
+        assembly = Assembly(cid, most_bytes)
         while (wanted := assembly.wanted) is not None:
             assembly.give(await self.get(wanted))
         return File(assembly.data, assembly.blocks)

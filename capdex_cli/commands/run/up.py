@@ -8,6 +8,7 @@ import click
 
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import DIRECTORY, command
+from capdex_cli.terminal.extras import missing
 
 PORT = click.IntRange(0, 65535)
 
@@ -34,6 +35,9 @@ def up_command(
 
     While it runs, the other commands use it in this directory and below.
     """
-    from capdex_cli.devnet.up import UpOptions, run_up
+    try:
+        from capdex_cli.devnet.up import UpOptions, run_up
+    except ModuleNotFoundError as error:  # of the extra `node`, which `local` has, too
+        raise missing("local", error.name or "") from None
 
     return run_up(UpOptions(fresh, port, rpc_port, folder, examples, ipfs), app.output)

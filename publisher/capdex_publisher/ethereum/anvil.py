@@ -57,7 +57,7 @@ def find_anvil() -> Path:
     system = _SYSTEMS.get(platform.system(), "linux")
     machine = _MACHINES.get(platform.machine(), "amd64")
     package = Path("node_modules/@foundry-rs") / f"anvil-{system}-{machine}" / "bin" / "anvil"
-    installed = Path(__file__).resolve().parents[2] / package
+    installed = Path(__file__).resolve().parents[3] / package
     if installed.is_file():
         return installed
     found = shutil.which("anvil")

@@ -11,7 +11,15 @@ from capdex.errors import InvalidInput, Unavailable
 from capdex.ipld.car import read_car, write_car
 from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.dag_pb import MAX_FIELDS
-from capdex.ipld.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly, size_of, walk
+from capdex.ipld.unixfs import (
+    LEAF_BYTES,
+    MAX_BLOCK_BYTES,
+    MAX_BLOCKS,
+    Assembly,
+    divide,
+    size_of,
+    walk,
+)
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs.block_store import BlockDirectory
 
@@ -181,3 +189,33 @@ def test_a_directory_keeps_blocks_of_both_codecs_apart(block_directory: BlockDir
     assert block_directory.read(Cid.of(block)) is None
     with pytest.raises(InvalidInput):
         block_directory.keep(Cid.of(b"other"), block)
+
+
+# CIDs that `ipfs add --cid-version 1` of Kubo 0.39 gives for as many zero bytes.
+KUBO = {
+    0: "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+    262144: "bafkreiekhhjkxu4ztk3tyng3er3ijhg56mb44oe3gwbgquhzu4afrg2ksa",
+    262145: "bafybeigllfqgfpqydppr6cmv56g7ax4wyhruzswvcefv6j5kj77nzttfki",
+    4194304: "bafybeic525yklm6yv6yw3olwzmchmsnut4yoisxd6fb73kwc7kf6tvpouu",
+}
+
+
+@pytest.mark.parametrize("size", KUBO)
+def test_a_file_is_divided_as_kubo_divides_it(size: int) -> None:
+    assert str(divide(bytes(size))[0][0]) == KUBO[size]
+
+
+@given(st.integers(0, 3 * LEAF_BYTES + 1), st.binary(min_size=1, max_size=64))
+def test_a_divided_file_is_assembled_again(size: int, pattern: bytes) -> None:
+    data = (pattern * (size // len(pattern) + 1))[:size]
+    (root, _), *_ = blocks = divide(data)
+    assembly = Assembly(root, len(data))
+    while (wanted := assembly.wanted) is not None:
+        assembly.give(dict(blocks)[wanted])
+    assert assembly.data == data
+
+
+def test_a_file_larger_than_its_limit_is_refused_at_its_root() -> None:
+    (root, block), *_ = divide(bytes(LEAF_BYTES + 1))
+    with pytest.raises(InvalidInput):
+        Assembly(root, LEAF_BYTES).give(block)
