@@ -96,7 +96,7 @@ class PageRequest:
 
 
 class CacheTag(NamedTuple):
-    """What a kept page depends on: a name (empty: many), and a block that is to become final."""
+    """What a cached page depends on: a name (empty: many), and a block that is to become final."""
 
     name: str
     final_at: int | None = None

@@ -155,7 +155,7 @@ def build_app(
             client_check(limits),
             Middleware(HostCheck, allowed=allowed),
             Middleware(WholeBody, faults=faults or ClientFaults()),
-            *([] if face is None else [face.hot]),
+            *([] if face is None else [face.fast_paths]),
         ],
         exception_handlers=EXCEPTION_HANDLERS if explorer is None else explorer.handlers,
         lifespan=lifespan,

@@ -20,7 +20,7 @@ from capdex import __version__
 from capdex.codes import all_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
-from capdex_explorer.http.kept import KeptPages
+from capdex_explorer.http.page_cache import PageCache
 from capdex_explorer.http.rendered import Rendered
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
@@ -38,10 +38,10 @@ class Answers:
 
     site: Site
     templates: Environment
-    kept: KeptPages = field(default_factory=KeptPages)
+    cache: PageCache = field(default_factory=PageCache)
 
     def __post_init__(self) -> None:
-        self.site.reader.on_change(self.kept.drop)
+        self.site.reader.on_change(self.cache.drop)
 
     def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint of a page, in HTML or, on request, in JSON."""
@@ -75,7 +75,7 @@ class Answers:
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
                 readable, moment = request.method != "POST", await self.site.reader.moment()
-                if readable and (kept := self.kept.get(key, moment)) is not None:
+                if readable and (kept := self.cache.get(key, moment)) is not None:
                     return kept.response(request)
                 page_request = await read_page_request(request, base)
                 made = await make(self.site, page_request)
@@ -88,7 +88,7 @@ class Answers:
                     tag = made.cache_tag if isinstance(made, View) else NO_TAG
                     # A commit since may have dropped what it changed already.
                     if (await self.site.reader.moment()).revision == moment.revision:
-                        self.kept.put(key, rendered, moment, **tag._asdict())
+                        self.cache.put(key, rendered, moment, **tag._asdict())
                 return rendered.response(request)
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
             return await self.error(request, error, as_json=as_json or bool(media_type))

@@ -14,26 +14,26 @@ from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest, read
 from capdex_explorer.site import Site
 
-MAX_KEPT: Final = 128  # manifests: parsing one takes longer than all else on a page
+MAX_CACHED: Final = 128  # manifests: parsing one takes longer than all else on a page
 
 
 @dataclass(frozen=True, slots=True)
 class _Manifests:
     """The manifests read last, by the sha256 of their files."""
 
-    kept: OrderedDict[str, Manifest] = field(default_factory=OrderedDict)
+    cache: OrderedDict[str, Manifest] = field(default_factory=OrderedDict)
 
     async def of(self, site: Site, found: ShownRelease) -> Manifest | None:
         """Return the manifest of a release; None if this node does not serve its file."""
         if found.data is None:
             return None
         digest: str = found.json["release"]["sha256"]
-        if digest not in self.kept:
+        if digest not in self.cache:
             reading = await site.reader.run(read, found.data, long=True)
-            self.kept[digest] = reading.require()
-            while len(self.kept) > MAX_KEPT:
-                self.kept.popitem(last=False)
-        return self.kept[digest]
+            self.cache[digest] = reading.require()
+            while len(self.cache) > MAX_CACHED:
+                self.cache.popitem(last=False)
+        return self.cache[digest]
 
 
 _MANIFESTS: Final = _Manifests()

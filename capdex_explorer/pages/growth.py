@@ -15,7 +15,7 @@ from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site
 from capdex_explorer.views.text import count, name_of
 
-MAX_KEPT: Final = 4000
+MAX_CACHED: Final = 4000
 MAX_SHOWN: Final = 12
 _NOUNS: Final = {
     "hosts": ("host", ""),
@@ -26,7 +26,7 @@ _NOUNS: Final = {
 }
 
 # By the hashes of both files: what differs between two files stays so.
-_KEPT: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
+_CACHED: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
 
 
 async def add_growth(site: Site, releases: Sequence[Json]) -> None:
@@ -47,7 +47,7 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
 
 async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
     key = digest, str(release["sha256"])
-    if key not in _KEPT:
+    if key not in _CACHED:
         versions = before, str(release["semver"])
         sides = [(await open_release(site, name_of(release), x))[1] for x in versions]
         manifests = [x for x in sides if x is not None]
@@ -55,11 +55,11 @@ async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
             return {}  # this node may have the files later
         risks = (await site.reader.run(compare, *manifests, long=True)).risks
         counts = Counter(risk.section for risk in risks)
-        _KEPT[key] = {
+        _CACHED[key] = {
             "words": ", ".join(f"+{count(counts[x], *y)}" for x, y in _NOUNS.items() if counts[x]),
             "risks": [risk.message[:200] for risk in risks[:MAX_SHOWN]],
             "more": max(0, len(risks) - MAX_SHOWN),
         }
-        while len(_KEPT) > MAX_KEPT:
-            _KEPT.popitem(last=False)
-    return _KEPT[key] | {"before": before}
+        while len(_CACHED) > MAX_CACHED:
+            _CACHED.popitem(last=False)
+    return _CACHED[key] | {"before": before}

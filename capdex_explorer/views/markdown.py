@@ -22,7 +22,7 @@ FOLDED_LINES: Final = 20
 FOLDED_CHARS: Final = 2000
 MAX_CHARS: Final = 10_000  # that are parsed; a longer text is shown as it was written
 MAX_BRACKETS: Final = 500  # the parser looks for the end of each
-MAX_KEPT: Final = 256
+MAX_CACHED: Final = 256
 _TAG: Final = re.compile("<[^>]*>")
 
 
@@ -36,7 +36,7 @@ def _parser() -> MarkdownIt:
     return made
 
 
-@lru_cache(MAX_KEPT)
+@lru_cache(MAX_CACHED)
 def markdown(text: str) -> Markup:
     """Return a text in the subset; one of many lines as its first ones, and all to unfold.
 

@@ -1,4 +1,4 @@
-"""Consent over MCP: the host asks its user, in both eras of the protocol.
+"""Consent over MCP: the host asks its user, in both revisions of the protocol.
 
 Up to 2025-11-25 the server sends `elicitation/create` while the call waits. From 2026-07-28 on the
 call ends with an InputRequiredResult, and comes again with the answer. An answer counts once, for
@@ -90,8 +90,8 @@ class Elicitation:
     async def ask(self, proposal: Proposal) -> bool:
         """Return the person's answer; what fills several questions needs a yes to each.
 
-        Raises AnswerLater in the era of 2026-07-28, and Refused CONFIRM_NEEDED if the client cannot
-        ask, or does not answer in time, or would have to ask too many questions.
+        Raises AnswerLater in the revision of 2026-07-28, and Refused CONFIRM_NEEDED if the client
+        cannot ask, or does not answer in time, or would have to ask too many questions.
         """
         if not _can_ask(self._context.session.client_capabilities):
             raise needs_person(proposal)

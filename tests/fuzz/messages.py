@@ -1,4 +1,4 @@
-"""JSON-RPC messages to `/mcp` in both protocol eras, through every layer in front of the tools.
+"""JSON-RPC messages to `/mcp` in both protocols, through every layer in front of the tools.
 
 An answer is a result, a tool's typed error, a JSON-RPC error of a known code, or nothing for a
 notification. No answer says that the node failed, and nothing is logged as an error.

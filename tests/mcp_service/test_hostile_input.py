@@ -1,4 +1,4 @@
-"""Hostile requests to a node's MCP endpoint, in both protocol eras: typed errors and no effect."""
+"""Hostile requests to a node's MCP endpoint, in both protocols: typed errors and no effect."""
 
 from __future__ import annotations
 

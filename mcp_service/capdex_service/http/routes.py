@@ -16,7 +16,7 @@ from capdex.manifest import editor_schema
 from capdex_service.answers.rendered import Answer
 from capdex_service.http import openapi, v0_1
 from capdex_service.http.change_stream import ChangeStream
-from capdex_service.http.fast import FastPaths
+from capdex_service.http.fast_paths import FastPaths
 from capdex_service.http.pages import Page
 from capdex_service.http.parameters import read_parameters
 from capdex_service.http.v1 import QUESTIONS
@@ -30,14 +30,14 @@ from capdex_service.queries.resolve import name_page
 
 @dataclass(frozen=True, slots=True)
 class ReaderRoutes:
-    """Routes to mount, the lifespan context to enter while serving them, and the hot paths.
+    """Routes to mount, the lifespan context to enter while serving them, and the fast paths.
 
-    `hot` is a middleware that belongs behind all others. Await `end_streams` before the server
+    `fast_paths` is a middleware behind all others. Await `end_streams` before the server
     stops: it would wait for the clients of streams to leave.
     """
 
     routes: Sequence[BaseRoute]
-    hot: Middleware
+    fast_paths: Middleware
     lifespan: AbstractAsyncContextManager[None]
     end_streams: Callable[[], Awaitable[None]]
 
@@ -87,8 +87,8 @@ def build_reader_routes(
         feed.close()
         await stream.close()
 
-    hot = Middleware(FastPaths, reader=reader, calls=calls, pages=pages)
-    return ReaderRoutes(routes, hot, lifespan(), end_streams)
+    fast_paths = Middleware(FastPaths, reader=reader, calls=calls, pages=pages)
+    return ReaderRoutes(routes, fast_paths, lifespan(), end_streams)
 
 
 async def _openapi(_: Reader, query: bytes) -> Answer:

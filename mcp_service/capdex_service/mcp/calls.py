@@ -1,6 +1,6 @@
 """Calls of tools: arguments in, the bytes of a result or of a typed error out (P16).
 
-Both the SDK's server and the thin front answer with these bytes.
+Both the SDK's server and `FastCalls` answer with these bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from capdex_service.answers.rendered import Answer
 from capdex_service.mcp.tools import BROWSE, DESCRIBE, GET, LIST, RESOLVE, ROUTE, SEARCH, TOOLS
 from capdex_service.queries import capabilities, proofs
 from capdex_service.queries.reader import Reader
-from capdex_service.queries.resolve import WHOLE, kept, read_include, resolve
+from capdex_service.queries.resolve import WHOLE, cached, read_include, resolve
 from capdex_service.queries.route import DEFAULT_ROUTES, read_limit, route
 from capdex_service.queries.search import DETAILS, SearchRequest, search
 
@@ -61,8 +61,8 @@ async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
         whole = _is_whole(arguments)
         uri = arguments.get("cap_uri")
         answer = None
-        if name in _KEPT and isinstance(uri, str) and arguments.keys() <= _OF_KEPT:
-            answer = kept(reader, uri, whole=_KEPT[name])
+        if name in _CACHED and isinstance(uri, str) and arguments.keys() <= _OF_CACHED:
+            answer = cached(reader, uri, whole=_CACHED[name])
         if answer is None:
             async with asyncio.timeout(CALL_LIMIT_S):
                 answer = await _ACTIONS[name](reader, _known(arguments, name))
@@ -134,8 +134,8 @@ _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
 }
 
 
-_KEPT: Final = {RESOLVE: False, GET: True}  # whether they answer the whole package
-_OF_KEPT: Final = {"cap_uri", "detail"}
+_CACHED: Final = {RESOLVE: False, GET: True}  # whether they answer the whole package
+_OF_CACHED: Final = {"cap_uri", "detail"}
 
 
 def _is_whole(arguments: Arguments) -> bool:

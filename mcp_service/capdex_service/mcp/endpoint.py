@@ -8,7 +8,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from capdex_service.limits.bodies import MAX_BODY_BYTES
 from capdex_service.mcp.envelope import CheckedMessages
-from capdex_service.mcp.front import Front
+from capdex_service.mcp.fast_calls import FastCalls
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.subscriptions.feed import Feed
 from capdex_service.mcp.subscriptions.methods import Subscriptions
@@ -21,7 +21,7 @@ from capdex_service.queries.reader import Reader
 class McpEndpoint:
     """The ASGI application `app` of one path; it answers while `run()` is entered.
 
-    Calls are stateless with plain JSON replies: clients of both protocol eras get the same answers,
+    Calls are stateless with plain JSON replies: clients of both protocols get the same answers,
     and any node behind a load balancer can answer the next call.
     """
 
@@ -32,8 +32,8 @@ class McpEndpoint:
             server, json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
         transport = CheckedMessages(self._manager.asgi_app)
-        front = Front(reader, server, profile, transport)
-        self.app = SessionEndpoint(front, feed, sessions)
+        calls = FastCalls(reader, server, profile, transport)
+        self.app = SessionEndpoint(calls, feed, sessions)
 
     def run(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which it serves."""

@@ -3,7 +3,7 @@
 `capdex://<name>` is the answer about the latest release (P15), and
 `capdex://<name>/<version>/<part>` a part of its package; a version is exact or `latest`.
 `capdex://registry/changes` has the names that changed last. Content
-comes from the kept answers of `resolve_capability`, so it is verified and honours denials.
+comes from the cached answers of `resolve_capability`, so it is verified and honours denials.
 """
 
 from __future__ import annotations

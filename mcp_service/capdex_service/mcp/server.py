@@ -33,7 +33,7 @@ DEFAULT: Final = PROFILES["default"]
 
 
 class RegistryServer(Server[Any]):
-    """The SDK's server, with capabilities that are true in both eras: the lists never change."""
+    """The SDK's server, with capabilities true in both protocols: the lists never change."""
 
     @override
     def get_capabilities(
@@ -44,7 +44,7 @@ class RegistryServer(Server[Any]):
         *,
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
-        """Return the capabilities of one era."""
+        """Return the capabilities in one revision of the protocol."""
         found = super().get_capabilities(
             notification_options,
             experimental_capabilities,

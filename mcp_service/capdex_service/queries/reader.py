@@ -1,7 +1,7 @@
 """The reader of a node: an index, the verified packages behind it, and the answers that are kept.
 
 Answers are rendered in a thread and kept as bytes; what the writer changes is dropped as soon as
-its commit is seen, so a kept answer is never older than the index.
+its commit is seen, so a cached answer is never older than the index.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from capdex.version import Version
 from capdex.yaml import read_yaml
 from capdex_service.answers.card import Card
 from capdex_service.answers.rendered import Answer, Moment, Rendered
-from capdex_service.queries.kept import KeptAnswers
+from capdex_service.queries.answer_cache import AnswerCache
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Reader:
     ) -> None:
         self.index, self.serve, self.blocks, self.prover = index, serve, blocks, prover
         self.warning = warning
-        self.kept = KeptAnswers()
+        self.cache = AnswerCache()
         self._cards: dict[str, Card] = {}
         self._listeners: list[Callable[[Sequence[str] | None], None]] = []
         self._watch = index.watch()
@@ -109,7 +109,7 @@ class Reader:
         return await run_to_completion(work, *given, executor=self._long if long else self._short)
 
     async def moment(self) -> Moment:
-        """Return the state of the index now; drop the kept answers that are older."""
+        """Return the state of the index now; drop the cached answers that are older."""
         if self._moment is None or self._is_old():
             async with self._looking:
                 if self._moment is None or self._is_old():
@@ -124,26 +124,26 @@ class Reader:
         return moment
 
     def answer_now(self, question: str) -> Answer | None:
-        """Return the kept answer to a question if it can be given without waiting."""
+        """Return the cached answer to a question if it can be given without waiting."""
         if self._moment is None or self._is_old():
             return None
-        rendered = self.kept.get(question)
+        rendered = self.cache.get(question)
         return None if rendered is None else rendered.answer(self._moment, self.warning())
 
     async def answer(
         self, question: str, make: Callable[[Connection], tuple[str, Rendered]]
     ) -> Answer:
-        """Return the kept answer to a question, or make it in one transaction.
+        """Return the cached answer to a question, or make it in one transaction.
 
         `make` returns the name that the answer is about, too: its next change drops the answer.
         """
         moment = await self.moment()
-        rendered = self.kept.get(question)
+        rendered = self.cache.get(question)
         if rendered is None:
             made_at, (name, rendered) = await self.run(self._make, make)
             # Another request may have seen a later commit meanwhile, and dropped what it changed.
             if self._moment is not None and made_at.revision == self._moment.revision:
-                self.kept.put(question, name, rendered)
+                self.cache.put(question, name, rendered)
             moment = made_at
         return rendered.answer(moment, self.warning())
 
@@ -219,15 +219,15 @@ class Reader:
         return False
 
     async def _look(self) -> None:
-        """Read the moment, and drop the kept answers about names that have changed since."""
+        """Read the moment, and drop the cached answers about names that have changed since."""
         before, self._looked_at = self._moment, time.monotonic()
         token, moment, changed = await self.run(self._read_moment, before)
         if changed is None or len(changed) > MAX_CHANGES:
             changed = None
-            self.kept.clear()
+            self.cache.clear()
             self._cards.clear()
         else:
-            self.kept.drop(changed)
+            self.cache.drop(changed)
             for name in changed:
                 self._cards.pop(name, None)
         for listener in self._listeners:

@@ -54,7 +54,7 @@ async def resolve(
     return await reader.answer(question(cap_uri, wanted, whole=whole), make)
 
 
-def kept(reader: Reader, cap_uri: str, *, whole: bool = False) -> Answer | None:
+def cached(reader: Reader, cap_uri: str, *, whole: bool = False) -> Answer | None:
     """Return the answer of `resolve` if the reader keeps it: with `whole` the whole package."""
     return reader.answer_now(question(cap_uri, WHOLE if whole else (), whole=whole))
 
@@ -114,7 +114,7 @@ def parts(package: Package, wanted: Collection[str]) -> Json:
 
 
 def question(cap_uri: str, wanted: Iterable[str] = (), *, whole: bool = False) -> str:
-    """Name a resolution in a reader's kept answers; different questions have different names."""
+    """Name a resolution in a reader's cached answers; different questions have different names."""
     return repr((cap_uri, *sorted(wanted), whole))
 
 

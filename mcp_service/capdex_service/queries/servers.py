@@ -20,7 +20,7 @@ MAX_PAGE: Final = 100
 DEFAULT_PAGE: Final = 30
 MAX_VERSIONS: Final = 200
 MAX_READ_BYTES: Final = 1 << 20  # of packages parsed for an answer; the next one goes on
-MAX_KEPT: Final = 10_000  # entries, of about a kilobyte
+MAX_CACHED: Final = 10_000  # entries, of about a kilobyte
 
 _Key = tuple[str, str]
 
@@ -148,7 +148,7 @@ class Servers:
             return None, 0
         entry = server_json.server(found, package.document)
         self._entries[key] = entry
-        while len(self._entries) > MAX_KEPT:
+        while len(self._entries) > MAX_CACHED:
             self._entries.popitem(last=False)
         return entry, len(package.data)
 

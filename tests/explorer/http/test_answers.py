@@ -178,7 +178,7 @@ def test_samples_of_an_hour_are_fine_and_of_a_day_coarse() -> None:
 
 
 def test_every_template_is_used_and_every_page_has_one() -> None:
-    root = Path(__file__).resolve().parents[3] / "explorer"
+    root = Path(__file__).resolve().parents[3] / "capdex_explorer"
     code = "".join(path.read_text("utf-8") for path in root.rglob("*.py"))
     texts = "".join(path.read_text("utf-8") for path in (root / "templates").iterdir())
     for path in (root / "templates").iterdir():

@@ -1,4 +1,4 @@
-"""The readers over HTTP: MCP in both protocol eras, releases of a name, and what is turned away."""
+"""The readers over HTTP: MCP in both protocols, releases of a name, and what is turned away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Envelopes of messages, judged as JSON-RPC 2.0 and MCP say, over HTTP in both eras."""
+"""Envelopes of messages, judged as JSON-RPC 2.0 and MCP say, over HTTP in both protocols."""
 
 from __future__ import annotations
 

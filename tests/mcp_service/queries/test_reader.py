@@ -11,7 +11,7 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_indexer.store.operator import Operator
 from capdex_service.answers.rendered import Answer, Rendered
-from capdex_service.queries.kept import KeptAnswers
+from capdex_service.queries.answer_cache import AnswerCache
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import WHOLE, name_page, question, resolve
 from sqlalchemy import Connection
@@ -49,7 +49,7 @@ class Writing:
     async def now(self, uri: str) -> Any:
         """The kept answer, after a look for commits."""
         moment = await self.reader.moment()
-        answer = self.reader.kept.get(question(uri))
+        answer = self.reader.cache.get(question(uri))
         return None if answer is None else answer.answer(moment).to_json()
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ async def test_a_kept_answer_is_that_of_the_index_with_the_block_of_now(writing:
     assert again["as_of"]["block_number"] == first["as_of"]["block_number"] + 1
     assert again["as_of"]["block_hash"] == "0x" + writing.chain.head.hash.hex()
     assert (first["chain"]["finality"], again["chain"]["finality"]) == ("head", "finalized")
-    writing.reader.kept.clear()
+    writing.reader.cache.clear()
     assert again == (await resolve(writing.reader, NOTE)).to_json()
 
 
@@ -152,10 +152,10 @@ async def test_the_page_of_a_name_is_the_same_when_it_is_kept(writing: Writing) 
 
 def test_what_is_kept_is_bounded_and_the_least_used_goes_first() -> None:
     answer = Rendered((b'{"x":[{"y":', b'},{"y":', b"}]"), (7, 1 << 40), b'"text"')
-    all_alike = KeptAnswers()
+    all_alike = AnswerCache()
     for name in ("a", "b", "c"):
         all_alike.put(name, name, answer)
-    few = KeptAnswers(max_bytes=all_alike.size_bytes)
+    few = AnswerCache(max_bytes=all_alike.size_bytes)
     for name in ("a", "b", "c"):
         few.put(name, name, answer)
     assert few.get("a") == answer

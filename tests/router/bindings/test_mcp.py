@@ -1,4 +1,4 @@
-"""Tools bound to MCP services, against servers by the SDK over HTTP, in both eras."""
+"""Tools bound to MCP services, against servers by the SDK over HTTP, in both protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of the demo router, over real stdio or in memory, in both eras of the protocol."""
+"""Clients of the demo router, over real stdio or in memory, in both revisions of the protocol."""
 
 from __future__ import annotations
 

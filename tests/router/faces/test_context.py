@@ -1,4 +1,4 @@
-"""Prompts and resources of the router, read by a real client in both eras of the protocol."""
+"""Prompts and resources of the router, read by a real client in both revisions of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage` over MCP in both eras: a person agrees to an installation, an upgrade and a removal."""
+"""`manage` in both protocols: a person agrees to an installation, an upgrade and a removal."""
 
 from __future__ import annotations
 

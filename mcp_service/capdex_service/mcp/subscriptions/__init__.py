@@ -1,1 +1,1 @@
-"""Subscriptions of MCP clients to names and to everything new, in both protocol eras."""
+"""Subscriptions of MCP clients to names and to everything new, in both protocols."""

@@ -16,7 +16,7 @@ OVERHEAD_BYTES: Final = 500  # of the objects that hold one answer
 _RAW: Final = -15  # a deflate stream with the largest window, without header and checksum
 
 
-class KeptAnswers:
+class AnswerCache:
     """The answers used last, by name and question; bounded in bytes.
 
     Answers are alike, so the first one is the dictionary by which all are compressed, to a fifth
@@ -34,7 +34,7 @@ class KeptAnswers:
         return len(self._names)
 
     def get(self, question: str) -> Rendered | None:
-        """Return the kept answer to a question."""
+        """Return the cached answer to a question."""
         name = self._names.get(question)
         if name is None:
             return None

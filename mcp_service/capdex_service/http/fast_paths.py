@@ -1,4 +1,4 @@
-"""The hot paths, answered in front of the router: `/mcp`, `/c/<name>.json` and `/v1/…`."""
+"""The fast paths, answered in front of the router: `/mcp`, `/c/<name>.json` and `/v1/…`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capdex.errors import CapdexError
 from capdex_service.answers.rendered import Answer
 from capdex_service.http.pages import Page, send_answer
 from capdex_service.queries.reader import Reader
-from capdex_service.queries.resolve import kept, name_page
+from capdex_service.queries.resolve import cached, name_page
 
 _PAGE: Final = ("/c/", ".json")
 _RESOLVE: Final = "/v1/resolve"
@@ -21,7 +21,7 @@ _PLAIN: Final = re.compile(rb"uri=(did:nuwa:cap:[a-z0-9@.-]+)")
 
 
 class FastPaths:
-    """Middleware that answers the hot paths; everything else, errors too, goes to `app`."""
+    """Middleware that answers the fast paths; everything else, errors too, goes to `app`."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class FastPaths:
             if method == "POST" and (app := self._calls.get(path)) is not None:
                 await app(scope, receive, send)
                 return
-            if method == "GET" and path == _RESOLVE and (answer := self._kept(scope)) is not None:
+            if method == "GET" and path == _RESOLVE and (answer := self._cached(scope)) is not None:
                 await send_answer(answer, scope, send)
                 return
             page = self._pages.get(path)
@@ -57,7 +57,7 @@ class FastPaths:
                     return
         await self._app(scope, receive, send)
 
-    def _kept(self, scope: Scope) -> Answer | None:
-        """Return the kept answer to a plain resolution; the page gives every other one."""
+    def _cached(self, scope: Scope) -> Answer | None:
+        """Return the cached answer to a plain resolution; the page gives every other one."""
         plain = _PLAIN.fullmatch(scope["query_string"])
-        return None if plain is None else kept(self._reader, plain[1].decode("ascii"))
+        return None if plain is None else cached(self._reader, plain[1].decode("ascii"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from capdex_service.answers.rendered import Moment
 
-from capdex_explorer.http.kept import MAX_AGE_S, MAX_STALE_S, KeptPages
+from capdex_explorer.http.page_cache import MAX_AGE_S, MAX_STALE_S, PageCache
 from capdex_explorer.http.rendered import Rendered
 
 PAGE = Rendered.of(b"x" * 100, "text/html")
@@ -31,11 +31,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def kept(clock: Clock) -> KeptPages:
-    return KeptPages(1000, clock)
+def kept(clock: Clock) -> PageCache:
+    return PageCache(1000, clock)
 
 
-def test_a_page_about_a_name_stays_until_the_name_changes(kept: KeptPages, clock: Clock) -> None:
+def test_a_page_about_a_name_stays_until_the_name_changes(kept: PageCache, clock: Clock) -> None:
     kept.put(("note",), PAGE, moment(1), name="note")
     kept.put(("tea",), PAGE, moment(1), name="tea")
     clock.now += MAX_AGE_S - 1
@@ -47,14 +47,14 @@ def test_a_page_about_a_name_stays_until_the_name_changes(kept: KeptPages, clock
     assert kept.get(("tea",), moment(10)) is None
 
 
-def test_a_page_is_made_anew_once_its_release_is_final(kept: KeptPages) -> None:
+def test_a_page_is_made_anew_once_its_release_is_final(kept: PageCache) -> None:
     kept.put(("note",), PAGE, moment(1, 6), name="note", final_at=7)
     assert kept.get(("note",), moment(2, 6)) is PAGE
     assert kept.get(("note",), moment(3, 7)) is None
 
 
 def test_a_page_of_many_names_is_at_most_a_moment_older_than_the_index(
-    kept: KeptPages, clock: Clock
+    kept: PageCache, clock: Clock
 ) -> None:
     kept.put(("home",), PAGE, moment(1))
     clock.now = 1e6
@@ -67,7 +67,7 @@ def test_a_page_of_many_names_is_at_most_a_moment_older_than_the_index(
     assert kept.get(("home",), moment(3)) is None
 
 
-def test_what_was_used_least_recently_makes_room(kept: KeptPages) -> None:
+def test_what_was_used_least_recently_makes_room(kept: PageCache) -> None:
     for number in range(20):
         kept.put((str(number),), PAGE, moment(1), name=str(number % 3))
         assert kept.get(("0",), moment(1)) is PAGE

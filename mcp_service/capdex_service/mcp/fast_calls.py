@@ -1,4 +1,4 @@
-"""A thin ASGI front that answers plain `tools/call` messages without the SDK.
+"""Plain `tools/call` messages, answered without the SDK.
 
 It takes only messages that it understands whole: known headers, each once, and a body with known
 members. It hands every other message to the SDK's transport, which stays the one authority on the
@@ -80,7 +80,7 @@ _read_legacy: Final = msgspec.json.Decoder(_Call).decode
 _read_modern: Final = msgspec.json.Decoder(_ModernCall).decode
 
 
-class Front:
+class FastCalls:
     """Answers plain calls of `tools`; `transport` is the SDK's, for all other messages."""
 
     def __init__(
@@ -93,32 +93,35 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one POST, or pass it on."""
-        era = _era(scope["headers"])
-        if era is None:
+        protocol = _protocol(scope["headers"])
+        if protocol is None:
             await self._transport(scope, receive, send)
             return
         body, messages = await _read_body(receive)
-        found = None if body is None else self._read(era, body)
+        found = None if body is None else self._read(protocol, body)
         if found is None:
             await self._transport(scope, _replay(messages, receive), send)
             return
         id_, name, arguments = found
         result = await call(self._reader, name, arguments)
-        reply = _reply(id_, result, b"" if era is _OLD else self._modern)
+        reply = _reply(id_, result, b"" if protocol is HANDSHAKE else self._modern)
         length = str(len(reply)).encode("ascii")
         headers = [(b"content-length", length), (b"content-type", JSON_TYPE)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": reply})
 
-    def _read(self, era: bytes, body: bytes) -> tuple[bytes, str, dict[str, Any]] | None:
+    def _read(self, protocol: bytes, body: bytes) -> tuple[bytes, str, dict[str, Any]] | None:
         """Return id, tool and arguments of a plain call; None for any other message."""
         try:
-            if era is _OLD:
+            if protocol is HANDSHAKE:
                 message: _Call | _ModernCall = _read_legacy(body)
             else:
                 message = _read_modern(body)
                 meta = message.params.meta
-                if meta.version != LATEST_MODERN_VERSION or message.params.name.encode() != era:
+                if (
+                    meta.version != LATEST_MODERN_VERSION
+                    or message.params.name.encode() != protocol
+                ):
                     return None
                 if not _is_client(bytes(meta.capabilities), bytes(meta.client)):
                     return None
@@ -130,11 +133,13 @@ class Front:
         return id_, params.name, params.arguments
 
 
-_OLD: Final = b""  # the era of the handshake; the other era is told by the tool in `Mcp-Name`
+HANDSHAKE: Final = (
+    b""  # protocols with a handshake; the later one is told by the tool in `Mcp-Name`
+)
 
 
-def _era(headers: list[tuple[bytes, bytes]]) -> bytes | None:
-    """Return the era of a plain call by its headers: `_OLD` or the tool named; else None."""
+def _protocol(headers: list[tuple[bytes, bytes]]) -> bytes | None:
+    """Return the protocol of a plain call by headers: `HANDSHAKE` or the tool named; else None."""
     found: dict[bytes, bytes] = {}
     for key, value in headers:
         if key in _ROUTING:
@@ -147,7 +152,7 @@ def _era(headers: list[tuple[bytes, bytes]]) -> bytes | None:
         return None
     version = found.get(b"mcp-protocol-version")
     if version is None or version in _LEGACY:
-        return _OLD
+        return HANDSHAKE
     name = found.get(b"mcp-name", b"")
     plain = version == _MODERN and found.get(b"mcp-method") == b"tools/call"
     return name if plain and name else None
@@ -199,14 +204,14 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return again
 
 
-def _reply(id_: bytes, result: ToolResult, of_era: bytes) -> bytes:
-    """Return the JSON-RPC response; `of_era` are members of the result in one era."""
+def _reply(id_: bytes, result: ToolResult, more: bytes) -> bytes:
+    """Return the JSON-RPC response; `more` are members of the result in one protocol."""
     return b"".join(
         (
             b'{"jsonrpc":"2.0","id":',
             id_,
             b',"result":{',
-            of_era,
+            more,
             b'"content":[{"type":"text","text":',
             result.text_json,
             b'}],"structuredContent":',

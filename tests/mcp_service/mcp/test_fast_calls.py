@@ -1,4 +1,4 @@
-"""The thin front gives the answers of the SDK's transport, whatever the message."""
+"""`FastCalls` gives the answers of the SDK's transport, whatever the message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from capdex_service.mcp.front import Front
+from capdex_service.mcp.fast_calls import FastCalls
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.tools import PROFILES, TOOLS, Profile
 from capdex_service.queries.reader import Reader
@@ -185,7 +185,7 @@ def message(chance: random.Random) -> tuple[bytes, list[tuple[bytes, bytes]]]:
 async def both(
     reader: Reader, profile: Profile
 ) -> AsyncIterator[tuple[ASGIApp, ASGIApp, list[int]]]:
-    """The front, the SDK's transport alone, and how often the front passed a message on."""
+    """`FastCalls`, the SDK's transport alone, and how often it passed a message on."""
     server = build_server(reader, profile)
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     passed: list[int] = []
@@ -195,7 +195,7 @@ async def both(
         await manager.asgi_app(scope, receive, send)
 
     async with manager.run():
-        yield Front(reader, server, profile, transport), manager.asgi_app, passed
+        yield FastCalls(reader, server, profile, transport), manager.asgi_app, passed
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -203,8 +203,8 @@ async def test_a_thousand_messages_are_answered_as_the_sdk_answers_them(
     reader: Reader, profile: str
 ) -> None:
     chance = random.Random(17)  # noqa: S311 - the same messages each time
-    async with both(reader, PROFILES[profile]) as (front, sdk, passed):
+    async with both(reader, PROFILES[profile]) as (fast, sdk, passed):
         for _ in range(COUNT):
             body, headers = message(chance)
-            assert await post(front, body, headers) == await post(sdk, body, headers), body
-    assert COUNT / 20 < COUNT - len(passed) < COUNT, "the front took none of the messages, or all"
+            assert await post(fast, body, headers) == await post(sdk, body, headers), body
+    assert COUNT / 20 < COUNT - len(passed) < COUNT, "the fast took none of the messages, or all"

@@ -18,7 +18,7 @@ MAX_STALE_S: Final = 1.0  # that a page of many names may be older than the inde
 Key = tuple[str, ...]
 
 
-class _Kept(NamedTuple):
+class _Cached(NamedTuple):
     rendered: Rendered
     name: str
     final_at: int | None
@@ -26,7 +26,7 @@ class _Kept(NamedTuple):
     made_at: float
 
 
-class KeptPages:
+class PageCache:
     """The pages used last, bounded in bytes.
 
     A busy registry changes many times a second, and most pages with it not at all: a page about one
@@ -39,11 +39,11 @@ class KeptPages:
     ) -> None:
         self._max_bytes, self._clock = max_bytes, clock
         self.size_bytes = 0
-        self._pages: OrderedDict[Key, _Kept] = OrderedDict()
+        self._pages: OrderedDict[Key, _Cached] = OrderedDict()
         self._of_name: dict[str, set[Key]] = {}
 
     def get(self, key: Key, moment: Moment) -> Rendered | None:
-        """Return a kept page, unless it is too old at this moment of the index."""
+        """Return a cached page, unless it is too old at this moment of the index."""
         kept = self._pages.get(key)
         if kept is None:
             return None
@@ -75,7 +75,7 @@ class KeptPages:
         """
         if key in self._pages:
             self._forget(key)
-        self._pages[key] = _Kept(rendered, name, final_at, moment.revision, self._clock())
+        self._pages[key] = _Cached(rendered, name, final_at, moment.revision, self._clock())
         self._of_name.setdefault(name, set()).add(key)
         self.size_bytes += rendered.size
         while self.size_bytes > self._max_bytes:
