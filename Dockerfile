@@ -19,7 +19,7 @@ RUN /opt/build/bin/pip wheel --wheel-dir /wheels --require-hashes --no-deps --no
  && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /wheels/*.whl
 
 # Last, so that a change of our own code does not install every dependency again.
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY capdex capdex
 COPY capdex_cli capdex_cli
 COPY capdex_explorer capdex_explorer
@@ -27,7 +27,10 @@ COPY capdex_router capdex_router
 COPY indexer indexer
 COPY publisher publisher
 COPY mcp_service mcp_service
-RUN /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
+# What `capdex version` says: docker build --build-arg COMMIT=$(git rev-parse HEAD)
+ARG COMMIT=
+RUN { test -z "$COMMIT" || echo "$COMMIT" > COMMIT; } \
+ && /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
  && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl
 
 

@@ -14,7 +14,7 @@ export NODE_NO_WARNINGS := 1
 # PyPI ships wheels of all but one dependency, and what builds that one is locked as well.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
-SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp_service contracts/build.py tests benchmarks
+SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp_service contracts/build.py hatch_build.py tests benchmarks
 # Three workers by default: each drives servers of its own, and waits for them half of the time.
 # WORKERS=0 runs in one process.
 WORKERS ?= 3
@@ -134,7 +134,7 @@ lint: .venv/.dev ## ruff
 
 types: .venv/.dev ## mypy --strict
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file tests/mypy.ini tests benchmarks
+	$(BIN)/mypy --config-file tests/mypy.ini tests benchmarks hatch_build.py
 
 imports: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from capdex.uri import CapabilityURI
     from capdex.version import Version, VersionRange
 
-__version__ = "0.4.0"
+__version__ = "0.5.0.dev0"
 
 __all__ = [
     "Announcement",

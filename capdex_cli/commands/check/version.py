@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
 
 import click
 
+import capdex
 from capdex import __version__
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
@@ -16,9 +20,10 @@ SHELLS = ("bash", "zsh", "fish")
 
 @command("version", examples=["capdex version", "capdex version --json"])
 def version_command(app: App) -> None:
-    """Print the versions in use."""
-    from importlib.metadata import PackageNotFoundError, version
+    """Print the versions in use, and the commit that this program was built from.
 
+    A program that runs in a clone says the commit of the clone, with -dirty if files were changed.
+    """
     from capdex_cli.config.settings import REGISTRY, VOTES
 
     parts = {}
@@ -29,13 +34,31 @@ def version_command(app: App) -> None:
             parts[part] = "missing"
     value = {
         "version": __version__,
+        "commit": commit(),
         "python": platform.python_version(),
         "parts": parts,
         "contracts": {"CapabilityRegistry": REGISTRY, "CapabilityVotes": VOTES},
     }
-    shown = {"Python": value["python"], **parts}
+    shown = {"commit": value["commit"] or "unknown", "Python": value["python"], **parts}
     human = [f"capdex {__version__}", *(f"  {name} {found}" for name, found in shown.items())]
     app.output.result("version", value, human=human, plain=[__version__])
+
+
+def commit() -> str | None:
+    """Return the commit of this program: what its wheel says, else what its clone is at.
+
+    None where it was built from files that had neither history nor the file `COMMIT`.
+    """
+    written = distribution("capdex").read_text("extra_metadata/COMMIT")
+    root = Path(capdex.__file__).parents[1]
+    if written or not (root / ".git").exists():
+        return written and written.strip()
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(describe, cwd=root, capture_output=True, text=True, check=True)  # noqa: S603
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 @command(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from capdex_cli.main import program
 from capdex_cli.terminal.click_commands import GLOBALS, Command, Group
 from capdex_cli.views import help_topics
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests/cli/golden"
 WRITE = os.environ.get("CAPDEX_GOLDEN") == "write"  # before fixtures clean the environment
 
 
@@ -154,6 +156,14 @@ def test_version_is_the_packages(capdex: Any) -> None:
 
     assert capdex("--version").stdout == f"capdex {__version__}\n"
     assert capdex.json("version")["version"] == __version__
+
+
+def test_version_says_the_commit_of_the_clone(capdex: Any) -> None:
+    at = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    head = subprocess.run(at, capture_output=True, text=True, check=True).stdout.strip()
+    said = capdex.json("version")["commit"]
+    assert said.removesuffix("-dirty") == head
+    assert f"\n  commit {said}\n" in capdex("version", "--format", "human").stdout
 
 
 @pytest.mark.parametrize("topic", ["exit-codes", "environment", "ranges", "verdicts", "publish"])
