@@ -14,7 +14,7 @@ from capdex.codes import ErrorEntry, error_codes
 
 
 class Code(StrEnum):
-    """Stable error codes; the first ten travel over MCP and HTTP (P16), the rest stay local."""
+    """Stable error codes; those up to TIMEOUT travel over MCP and HTTP (P16)."""
 
     NOT_FOUND = "NOT_FOUND"
     YANKED = "YANKED"
