@@ -75,7 +75,7 @@ class Caller:
 
 
 Check = Callable[[Json, Any], str | None]
-"""Returns why a value breaks a schema, and None if it does not (capdex_router.runtime.validation)."""
+"""Returns why a value breaks a schema, and None if it does not (`runtime.validation`)."""
 
 
 @dataclass(frozen=True, slots=True)
