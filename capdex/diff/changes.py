@@ -25,6 +25,7 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from _schema(old, new, effort)
     yield from tool_changes(old, new, effort)
     yield from _bindings(old, new)
+    yield from _resources(old, new)
     yield from _memory_scope(old, new)
     yield from _requirements(old, new)
     yield from _prompt(old, new)
@@ -130,6 +131,26 @@ def _binding(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Ch
         rule = Rule.BINDING_PATH if path_alone else Rule.BINDING_CHANGED
         message = f"{name}: {field} {show_change(before, after)}"
         yield differs(rule, ("tool_bindings", name, field), before, after, message)
+
+
+def _resources(old: Manifest, new: Manifest) -> Iterator[Change]:
+    before, after = ({x.path: x for x in side.resources} for side in (old, new))
+    for path in dict.fromkeys([*before, *after]):
+        was, now = before.get(path), after.get(path)
+        if was == now:
+            continue
+        if now is None:
+            rule, said = Rule.FILE_REMOVED, "is gone"
+        elif now.may_run:
+            rule = Rule.PROGRAM
+            said = "can be run, and is new" if was is None else "can be run, and is another one"
+        else:
+            rule = Rule.FILE_ADDED if was is None else Rule.FILE_CHANGED
+            said = "is new" if was is None else "changed"
+        size = f" ({now.size} bytes)" if now is not None else ""
+        old_cid, new_cid = (None if x is None else str(x.cid) for x in (was, now))
+        message = f"the file {show(path)} {said}{size}"
+        yield differs(rule, ("resources", path), old_cid, new_cid, message)
 
 
 def _memory_scope(old: Manifest, new: Manifest) -> Iterator[Change]:

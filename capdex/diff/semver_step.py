@@ -99,6 +99,12 @@ class Rule(Enum):
         "bindings", Step.MINOR, "a tool is called in another way, elsewhere, or by another method"
     )
     BINDING_PATH = RuleRow("bindings", Step.PATCH, "the same host is asked at another path")
+    PROGRAM = RuleRow(
+        "resources", Step.MINOR, "a script or program is added, or is another one now", risk=True
+    )
+    FILE_ADDED = RuleRow("resources", Step.MINOR, "another file is added")
+    FILE_REMOVED = RuleRow("resources", Step.MINOR, "a file is removed or renamed")
+    FILE_CHANGED = RuleRow("resources", Step.PATCH, "another file changes")
     MEMORY_SCOPE = RuleRow("memory_scope", Step.MAJOR, "the memory scope is another")
     REQUIREMENT_RAISED = RuleRow("llm_requirements", Step.MINOR, "more is asked of the model")
     REQUIREMENT_LOWERED = RuleRow("llm_requirements", Step.PATCH, "less is asked of the model")

@@ -58,7 +58,7 @@ def skill(manifest: Manifest) -> Json:
         "input_schema": _MESSAGE,
         "output_schema": None,
         "prompt_template": manifest.prompt,
-        "resources": resources(name, version),
+        "resources": resources(name, version) + files(manifest),
         "required_permissions": list(manifest.permissions),
         "tools": [
             {"capability_id": capability_id(name, tool.name), "version": version}
@@ -105,9 +105,20 @@ def tool_manifest(manifest: Manifest, tool: Tool) -> Json:
 
 
 def resources(name: str, version: str) -> list[Json]:
-    """Return the resources of a package: its file, and the JSON Schema of its state."""
+    """Return the resources of every package: its file, and the JSON Schema of its state."""
     types = {"package": PACKAGE_TYPE, "schema": SCHEMA_TYPE}
     return [
         {"uri": f"capdex://{name}/{version}/{part}", "name": part, "mimeType": media_type}
         for part, media_type in types.items()
+    ]
+
+
+def files(manifest: Manifest) -> list[Json]:
+    """Return the files that a package names as resources, `size` in bytes.
+
+    Their URIs are those of IPFS, since the node that answers need not have them.
+    """
+    return [
+        {"uri": f"ipfs://{x.cid}", "name": x.path, "mimeType": x.media_type, "size": x.size}
+        for x in manifest.resources
     ]

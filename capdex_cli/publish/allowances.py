@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import click
 
+from capdex_cli.terminal.click_commands import DIRECTORY
+
 if TYPE_CHECKING:
     from capdex.diff.diff import Allowance
 
@@ -31,6 +33,10 @@ def _allowances(
 secret_option = click.option(
     "--allow-secret-like", multiple=True, metavar="PATH",
     help="Allow a text that looks like a secret and is none, by its path in the file.",
+)  # fmt: skip
+files_option = click.option(
+    "--files", type=DIRECTORY, metavar="DIR",
+    help="The folder of its files.  [default: NAME/ beside NAME.acp.yaml, or where that lies]",
 )  # fmt: skip
 _allow_option = click.option(
     "--allow",

@@ -91,6 +91,8 @@ class PublishProgress(Progress):
             return
         tools, triggers = len(manifest.tools), len(manifest.triggers)
         words = f"{number_of(tools, 'tool')}, {number_of(triggers, 'trigger')}, {counted(problems)}"
+        if count := len(manifest.resources):
+            words = f"{number_of(count, 'file')}, {words}"
         self._step("ok", "validated", f"{manifest.uri}   {words}" if self._many else words)
 
     def _show_comparison(self, step: VersionComparison) -> None:

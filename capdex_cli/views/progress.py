@@ -41,11 +41,22 @@ class Progress:
         """Show one step."""
         from capdex_publisher.ethereum.contract import Receipt
         from capdex_publisher.ethereum.transaction import Sent, ether
-        from capdex_publisher.progress import Reserved, Reserving, Served, Shallow, Uploaded
+        from capdex_publisher.progress import (
+            FilesUploaded,
+            Reserved,
+            Reserving,
+            Served,
+            Shallow,
+            Uploaded,
+        )
 
         if not isinstance(step, Uploaded):
             self._say_uploaded()
         match step:
+            case FilesUploaded():
+                words = f"{number_of(step.count, 'file')}   {size(step.size_bytes)} in "
+                words += f"{step.seconds:.1f} s, read back and verified from {safe(step.source)}"
+                self._step("ok", "files", words)
             case Uploaded():
                 self._uploads.append(step)
                 self._status.show(f"uploading {len(self._uploads)} of {self._total}")

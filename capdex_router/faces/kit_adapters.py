@@ -19,6 +19,7 @@ from capdex_router.faces.kit import (
     CapabilityProvider,
     CapabilityUnavailable,
     Data,
+    DataRef,
     Invocable,
     InvocableRequest,
     InvocableResult,
@@ -28,6 +29,8 @@ from capdex_router.faces.kit import (
     PromptContents,
     PromptDescriptor,
     PromptProvider,
+    ResourceContents,
+    ResourceDescriptor,
     ResourceProvider,
     Structured,
     Text,
@@ -86,8 +89,32 @@ class RouterPrompts:
 
 
 @dataclass(frozen=True, slots=True)
+class RouterResources:
+    """The resources of a skill as a ResourceProvider; those not held here are given by a URI."""
+
+    skill: Capability
+
+    async def list_resources(self) -> Sequence[ResourceDescriptor]:
+        """Return the resources; a file has the path that it is written to as its name."""
+        return [
+            ResourceDescriptor(x["uri"], x["name"], mime_type=x.get("mimeType"))
+            for x in self.skill.resources
+        ]
+
+    async def read_resource(self, id: str, ctx: CapabilityContext) -> ResourceContents:
+        """Return the bytes, or `ipfs://<cid>`; raises CapabilityUnavailable."""
+        name = next((x["name"] for x in self.skill.resources if x["uri"] == id), None)
+        if name is None or self.skill.read is None:
+            raise CapabilityUnavailable(f"there is no resource {id[:64]!r}", {"code": "NOT_FOUND"})
+        try:
+            return ResourceContents(DataRef(data=self.skill.read(name)))
+        except InvalidInput:
+            return ResourceContents(DataRef(uri=id))
+
+
+@dataclass(frozen=True, slots=True)
 class RouterProvider:
-    """A package of the runtime as a CapabilityProvider: its tools and its prompt."""
+    """A package of the runtime as a CapabilityProvider: tools, prompt, resources."""
 
     skill: Capability | None
     tools: Sequence[Capability]
@@ -99,8 +126,8 @@ class RouterProvider:
         return [RouterInvocable(tool, self.invoker, self.asker) for tool in self.tools]
 
     def resources(self) -> Sequence[ResourceProvider]:
-        """Return nothing: packages carry no resources."""
-        return []
+        """Return the provider of the package's own file, its schema and the files it names."""
+        return [RouterResources(self.skill)] if self.skill is not None else []
 
     def prompts(self) -> Sequence[PromptProvider]:
         """Return the provider of the package's prompt, if it has one."""

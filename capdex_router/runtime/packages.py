@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest
@@ -66,6 +67,14 @@ def owner_of(package: VerifiedPackage) -> Owner:
 def skill(package: VerifiedPackage) -> Capability:
     """Return the package itself: its prompt, with a message as its input."""
     manifest = package.manifest
+    held = {"package": package.data, "schema": orjson.dumps(manifest.schema)}
+
+    def read(part: str) -> bytes:
+        if part in held:
+            return held[part]
+        why = f"{manifest.uri} names it, and its bytes are on IPFS"
+        raise InvalidInput(f"the file {part[:128]!r} is not held here", Code.NOT_FOUND, why=why)
+
     return Capability(
         CapabilityRef(cap.capability_id(manifest.uri.name), str(manifest.uri.version)),
         "skill",
@@ -74,8 +83,11 @@ def skill(package: VerifiedPackage) -> Capability:
         VARS,
         owner_of(package),
         prompt=manifest.prompt,
-        resources=tuple(cap.resources(manifest.uri.name, str(manifest.uri.version))),
-        read={"package": package.data, "schema": orjson.dumps(manifest.schema)}.__getitem__,
+        resources=(
+            *cap.resources(manifest.uri.name, str(manifest.uri.version)),
+            *cap.files(manifest),
+        ),
+        read=read,
     )
 
 

@@ -26,6 +26,16 @@ class Uploaded:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesUploaded:
+    """The files of a package are stored, and were fetched back from `source`."""
+
+    count: int
+    size_bytes: int
+    seconds: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reserved:
     """The commitment for a new name is in a block."""
 
@@ -68,7 +78,9 @@ class Served:
     why: str = ""
 
 
-Step = Uploaded | Reserved | Reserving | Sent | Shallow | Receipt | Reverted | Served
+Step = (
+    FilesUploaded | Uploaded | Reserved | Reserving | Sent | Shallow | Receipt | Reverted | Served
+)
 OnStep = Callable[[Step], None]
 
 

@@ -18,6 +18,10 @@ MAX_RESOURCES: Final = 512
 MAX_TOTAL_BYTES: Final = 32 * 1024 * 1024  # of all files of one package
 MAX_MEDIA_TYPE_CHARS: Final = 128
 KNOWN: Final = ("path", "cid", "sha256", "size", "media_type", "executable")
+SCRIPTS: Final = (
+    *(".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"),
+    *(".ps1", ".bat", ".cmd", ".exe", ".jar"),
+)
 
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
@@ -33,6 +37,11 @@ class Resource:
     size: int
     media_type: str
     executable: bool
+
+    @property
+    def may_run(self) -> bool:
+        """True for what is executable, or is a script or program by the end of its name."""
+        return self.executable or self.path.lower().endswith(SCRIPTS)
 
     def to_json(self) -> dict[str, str | int | bool]:
         """The file as the section and answers write it."""

@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
-from capdex.ipld.unixfs import MAX_BLOCK_BYTES
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES, divide
 
 MANY: Final = 4  # from this many files on, one syncfs() (Linux) instead of one fsync() each
 
@@ -103,8 +103,10 @@ class BlockDirectory:
         return data
 
     async def put(self, data: bytes) -> Cid:
-        """Store a file as one raw block and return its CID."""
-        return await asyncio.to_thread(self.write, data)
+        """Store a file in the blocks of `divide` and return the CID of its root."""
+        blocks = divide(data)
+        await asyncio.to_thread(self.keep_many, blocks)
+        return blocks[0][0]
 
     async def close(self) -> None:
         """Do nothing: no file stays open."""

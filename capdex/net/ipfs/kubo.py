@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
-from capdex.ipld.cid import RAW, Cid
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import LEAF_BYTES, divide
 from capdex.net.ipfs.gateway import LIMITS, FetchLimits, Http
 from capdex.net.ipfs.source import FetchOutcome
 
@@ -50,8 +51,8 @@ class Kubo(Http):
         return named if status == 404 else super().hint(status, start)
 
     async def put(self, data: bytes) -> Cid:
-        """Add and pin a file as one raw block; raises Unavailable if Kubo fails or is down."""
-        expected = Cid.of(data)
+        """Add and pin a file in the blocks of `divide`; raises Unavailable if Kubo fails."""
+        expected = divide(data)[0][0]
         try:
             async with asyncio.timeout(UPLOAD_S):
                 answered = await asyncio.to_thread(self._add, data)
@@ -61,8 +62,8 @@ class Kubo(Http):
         except InvalidInput as error:
             raise self._down(f"{error.message}: {error.why}") from None
         # Compared as CIDs, not as text, since a daemon may use another base.
-        if (stored.codec, stored.digest) != (RAW, expected.digest):
-            raise self._down(f"it stored the file as {stored}, not as the raw block {expected}")
+        if (stored.codec, stored.digest) != (expected.codec, expected.digest):
+            raise self._down(f"it stored the file as {stored}, not as {expected}")
         return expected
 
     def _add(self, data: bytes) -> str:
@@ -74,7 +75,13 @@ class Kubo(Http):
             with closing(
                 ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
             ) as client:
-                added: Any = client.add(io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True)
+                added: Any = client.add(
+                    io.BytesIO(data),
+                    raw_leaves=True,
+                    cid_version=1,
+                    pin=True,
+                    chunker=f"size-{LEAF_BYTES}",
+                )
                 return str(added["Hash"])
         except CapdexError:
             raise

@@ -30,7 +30,7 @@ class Storage(BlockSource, Protocol):
     """A source that also stores blocks."""
 
     async def put(self, data: bytes) -> Cid:
-        """Store a file as one raw block; raises Unavailable."""
+        """Store a file in the blocks of `divide`, return the root; raises Unavailable."""
         ...
 
 

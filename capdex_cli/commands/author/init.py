@@ -79,8 +79,11 @@ def init_command(
     """Start a capability package, or make one of what you have.
 
     Of an MCP server, a list of tools, an API or a skill it makes a package, and says in a table
-    what is changed, left out or refused, before it writes the file. Without these it asks, on a
-    terminal, for what no option says. A file that exists is never overwritten.
+    what is changed, left out or refused, before it writes the file. The files of a skill stay
+    where they are: the package names each with its hash, and publish uploads them.
+
+    Without these it asks, on a terminal, for what no option says. A file that exists is never
+    overwritten.
     """
     if more["license"] is not None:
         from capdex_publisher.authoring.licence import check_licence
@@ -98,7 +101,7 @@ def init_command(
         imported = app.run(_import(app, sources, name, service or "", operations, tools, values))
         _report(app, imported)  # first: what stands in a package that is published stays
         path = _write(out, imported.name, imported.text)
-        _show(app, path, imported)
+        _show(app, path, imported, Path(from_skill) if from_skill else None)
         return
     from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 
@@ -202,13 +205,13 @@ def _report(app: App, imported: Imported) -> None:
         app.output.out.write("")
 
 
-def _show(app: App, path: Path, imported: Imported) -> None:
+def _show(app: App, path: Path, imported: Imported, skill: Path | None) -> None:
     value: dict[str, Any] = {
         "file": str(path),
         "name": imported.name,
         "notes": [note.to_json() for note in imported.notes],
         "to_edit": list(imported.to_edit),
-        "next": _next(path, imported),
+        "next": _next(path, imported, skill),
     }
     human = [f"{app.output.out.mark('ok')} {safe(path)}"]
     if edits := imported.to_edit:
@@ -219,7 +222,7 @@ def _show(app: App, path: Path, imported: Imported) -> None:
     app.output.result("package", value, human=human, plain=[path])
 
 
-def _next(path: Path, imported: Imported) -> str:
+def _next(path: Path, imported: Imported, skill: Path | None) -> str:
     """Return the command that shows the first request, or checks a package that makes none."""
     import shlex
 
@@ -230,7 +233,14 @@ def _next(path: Path, imported: Imported) -> str:
     for tool in manifest.tools:
         if tool.name in manifest.bindings:
             return command_line("capdex", "try", f"{path}#{tool.name}", schema=tool.parameters)
-    return shlex.join(["capdex", "validate", str(path)])
+    words = ["capdex", "validate", str(path)]
+    if manifest.resources and skill is not None:
+        from capdex_publisher.authoring.files import folder_of
+
+        folder = skill.parent if skill.is_file() else skill
+        if folder_of(path).resolve() != folder.resolve():
+            words += ["--files", str(folder)]
+    return shlex.join(words)
 
 
 def _asked_name(app: App) -> str:

@@ -18,7 +18,7 @@ from capdex_cli.publish.account import (
     open_signer,
     spending_options,
 )
-from capdex_cli.publish.allowances import Allowed, allow_options
+from capdex_cli.publish.allowances import Allowed, allow_options, files_option
 from capdex_cli.publish.change import ChangeProgress, sending_options
 from capdex_cli.publish.publish import PublishProgress
 from capdex_cli.terminal.app import App
@@ -44,9 +44,10 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
         "CID=$(capdex publish weather.acp.yaml --yes --plain)",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("packages", nargs=-1, required=True, metavar="FILE...")
 @click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
 @allow_options
+@files_option
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @click.option(
     "--wait",
@@ -60,7 +61,8 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 @spending_options
 def publish_command(
     app: App,
-    files: tuple[str, ...],
+    packages: tuple[str, ...],
+    files: Path | None,
     dry_run: bool,
     ipfs: str | None,
     wait: float,
@@ -68,17 +70,20 @@ def publish_command(
 ) -> int:
     """Publish packages: check, sign, upload, announce, wait until served.
 
+    The files that a package names are uploaded and read back before it; one that changed since
+    the package was signed is refused by name.
     Several files are uploaded side by side and announced together. A release can be yanked but
     never replaced or deleted. Safe to stop and to run again: what is done already is not done
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
     the registry asks for that. If the node does not serve them in time, the exit code is 6.
     """
-    return app.run(_publish(app, expand(files), dry_run, ipfs, wait, **allowed))
+    return app.run(_publish(app, expand(packages), files, dry_run, ipfs, wait, **allowed))
 
 
 async def _publish(
     app: App,
     names: Sequence[str],
+    folder: Path | None,
     dry_run: bool,
     ipfs: str | None,
     wait_s: float,
@@ -98,7 +103,7 @@ async def _publish(
     files = []
     for name in names:
         try:
-            files.append(PackageFile(name, read(name), None if name == "-" else Path(name)))
+            files.append(PackageFile(name, read(name), None if name == "-" else Path(name), folder))
         except CapdexError as error:
             progress.reject(name, error)
     if not files:

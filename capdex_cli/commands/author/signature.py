@@ -16,6 +16,7 @@ from capdex_cli.publish.account import (
     open_author,
     open_signer,
 )
+from capdex_cli.publish.allowances import files_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -38,22 +39,27 @@ FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the an
         "capdex sign - < weather.acp.yaml > signed.acp.yaml",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("packages", nargs=-1, required=True, metavar="FILE...")
+@files_option
 @click.option("--publisher", metavar="0x…", help="The account that will publish.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
 @author_options
 @account_options
-def sign_command(app: App, files: tuple[str, ...], publisher: str | None, dry_run: bool) -> None:
+def sign_command(
+    app: App, packages: tuple[str, ...], files: Path | None, publisher: str | None, dry_run: bool
+) -> None:
     """Sign a package.
 
-    Sets metadata.author, metadata.publisher and metadata.signature in the file; everything else
-    stays byte for byte (CRLF becomes LF). From - the signed file goes to stdout. Any change after
-    this needs a new signature.
+    Sets metadata.author, metadata.publisher and metadata.signature in the file, and in resources
+    what changed of its files; everything else stays byte for byte (CRLF becomes LF). From - the
+    signed file goes to stdout. Any change after this, also of a file, needs a new signature.
     """
-    app.run(_sign(app, files, publisher, dry_run))
+    app.run(_sign(app, packages, files, publisher, dry_run))
 
 
-async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run: bool) -> None:
+async def _sign(
+    app: App, packages: tuple[str, ...], files: Path | None, publisher: str | None, dry_run: bool
+) -> None:
     from capdex_publisher.authoring.sign import sign_file
     from capdex_publisher.authoring.validate import PackageFile
 
@@ -64,8 +70,8 @@ async def _sign(app: App, files: tuple[str, ...], publisher: str | None, dry_run
     if publisher is None and has_account(app):
         publisher = (await open_signer(app)).address
     values: list[dict[str, Any]] = []
-    for name in expand(files):
-        file = PackageFile(name, read(name), None if name == "-" else Path(name))
+    for name in expand(packages):
+        file = PackageFile(name, read(name), None if name == "-" else Path(name), files)
         signed = await sign_file(
             file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from capdex.errors import UsageError
 from capdex.problems import Severity
-from capdex_cli.publish.allowances import secret_option
+from capdex_cli.publish.allowances import files_option, secret_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.errors import NO, OK, exit_code, show, worst
@@ -31,7 +32,7 @@ FORMATS = tuple(one.value for one in Format)  # those of every command, besides 
         "capdex validate - < weather.acp.yaml",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("packages", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--format",
     "form",
@@ -40,10 +41,17 @@ FORMATS = tuple(one.value for one in Format)  # those of every command, besides 
     "[default: full; into a pipe one JSON object a file]",
 )
 @secret_option
+@files_option
 def validate_command(
-    app: App, files: tuple[str, ...], form: str | None, allow_secret_like: tuple[str, ...]
+    app: App,
+    packages: tuple[str, ...],
+    form: str | None,
+    allow_secret_like: tuple[str, ...],
+    files: Path | None,
 ) -> int:
     """Check packages and show what to correct.
+
+    The files that a package names are checked where they are there.
 
     FILE may be - for stdin or @LIST for a file of names. Exit code: 0 valid, 1 not, 2 unreadable.
     """
@@ -53,10 +61,12 @@ def validate_command(
 
     codes: list[int] = []
     validated: list[PackageValidation] = []
-    names = expand(files)
+    names = expand(packages)
     for name in names:
         try:
-            validated.append(validate(PackageFile(name, read(name)), allow_secret_like))
+            path = None if name == "-" else Path(name)
+            file = PackageFile(name, read(name), path, files)
+            validated.append(validate(file, allow_secret_like))
         except UsageError as error:
             show(error, app.output)
             codes.append(exit_code(error))

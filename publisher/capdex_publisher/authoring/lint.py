@@ -7,17 +7,19 @@ template that nobody edited.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from capdex.codes import reason_codes
 from capdex.diagnostics import Path, show, show_path
 from capdex.errors import InvalidInput
+from capdex.manifest import prompt_injection
 from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest, ManifestReading
 from capdex.problems import Problem, Reason, Severity
+from capdex_publisher.authoring.files import PROGRAMS, text_of
 from capdex_publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTION
-from capdex_publisher.authoring.secret_shapes import secret_like
+from capdex_publisher.authoring.secret_shapes import known_secret, secret_like
 
 _EXAMPLE_HOST: Final = re.compile(r"(?:.+\.)?example\.(?:com|net|org)(?::\d+)?", re.IGNORECASE)
 _ELSEWHERE: Final = frozenset(
@@ -36,10 +38,37 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
         return ()
     found = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
     found += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
-    problems = [_problem(reading, *x) for x in found]
+    problems = [problem_at(reading, *x) for x in found]
     for path, why in secret_like(reading.yaml.value):
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
-        problems.append(_problem(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
+        problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
+    return tuple(problems)
+
+
+def lint_files(
+    reading: ManifestReading, data: Mapping[str, bytes], allow: Collection[str] = ()
+) -> tuple[Problem, ...]:
+    """Return what `lint` and nodes look for in a package, found in the files that it names.
+
+    `data` has their bytes by path. Programs that nobody can read are named as what they are.
+    """
+    problems = []
+    resources = reading.manifest.resources if reading.manifest else ()
+    for i, one in enumerate(resources):
+        at, content = ("resources", i), data.get(one.path, b"")
+        if one.media_type in PROGRAMS.values() or any(map(content.startswith, PROGRAMS)):
+            found = next((x for start, x in PROGRAMS.items() if content.startswith(start)), "")
+            message = f"{one.path} is a program ({found or one.media_type}), which nobody can read"
+            problems.append(problem_at(reading, Reason.LINT_BINARY, at, message))
+        if (text := text_of(content)) is None:
+            continue
+        for injection in prompt_injection.lint({one.path: text}):
+            message = f"{one.path}: {injection.message}"
+            problems.append(problem_at(reading, injection.code, at, message))
+        if why := known_secret(text):
+            severity = Severity.WARNING if show_path(at) in allow else Severity.ERROR
+            message = f"{one.path}: {why}"
+            problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, at, message, severity))
     return tuple(problems)
 
 
@@ -117,13 +146,14 @@ def _missing(schema: Any, path: Path) -> Iterator[tuple[Path, str]]:
             yield from _missing(item, (*path, key))
 
 
-def _problem(
+def problem_at(
     reading: ManifestReading,
     code: Reason,
     path: Path,
     message: str,
     severity: Severity = Severity.WARNING,
 ) -> Problem:
+    """Return a problem at a path of the package, with its place in the file."""
     steps, mark = path, None
     while steps and mark is None:
         mark = reading.yaml.outline.mark(steps)

@@ -67,12 +67,19 @@ def secret_like(value: Any) -> Iterator[tuple[Path, str]]:
                 yield path, why
 
 
-def _why(name: str, text: str) -> str:
-    """Return why a text that stands under a name looks like a secret; else nothing."""
+def known_secret(text: str) -> str:
+    """Return why a text seems to hold a secret of a known shape; else nothing."""
     for what, shape in _SHAPES:
         for match in shape.finditer(text):
             if not _is_example(match[0].replace("_test_", "")):
                 return _said(match[0], f"which looks like {what}")
+    return ""
+
+
+def _why(name: str, text: str) -> str:
+    """Return why a text that stands under a name looks like a secret; else nothing."""
+    if known := known_secret(text):
+        return known
     for key, found in [(name, text), *_QUERY.findall(text)]:
         value = found.rpartition(" ")[2] if found.count(" ") == 1 else found  # `Bearer …`
         named = SECRET_WORDS.fullmatch(key) or _NAMES.fullmatch(key)

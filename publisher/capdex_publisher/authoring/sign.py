@@ -10,6 +10,7 @@ from capdex.errors import InvalidInput, UsageError
 from capdex.manifest.manifest import read
 from capdex.net.files import write_atomically
 from capdex.yaml.reader import read_yaml
+from capdex_publisher.authoring.files import renew
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.keys.keystore import DidKey
 from capdex_publisher.keys.public_accounts import check_account
@@ -58,8 +59,12 @@ async def sign_file(
     publisher: str | None = None,
     write: bool = True,
 ) -> PackageFile:
-    """Sign a file like `sign`; if `write`, replace it at its path atomically, its mode kept."""
-    data = await sign(file.data, author, chain_id=chain_id, publisher=publisher)
+    """Sign a file like `sign`; if `write`, replace it at its path atomically, its mode kept.
+
+    The files that the package names are described as they are now, if their folder is here.
+    """
+    data = renew(file.data, file.folder) if file.folder.is_dir() else file.data
+    data = await sign(data, author, chain_id=chain_id, publisher=publisher)
     if write and file.path is not None and data != file.data:
         write_atomically(file.path, data)
     return replace(file, data=data)

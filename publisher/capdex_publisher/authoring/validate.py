@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +18,26 @@ from capdex.package import RejectedPackage, judge
 from capdex.problems import Problem, Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.state import ZERO_ADDRESS
-from capdex_publisher.authoring.lint import lint, with_mistakes
+from capdex_publisher.authoring.files import folder_of, read_files
+from capdex_publisher.authoring.lint import lint, lint_files, problem_at, with_mistakes
 
 
 @dataclass(frozen=True, slots=True)
 class PackageFile:
-    """A file to sign or publish. A signature made now is written back to `path`, if it is set."""
+    """A file to sign or publish. A signature made now is written back to `path`, if it is set.
+
+    `files` is the folder of what the package names, if it is none of the usual ones (`folder_of`).
+    """
 
     name: str
     data: bytes
     path: Path | None = None
+    files: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the files that the package names."""
+        return folder_of(self.path, self.files)
 
     @classmethod
     def read(cls, path: Path) -> PackageFile:
@@ -65,17 +75,37 @@ class PackageValidation:
 def validate(file: PackageFile, allow: Collection[str] = ()) -> PackageValidation:
     """Check a file; a signed one is judged as if the account it names had published it.
 
-    `allow` has paths of texts that look like secrets and are none.
+    The files that it names are checked where they are there. `allow` has paths of texts that look
+    like secrets and are none.
     """
     reading = read(file.data)
     if reading.manifest is None:
         foreign = _foreign(file)
         return PackageValidation(file, None, foreign or reading.problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
-    problems = with_mistakes(reading, lint(reading, allow))
+    problems = (*with_mistakes(reading, lint(reading, allow)), *_of_files(file, reading, allow))
     if isinstance(judged, RejectedPackage):
         problems = (*problems, _problem(judged, reading))
     return PackageValidation(file, reading.manifest, problems, judged.verdict)
+
+
+def _of_files(
+    file: PackageFile, reading: ManifestReading, allow: Collection[str]
+) -> Iterator[Problem]:
+    """Yield the problems of the files that a package names; a note if none of them is here."""
+    resources, folder = reading.require().resources, file.folder
+    found = read_files(resources, folder)
+    if resources and file.files is None and not any((folder / x.path).exists() for x in resources):
+        message = f"its {len(resources)} files are not in {folder}, so they were not checked"
+        yield problem_at(reading, Reason.BAD_RESOURCE, ("resources",), message, Severity.NOTE)
+        return
+    yield from lint_files(reading, found.data, allow)
+    for i, one in enumerate(resources):
+        if why := found.faults.get(one.path):
+            message = f"{one.path} in {folder} {why}"
+            yield problem_at(
+                reading, Reason.BAD_RESOURCE, ("resources", i), message, Severity.ERROR
+            )
 
 
 def announcement_of(reading: ManifestReading, *, chain_id: int, publisher: str) -> Announcement:

@@ -9,7 +9,8 @@ from typing import Final
 from capdex.manifest.manifest import ManifestReading, read
 from capdex.package import RejectedPackage, VerifiedPackage, judge
 from capdex.problems import Problem, Reason
-from capdex_publisher.authoring.lint import lint, refuse_mistakes, with_mistakes
+from capdex_publisher.authoring.files import read_files
+from capdex_publisher.authoring.lint import lint, lint_files, refuse_mistakes, with_mistakes
 from capdex_publisher.authoring.sign import Author, author_url, sign_file
 from capdex_publisher.authoring.validate import PackageFile, announcement_of
 
@@ -59,6 +60,10 @@ class Preparation:
         """
         reading = read(file.data)
         mistakes = lint(reading, self.allow_secret_like)
+        resources = reading.manifest.resources if reading.manifest else ()
+        if resources:
+            files = read_files(resources, file.folder).require(file.name, file.folder)
+            mistakes += lint_files(reading, files, self.allow_secret_like)
         self.on_step(FileRead(file, reading, with_mistakes(reading, mistakes)))
         refuse_mistakes(mistakes)
         judged = self._judge(reading)

@@ -20,6 +20,7 @@ from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Refused
 from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.version import Version
+from capdex_publisher.authoring.files import read_files
 from capdex_publisher.authoring.sign import Author
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.ethereum.contract import Receipt
@@ -242,15 +243,32 @@ class _Call:
                 result.transaction = batch.transaction
 
     async def upload(self, plan: PublishPlan, announcer: Announcer) -> None:
-        """Store every package and fetch it back, before anything is paid.
+        """Store every package with its files and fetch them back, before anything is paid.
 
         Released packages too: what is on chain can be fetched, and a lost copy is put back.
         """
-        packages = [one.package.data for one in plan.candidates]
+        candidates = []
+        for one in plan.candidates:
+            try:
+                await self._upload_files(one)
+                candidates.append(one)
+            except CapdexError as error:
+                announcer.fail([one], error)
+        packages = [one.package.data for one in candidates]
         ends = await self._uploader.upload_all(packages, on_step=self._on_step)
-        for one, end in zip(plan.candidates, ends, strict=True):
+        for one, end in zip(candidates, ends, strict=True):
             if isinstance(end, CapdexError):
                 announcer.fail([one], end)
+
+    async def _upload_files(self, candidate: ReleaseCandidate) -> None:
+        """Read the files of a package again, since minutes may have passed, and upload them."""
+        resources = candidate.package.manifest.resources
+        if not resources:
+            return
+        result = self._by_uri[candidate.uri]
+        file = next(x for x, one in zip(self._files, self.results, strict=True) if one is result)
+        data = read_files(resources, file.folder).require(file.name, file.folder)
+        self._on_step(await self._uploader.upload_files(data.values()))
 
     async def finish(self, results: Results, is_served: IsServed | None, timeout_s: float) -> None:
         """Wait until the node serves what is announced, and record every result."""

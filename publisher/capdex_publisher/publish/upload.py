@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import Cid
-from capdex_publisher.progress import OnStep, Uploaded
+from capdex.ipld.unixfs import divide
+from capdex.net.tasks import together
+from capdex_publisher.progress import FilesUploaded, OnStep, Uploaded
 
 if TYPE_CHECKING:
     from capdex.net.ipfs.open import BlockSource, Storage
@@ -66,6 +69,26 @@ class Uploader:
             raise _not_kept(f"it answers {stored} where {cid} was put")
         return Uploaded(str(cid), len(data), await self._read_back(cid))
 
+    async def upload_files(self, files: Iterable[bytes]) -> FilesUploaded:
+        """Store the files of a package and fetch back each block; raise Unavailable.
+
+        What is stored already is stored again without harm, so that a run can be repeated.
+        """
+        began, slots = time.monotonic(), asyncio.Semaphore(MAX_CONCURRENT_UPLOADS)
+
+        async def one(data: bytes) -> str:
+            async with slots:
+                blocks = divide(data)
+                stored = await self.storage.put(data)
+                if stored != blocks[0][0]:
+                    raise _not_kept(f"it answers {stored} where {blocks[0][0]} was put")
+                return [await self._read_back(cid) for cid, _ in blocks][-1]
+
+        files = list(files)
+        sources = await together([one(data) for data in files])
+        took = time.monotonic() - began
+        return FilesUploaded(len(files), sum(map(len, files)), took, sources[-1])
+
     async def upload_all(
         self, packages: Sequence[bytes], *, on_step: OnStep
     ) -> list[Uploaded | CapdexError]:
@@ -119,7 +142,7 @@ async def _get(source: BlockSource, cid: Cid) -> None:
 
 def _not_kept(why: str) -> Unavailable:
     return Unavailable(
-        "the storage did not keep the package as it was given",
+        "the storage did not keep a file as it was given",
         Code.IPFS_UNAVAILABLE,
         why=why,
         fix="check the IPFS endpoint (--ipfs); nothing was sent to the chain",

@@ -43,8 +43,15 @@ async def sign_request(
 
     `sources` give the previous release, with which it is compared as by `publish`. Raises what
     `look_up` raises for a release that the registry would refuse, InvalidInput (ALREADY_DONE if it
-    is published, STEP_TOO_SMALL, SCHEMA_CHANGED), and what the signer raises.
+    is published, STEP_TOO_SMALL, SCHEMA_CHANGED; also for a package with files), and what the
+    signer raises.
     """
+    if count := len(package.manifest.resources):
+        raise InvalidInput(
+            "a sponsor takes no files",
+            why=f"the package names {count}, which somebody has to upload before it",
+            fix="publish it from an account of your own: capdex publish",
+        )
     candidate = await look_up(package, registry=registry)
     if candidate.already:
         said = candidate.announcement

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from capdex.diff.diff import Allowance, Difference, Rule, Step, check_step, compare, taken_step
 from capdex.diff.semver_step import next_version, predecessor, required_step
 from capdex.errors import Code, InvalidInput
+from capdex.ipld.cid import Cid
 from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import Manifest, read
 from capdex.version import Version
@@ -163,7 +164,27 @@ def tool(name: str) -> Edit:
 OLD = manifest(BASE)
 ELSEWHERE = "https://elsewhere.example/{city}"
 
+
 # One edit for each rule, and what it says.
+def files(*rows: tuple[Any, ...]) -> Edit:
+    """Set the files: path, content, and if it is executable."""
+
+    def edit(document: Document) -> None:
+        document["resources"] = [
+            {
+                "path": path,
+                "cid": str(Cid.of(data.encode())),
+                "sha256": Cid.of(data.encode()).digest.hex(),
+                "size": len(data),
+                "media_type": "text/plain",
+                "executable": bool(executable),
+            }
+            for path, data, *executable in rows
+        ]
+
+    return edit
+
+
 CASES: list[tuple[Rule, Edit, str]] = [
     (
         Rule.PERMISSION_ADDED,
@@ -344,6 +365,9 @@ CASES: list[tuple[Rule, Edit, str]] = [
         "model_family is gone",
     ),
     (Rule.PROMPT, lambda d: d.update(prompt="Obey."), 'the prompt was "Tell the weather.", is'),
+    (Rule.FILE_ADDED, files(("a.md", "1")), 'the file "a.md" is new (1 bytes)'),
+    (Rule.PROGRAM, files(("a.py", "1")), 'the file "a.py" can be run, and is new (1 bytes)'),
+    (Rule.PROGRAM, files(("a", "1", True)), 'the file "a" can be run, and is new (1 bytes)'),
     (Rule.TRIGGERS, metadata(triggers=[]), 'the keyword trigger "weather" is gone'),
     (Rule.METADATA, metadata(name="Clouds"), 'name was "Weather", is "Clouds"'),
     (Rule.METADATA, metadata(author="did:key:z6Mk#z6Mk"), 'author is new: "did:key:z6Mk#z6Mk"'),
@@ -356,6 +380,7 @@ CASES: list[tuple[Rule, Edit, str]] = [
 ]
 # These need another release to start from.
 BACKWARD: list[tuple[Rule, Edit, str]] = [
+    (Rule.FILE_REMOVED, files(("a.md", "1")), 'the file "a.md" is gone'),
     (
         Rule.PERMISSION_REMOVED,
         metadata(permissions={"require": ["state.create", "state.query"]}),
@@ -405,8 +430,27 @@ def test_a_requirement_is_raised_where_a_good_enough_model_may_not_be_now(
     assert change.rule is (Rule.REQUIREMENT_RAISED if raised else Rule.REQUIREMENT_LOWERED)
 
 
+BETWEEN = [
+    (Rule.FILE_CHANGED, ("a.md", "1"), ("a.md", "2"), 'the file "a.md" changed (1 bytes)'),
+    (Rule.FILE_CHANGED, ("a", "1", True), ("a", "1"), 'the file "a" changed (1 bytes)'),
+    (Rule.PROGRAM, ("a", "1"), ("a", "1", True), 'the file "a" can be run, and is another one'),
+    (Rule.PROGRAM, ("a.PY", "1"), ("a.PY", "2"), 'the file "a.PY" can be run, and is another one'),
+]
+
+
+@pytest.mark.parametrize(("rule", "old", "new", "words"), BETWEEN)
+def test_a_file_that_changes_is_told_by_what_it_is_now(
+    rule: Rule, old: tuple[Any, ...], new: tuple[Any, ...], words: str
+) -> None:
+    found = compare(edited(files(old)), edited(files(new)))
+    assert [x.rule for x in found.changes] == [rule]
+    assert words in said(found)
+    assert found.permissions_widened is (rule is Rule.PROGRAM)
+    assert compare(edited(files(old)), edited(files(old))).changes == ()
+
+
 def test_every_rule_has_a_case() -> None:
-    assert {rule for rule, _, _ in [*CASES, *BACKWARD]} == set(Rule)
+    assert {rule for rule, *_ in [*CASES, *BACKWARD, *BETWEEN]} == set(Rule)
 
 
 def test_the_protocol_has_the_table_of_the_code() -> None:

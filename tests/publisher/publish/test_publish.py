@@ -8,13 +8,14 @@ import logging
 import sys
 
 import pytest
+from capdex_publisher.authoring.files import list_files, section
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.ethereum.contract import Receipt, all_events
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import LocalSigner
-from capdex_publisher.progress import Served, Uploaded
+from capdex_publisher.progress import FilesUploaded, Served, Uploaded
 from capdex_publisher.publish.plan import PublishPlan
 from capdex_publisher.publish.prepare import FileRead, FileSigned
 from capdex_publisher.publish.publish import publish as publish_files
@@ -24,8 +25,12 @@ from eth_account import Account
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, VerificationFailure
 from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import divide
+from capdex.manifest.manifest import read
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.registry.events import PUBLISHED
+from capdex.net.ipfs.multi_source import MultiSource
+from capdex.net.ipfs.resources import fetch_resources
+from capdex.registry.events import PUBLISHED, Published
 from capdex.registry.logs import LogHead
 from capdex.yaml.reader import read_yaml
 
@@ -366,3 +371,88 @@ async def test_no_key_is_ever_logged(registry, local_chain, blocks, caplog):
     caplog.set_level(logging.DEBUG)
     await publish(await package(signer), registry, signer, blocks)
     assert account.key.hex() not in caplog.text
+
+
+# files of a package ----------------------------------------------------------------------------
+
+FILES = {"scripts/fill.py": b"print()\n", "large.bin": bytes(range(256)) * 2048, "empty": b""}
+
+
+@pytest.fixture
+async def skill(signer, tmp_path):
+    """A signed package with files in a folder beside it."""
+    for path, content in FILES.items():
+        (tmp_path / "note" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "note" / path).write_bytes(content)
+    text = scaffold("note", version="1.0.0", description="Notes", kind=PackageKind.PROMPT)
+    text += "\n" + section(list_files(tmp_path / "note")[0])
+    data = await sign(text.encode(), signer, chain_id=31337)
+    return PackageFile("note.acp.yaml", data, tmp_path / "note.acp.yaml")
+
+
+async def publish_skill(skill, registry, signer, blocks, **options):
+    options = {"uploader": Uploader(blocks), "chain_id": 31337, **options}
+    (result,) = await publish_files([skill], registry=registry, signer=signer, **options)
+    if result.error is not None:
+        raise result.error
+    return result
+
+
+async def test_files_are_uploaded_and_read_back_before_their_package(
+    registry, signer, blocks, skill
+):
+    steps = []
+    await publish_skill(skill, registry, signer, blocks, on_step=steps.append)
+    kinds = [type(step) for step in steps]
+    assert kinds.index(FilesUploaded) < kinds.index(Uploaded) < kinds.index(Sent)
+    (files,) = [step for step in steps if isinstance(step, FilesUploaded)]
+    assert (files.count, files.size_bytes) == (3, sum(map(len, FILES.values())))
+    resources = read(skill.data).require().resources
+    assert await fetch_resources(resources, MultiSource([blocks])) == FILES
+
+
+async def test_a_file_that_changed_is_refused_by_name_before_anything_is_sent(
+    registry, signer, blocks, skill
+):
+    (skill.folder / "scripts/fill.py").write_text("import os\n")
+    with pytest.raises(InvalidInput) as refusal:
+        await publish_skill(skill, registry, signer, blocks)
+    assert "scripts/fill.py changed" in refusal.value.why
+    assert await events(registry) == []
+
+
+async def test_a_file_that_changes_while_a_person_decides_is_refused_by_name(
+    registry, signer, blocks, skill
+):
+    async def confirm(plan):
+        (skill.folder / "scripts/fill.py").write_text("import os\n")
+        return True
+
+    with pytest.raises(InvalidInput, match="not those that it names"):
+        await publish_skill(skill, registry, signer, blocks, confirm=confirm)
+    assert await events(registry) == []
+
+
+@pytest.mark.parametrize("kind", [PublishPlan, FilesUploaded, Uploaded, Sent, Receipt])
+async def test_files_survive_a_kill_at_any_step_and_are_paid_for_once(
+    registry, signer, blocks, skill, kind
+):
+    with pytest.raises(Killed):
+        await publish_skill(skill, registry, signer, blocks, on_step=kill_at(kind))
+    await publish_skill(skill, registry, signer, blocks)
+    assert len([x for x in await events(registry) if isinstance(x, Published)]) == 1
+    resources = read(skill.data).require().resources
+    assert await fetch_resources(resources, MultiSource([blocks])) == FILES
+
+
+async def test_a_storage_that_loses_a_file_stops_before_the_chain(
+    registry, signer, blocks, skill, tmp_path
+):
+    class Losing(BlockDirectory):
+        async def put(self, data):
+            return divide(data)[0][0] if data == FILES["large.bin"] else await super().put(data)
+
+    losing = Losing(tmp_path / "losing")
+    with pytest.raises(Unavailable, match="did not keep a file"):
+        await publish_skill(skill, registry, signer, blocks, uploader=Uploader(losing))
+    assert await events(registry) == []

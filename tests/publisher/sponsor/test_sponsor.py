@@ -14,6 +14,7 @@ from typing import cast
 import orjson
 import pytest
 import uvicorn
+from capdex_publisher.authoring.files import describe, section
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.deploy import create2
@@ -41,8 +42,8 @@ VECTORS = Path(__file__).parents[2] / "vectors/contract/signatures.json"
 ETHER = 10**18
 
 
-async def signed(registry, author, name="note", version="1.0.0", **options):
-    text = scaffold(name, version=version, description="Notes", kind=PackageKind.PROMPT)
+async def signed(registry, author, name="note", version="1.0.0", *, files="", **options):
+    text = scaffold(name, version=version, description="Notes", kind=PackageKind.PROMPT) + files
     data = await sign(text.encode(), author, chain_id=31337)
     request = SponsorRequest(31337, registry.address, author.address, 0, 0, data)
     return await sign_request(request.verify(), registry=registry, signer=author, **options)
@@ -84,6 +85,13 @@ async def test_an_author_without_ether_publishes(registry, chain, open_sponsor, 
     paid = before - await chain.balance(signer.address)
     assert paid == release.fee_wei == sponsor.budget.spent_wei
     assert sponsor.budget.left_wei == ETHER - paid
+
+
+async def test_a_package_with_files_is_not_signed_for_a_sponsor(registry, author, tmp_path):
+    (tmp_path / "a.md").write_text("A")
+    files = "\n" + section([describe(tmp_path, "a.md")])
+    with pytest.raises(InvalidInput, match="takes no files"):
+        await signed(registry, author, files=files)
 
 
 async def test_requests_at_once_and_again_are_paid_once(

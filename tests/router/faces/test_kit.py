@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import announcement_of
+from capdex_publisher.keys.signer import LocalSigner
 
+from capdex.ipld.cid import Cid
 from capdex.json import Json
+from capdex.manifest import read
+from capdex.package import verify
 from capdex_router.faces import kit
 from capdex_router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
 from capdex_router.policy.consent import Refuse
 from capdex_router.runtime.invoke import Caller
+from capdex_router.runtime.packages import skill
 from tests.router.faces.demo import actions
 from tests.router.runtime.conftest import Person
 
@@ -32,7 +41,28 @@ def test_a_package_is_a_provider_of_invocables_and_a_prompt(tmp_path: Path) -> N
     assert all(isinstance(x, kit.Invocable) for x in found.invocables())
     assert all(isinstance(x, kit.PromptProvider) for x in found.prompts())
     assert [x.spec().name for x in found.invocables()] == ["echo", "destroy"]
-    assert found.resources() == []
+    assert all(isinstance(x, kit.ResourceProvider) for x in found.resources())
+
+
+async def test_files_of_a_package_are_resources_by_their_uri_and_its_own_parts_are_bytes(
+    tmp_path: Path,
+) -> None:
+    row = {"path": "a.md", "cid": str(Cid.of(b"A")), "sha256": Cid.of(b"A").digest.hex()}
+    text = scaffold("note", kind=PackageKind.PROMPT, description="Keeps notes.")
+    text += "\nresources:\n  - " + json.dumps({**row, "size": 1, "media_type": "text/markdown"})
+    signer = LocalSigner("0x" + "11" * 32)
+    data = await sign((text + "\n").encode(), signer, chain_id=31337)
+    package = verify(announcement_of(read(data), chain_id=31337, publisher=signer.address), data)
+    (found,) = RouterProvider(skill(package), (), actions(tmp_path).invoker).resources()
+    named = {x.name: x for x in await found.list_resources()}
+    assert list(named) == ["package", "schema", "a.md"]
+    assert named["a.md"].mime_type == "text/markdown"
+    own = await found.read_resource(named["package"].id, CONTEXT)
+    assert own.data.data == data
+    file = await found.read_resource(named["a.md"].id, CONTEXT)
+    assert file.data == kit.DataRef(uri=f"ipfs://{row['cid']}")
+    with pytest.raises(kit.CapabilityUnavailable):
+        await found.read_resource("ipfs://other", CONTEXT)
 
 
 async def test_an_invocable_takes_the_whole_pipeline(tmp_path: Path) -> None:

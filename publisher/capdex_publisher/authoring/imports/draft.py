@@ -16,9 +16,12 @@ from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest import manifest
 from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
+from capdex.manifest.resources import Resource
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import PREFIX, CapabilityURI
+from capdex.yaml import read_yaml
+from capdex_publisher.authoring.files import section
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note, tidied
 from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
 from capdex_publisher.authoring.licence import check_licence
@@ -60,6 +63,7 @@ class Draft:
     license: str = ""
     homepage: str = ""
     tools: Sequence[DraftTool] = ()
+    files: Sequence[Resource] = ()
     notes: Sequence[Note] = ()
     to_edit: tuple[str, ...] = ()  # what only the author knows, in sentences
 
@@ -230,15 +234,19 @@ def _text(draft: Draft, keywords: Sequence[str], tags: Sequence[str], domain: st
         lines += ["", "# … and how a call is carried out.", "tool_bindings:"]
         for tool in draft.tools:
             lines += [f"  {_key(tool.name)}:", *_block(tool.binding, 2)]
+    if draft.files:
+        lines += ["", "# Its files: capdex sign writes what they are now. They are not in here."]
+        lines += section(draft.files).splitlines()
     return "\n".join([*lines, ""])
 
 
 def _prompt(draft: Draft) -> list[str]:
     prompt = draft.prompt or f"Use the tools of {draft.title} when the user asks for what they do."
-    lines = prompt.split("\n")
-    if lines[0][:1].isspace() or "\t" in prompt:
-        return [f"prompt: {_scalar(prompt)}"]
-    return ["prompt: |", *(f"  {line.rstrip()}".rstrip() for line in lines)]
+    block = ["prompt: |", *(f"  {line}" if line else "" for line in prompt.split("\n"))]
+    read = read_yaml("\n".join([*block, ""]).encode()).value
+    if isinstance(read, dict) and read["prompt"] == prompt + "\n":
+        return block
+    return [f"prompt: {_scalar(prompt)}"]  # a block cannot hold it as it is
 
 
 def _block(value: Mapping[str, Any], level: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""An Agent Skill as a package: its instructions become the prompt.
+"""An Agent Skill as a package: its instructions become the prompt, its other files are named.
 
 Format: agentskills.io specification (a folder with SKILL.md: YAML front matter with `name` and
 `description`, then the instructions).
@@ -7,7 +7,6 @@ Format: agentskills.io specification (a folder with SKILL.md: YAML front matter 
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +14,13 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import MAX_PROMPT_BYTES
 from capdex.yaml import read_yaml
+from capdex_publisher.authoring.files import list_files
 from capdex_publisher.authoring.imports.draft import Draft
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 from capdex_publisher.authoring.imports.source import read_file, utf8
 from capdex_publisher.authoring.imports.text import clean, name_of
 
 SKILL: Final = "SKILL.md"
-MAX_FILES: Final = 50  # of the folder that are named
 
 FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
 # A text with `: ` in it, or `:` at its end, needs quotes in YAML; other readers of skills do not.
@@ -32,8 +31,8 @@ _CARRIED: Final = frozenset(["name", "description", "license"])
 def import_skill(folder: Path, wanted: str = "") -> Draft:
     """Return the draft of a skill's folder, or of its SKILL.md; `wanted` is the name to have.
 
-    Scripts and other files of the folder are not carried over. Raises UsageError UNREADABLE, or
-    InvalidInput for a SKILL.md that does not follow its specification.
+    Files that a package cannot carry are in the notes, with the reason. Raises UsageError
+    UNREADABLE, or InvalidInput for a SKILL.md that does not follow its specification.
     """
     lower = folder / SKILL.replace("SKILL", "skill")
     path = folder if folder.is_file() else lower if lower.is_file() else folder / SKILL
@@ -57,12 +56,13 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         for key in front
         if key not in _CARRIED
     ]
-    lost += [(f"file {x}", "a package has one prompt and no files") for x in _others(path)]
+    files, left = list_files(path.parent)
+    lost += [(f"file {file}", why) for file, why in left.items()]
     # The exact name is kept where the package has another one.
     title = name if own != name else name.replace("-", " ").title()
     license_ = clean(front.get("license"))
     notes += [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
-    return Draft(own, title, description, prompt=prompt, license=license_, notes=notes)
+    return Draft(own, title, description, prompt=prompt, license=license_, notes=notes, files=files)
 
 
 def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
@@ -76,7 +76,7 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     if not isinstance(reading.value, dict):
         why = reading.problems[0].message if reading.problems else "it is not a mapping"
         raise _bad(name, f"its front matter cannot be read: {why}")
-    prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n").expandtabs(4))
+    prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n"))
     if not prompt:
         raise _bad(name, "it has no instructions below its front matter")
     return reading.value, prompt
@@ -84,19 +84,6 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
 
 def _quoted(match: re.Match[bytes]) -> bytes:
     return match[1] + b": " + json.dumps(match[2].decode(), ensure_ascii=False).encode()
-
-
-def _others(skill: Path) -> list[str]:
-    found: list[str] = []
-    for place, folders, files in os.walk(skill.parent):  # does not follow links to folders
-        folders[:] = sorted(x for x in folders if not x.startswith("."))
-        for file in sorted(files):
-            path = Path(place) / file
-            if path != skill and not file.startswith("."):
-                found.append(path.relative_to(skill.parent).as_posix())
-            if len(found) == MAX_FILES:
-                return [*found, "… and more"]
-    return found
 
 
 def _bad(name: str, why: str) -> InvalidInput:

@@ -456,7 +456,7 @@ def test_a_process_killed_while_it_wrote_is_not_in_the_way_of_one_with_its_numbe
 
 async def test_a_block_over_the_limit_is_refused(block_directory: BlockDirectory) -> None:
     with pytest.raises(InvalidInput) as caught:
-        await block_directory.put(bytes(MAX_BLOCK_BYTES + 1))
+        block_directory.write(bytes(MAX_BLOCK_BYTES + 1))
     assert caught.value.code is Code.TOO_LARGE
 
 

@@ -42,6 +42,7 @@ def skill(tmp_path: Path) -> Path:
     (folder / "scripts").mkdir(parents=True)
     (folder / "SKILL.md").write_text(TEXT)
     (folder / "scripts" / "fill.py").write_text("print()")
+    (folder / "scripts" / ".env").write_text("TOKEN=1")
     return folder
 
 
@@ -52,11 +53,12 @@ def test_a_skill_becomes_a_prompt(skill: Path, file: str, manifest_of: ManifestO
     assert (manifest.uri.name, manifest.title) == ("pdf-forms", "Pdf Forms")
     assert manifest.description == "Fills the forms of a PDF: use it when a user gives one."
     assert manifest.metadata["license"] == "Apache-2.0"
-    assert manifest.prompt == "# Forms\n\n1. List the fields.\n    2. Fill them.\n"
+    assert manifest.prompt == "# Forms\n\n1. List the fields.\n\t2. Fill them.\n"
+    assert [x.path for x in manifest.resources] == ["scripts/fill.py"]
     assert manifest.tools == ()
     assert [(x.source, x.subject, x.fate) for x in package.notes] == [
         ("document", "allowed-tools of its front matter", "left out"),
-        ("document", "file scripts/fill.py", "left out"),
+        ("document", "file scripts/.env", "left out"),
     ]
     assert package.to_edit == ()
 
@@ -77,6 +79,25 @@ def test_what_is_no_skill_is_named(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(InvalidInput, match="is not an Agent Skill") as told:
         import_skill(tmp_path)
     assert why in told.value.why
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Two spaces  \nbreak a line.",
+        "\tA tab\n    and blanks",
+        "a\n   \nb\n\n\n  - c",
+        "# no comment: here\n--- \n{}",
+        "end with\n\t",
+    ],
+)
+def test_instructions_stand_in_the_package_letter_for_letter(
+    tmp_path: Path, body: str, manifest_of: ManifestOf
+) -> None:
+    (tmp_path / "SKILL.md").write_text(f"---\nname: a-b\ndescription: c\n---\n{body}\n")
+    prompt = manifest_of(write_package(import_skill(tmp_path))).prompt
+    assert prompt is not None
+    assert prompt.strip() == body.strip()
 
 
 def test_instructions_too_long_for_a_prompt_are_refused_with_what_to_do(tmp_path: Path) -> None:
