@@ -29,6 +29,7 @@ from capdex_service.limits.hosts import known_hosts
 from capdex.errors import Code, UsageError
 from capdex.net.files import write_atomically
 from capdex.net.ipfs.open import open_storage
+from capdex_cli.devnet.anvil import ready_anvil
 from capdex_cli.devnet.directory import NetworkDirectory
 from capdex_cli.devnet.examples import publish_examples
 from capdex_cli.node.options import semantic_wanted, served_verdicts
@@ -67,10 +68,11 @@ def run_up(options: UpOptions, output: Output) -> int:
         (home.path / "node.log").open("a", encoding="utf-8") as file,
     ):
         logs.set_up("logfmt", stream=file)
-        return run_until_stopped(_up(options, home, output), on_stop=stopping)
+        anvil = ready_anvil(output)
+        return run_until_stopped(_up(options, home, anvil, output), on_stop=stopping)
 
 
-async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> None:
+async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output: Output) -> None:
     """Start each part, publish the examples, print the addresses, and run until cancelled."""
     async with AsyncExitStack() as parts:
         signer, author = home.open_keys()
@@ -79,6 +81,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, output: Output) -> Non
                 state=home.path / "anvil.json",
                 port=pick_port(options.rpc_port),
                 log=home.path / "anvil.log",
+                program=program,
             )
         )
         output.step("ok", "chain", f"Anvil at {anvil.url}, chain id {DEV_CHAIN_ID}")
@@ -187,10 +190,18 @@ async def _ipfs(choice: str, home: Path) -> str:
 
 
 def _examples(named: Path | None) -> Path | None:
-    """Return the examples to publish: those named, else those of this directory or the project."""
+    """Return the examples to publish: those named, else of this directory, else of capdex.
+
+    Those of capdex are beside its own code in an installation, and above it in a clone.
+    """
     if named is not None:
         return named
-    for folder in (Path.cwd() / "examples", Path(__file__).resolve().parents[2] / "examples"):
+    here = Path(__file__).resolve()
+    for folder in (
+        Path.cwd() / "examples",
+        here.parents[1] / "examples",
+        here.parents[2] / "examples",
+    ):
         if any(folder.glob("*.acp.yaml")):
             return folder
     return None

