@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         "capdex add-to claude",
         "capdex add-to goose --network base",
         "capdex add-to vscode --scope project",
+        "capdex add-to cursor --via uvx",
         "capdex add-to zed --remove",
         "capdex add-to",
     ],
@@ -38,9 +39,15 @@ if TYPE_CHECKING:
     "--scope", type=click.Choice(["user", "project"]), default="user",
     help="For all your projects, or for the current directory and whoever shares it.",
 )  # fmt: skip
+@click.option(
+    "--via", type=click.Choice(["uvx"]),
+    help="Let the host start `uvx capdex router`, in an environment that uv keeps.",
+)  # fmt: skip
 @click.option("--remove", is_flag=True, help="Remove the router.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
-def add_to_command(app: App, host: str | None, scope: Scope, remove: bool, dry_run: bool) -> None:
+def add_to_command(
+    app: App, host: str | None, scope: Scope, via: str | None, remove: bool, dry_run: bool
+) -> None:
     """Add the router to an agent's host, as Claude Code, Codex, Cursor or VS Code.
 
     The host's configuration file gets one more MCP server, `capdex`; everything else in it, its
@@ -64,7 +71,9 @@ def add_to_command(app: App, host: str | None, scope: Scope, remove: bool, dry_r
         raise UsageError(
             f"{found.title} has no file of a {scope}", fix=f"run it with --scope {other}"
         )
-    edit = removing(found, file) if remove else adding(found, file, _entry(app, scope), CARRIED)
+    edit = (
+        removing(found, file) if remove else adding(found, file, _entry(app, scope, via), CARRIED)
+    )
     value: dict[str, Any] = {"host": found.name, "scope": scope, "file": str(file)}
     value |= {"action": edit.action, "backup": None}
     then: list[str] = []
@@ -101,20 +110,21 @@ def _file(host: Host, scope: Scope) -> Path | None:
     )
 
 
-def _entry(app: App, scope: Scope) -> dict[str, Any]:
+def _entry(app: App, scope: Scope, via: str | None) -> dict[str, Any]:
     """Return the command of the router, which a host starts anywhere, without the shell's PATH."""
     from capdex_cli.config.load import variables
 
+    args = ["router"] if via is None else ["capdex", "router"]
     if scope == "project":  # whoever shares the project has it elsewhere
-        return {"command": "capdex", "args": ["router"]}
+        return {"command": via or "capdex", "args": args}
     beside = Path(sys.executable).with_name("capdex")
-    program = str(beside) if beside.is_file() else shutil.which("capdex")
+    own = str(beside) if via is None and beside.is_file() else None
+    program = own or shutil.which(via or "capdex")
     if program is None:
-        raise UsageError(
-            "the program capdex is not on the PATH", Code.CONFIG, fix="install it, then run this"
-        )
+        fix = "install uv, or leave out --via uvx" if via else "install it, then run this"
+        raise UsageError(f"the program {via or 'capdex'} is not on the PATH", Code.CONFIG, fix=fix)
     env = variables(app.settings)
-    return {"command": str(Path(program).absolute()), "args": ["router"], "env": env}
+    return {"command": str(Path(program).absolute()), "args": args, "env": env}
 
 
 def _asked(node: str, scope: Scope) -> str:

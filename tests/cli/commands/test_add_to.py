@@ -131,6 +131,38 @@ def test_a_project_s_file_names_the_program_alone(capdex: Any, folder: Path, hos
 
 
 @pytest.mark.parametrize("host", OF_USER)
+def test_by_uvx_the_host_starts_what_uv_keeps(
+    capdex: Any, clean_environment: Path, start: Start, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _, key, shape = DOCUMENTED[host]
+    uvx = clean_environment / "bin" / "uvx"
+    uvx.parent.mkdir()
+    uvx.touch(0o755)
+    monkeypatch.setenv("PATH", str(uvx.parent))
+    assert capdex("add-to", host, "--via", "uvx", "--yes").exit_code == 0
+    entry = shape(str(uvx), ["capdex", "router"], start[2])
+    assert read(clean_environment / path) == {key: {"capdex": entry}}
+
+
+def test_a_project_s_file_may_name_uvx(capdex: Any, folder: Path) -> None:
+    assert capdex("add-to", "claude", "--scope", "project", "--via", "uvx", "--yes").exit_code == 0
+    found = read(folder / ".mcp.json")["mcpServers"]["capdex"]
+    assert found == typed("uvx", ["capdex", "router"], {})
+
+
+def test_without_uvx_on_the_path_the_error_says_what_to_do(
+    capdex: Any, claude: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = claude.read_text()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = capdex("add-to", "claude", "--via", "uvx", "--yes")
+    assert done.exit_code == 2
+    assert "the program uvx is not on the PATH" in done.stderr
+    assert "fix: install uv, or leave out --via uvx" in done.stderr
+    assert claude.read_text() == before
+
+
+@pytest.mark.parametrize("host", OF_USER)
 def test_the_person_s_other_entries_stay_byte_for_byte(
     capdex: Any, clean_environment: Path, start: Start, host: str
 ) -> None:
