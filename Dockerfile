@@ -1,4 +1,5 @@
-# The capdex node. One stage installs the locked dependencies, the other holds nothing but the result.
+# The capdex node, with the extras `node`, `postgres` and `semantic`. One stage installs the locked
+# dependencies, the other holds nothing but the result.
 #
 #   docker build -t capdex .
 #   docker run --rm capdex --help
@@ -9,14 +10,17 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 
 # What builds stays in this stage; what runs is installed by the wheel, its hash checked before.
-COPY requirements/bootstrap.lock requirements/run.lock requirements/semantic.lock \
+COPY requirements/bootstrap.lock requirements/node.lock requirements/semantic.lock \
      requirements/
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes --no-deps -r requirements/bootstrap.lock
+# The tests and C sources of the libraries are 31 MB that nothing runs.
 RUN /opt/build/bin/pip wheel --wheel-dir /wheels --require-hashes --no-deps --no-build-isolation \
-      -r requirements/run.lock -r requirements/semantic.lock \
+      -r requirements/node.lock -r requirements/semantic.lock \
  && python -m venv --without-pip /opt/capdex \
- && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /wheels/*.whl
+ && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /wheels/*.whl \
+ && find /opt/capdex/lib -type d \( -name tests -o -name SelfTest \) -prune -exec rm -rf {} + \
+ && find /opt/capdex/lib -type f \( -name '*.c' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \) -delete
 
 # Last, so that a change of our own code does not install every dependency again.
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
@@ -27,6 +31,7 @@ COPY capdex_router capdex_router
 COPY indexer indexer
 COPY publisher publisher
 COPY mcp_service mcp_service
+COPY examples examples
 # What `capdex version` says: docker build --build-arg COMMIT=$(git rev-parse HEAD)
 ARG COMMIT=
 RUN { test -z "$COMMIT" || echo "$COMMIT" > COMMIT; } \
