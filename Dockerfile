@@ -32,11 +32,13 @@ COPY indexer indexer
 COPY publisher publisher
 COPY mcp_service mcp_service
 COPY examples examples
+COPY release/licences.py ./
 # What `capdex version` says: docker build --build-arg COMMIT=$(git rev-parse HEAD)
 ARG COMMIT=
 RUN { test -z "$COMMIT" || echo "$COMMIT" > COMMIT; } \
  && /opt/build/bin/pip wheel --wheel-dir /own --no-deps --no-build-isolation . \
- && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl
+ && /opt/build/bin/pip --python /opt/capdex/bin/python install --no-index --no-deps /own/*.whl \
+ && /opt/capdex/bin/python licences.py /opt/capdex/lib/python3.11/site-packages > /licences
 
 
 FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
@@ -50,6 +52,8 @@ RUN useradd --uid 10001 --user-group --no-create-home --home-dir /data --shell /
  && install --directory --owner capdex --group capdex --mode 0750 /data /deployments
 
 COPY --from=build /opt/capdex /opt/capdex
+# The licences of all that is in it; those of Debian and Python are where Debian has them.
+COPY --from=build /licences /usr/share/doc/capdex/licences
 
 # Nothing is written outside /data (and, by `capdex deploy` in compose, /deployments): the root file
 # system may be read-only.

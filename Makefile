@@ -14,7 +14,7 @@ export NODE_NO_WARNINGS := 1
 # PyPI ships wheels of all but one dependency, and what builds that one is locked as well.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
-SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp_service contracts/build.py hatch_build.py tests benchmarks
+SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp_service contracts/build.py hatch_build.py release tests benchmarks
 # Three workers by default: each drives servers of its own, and waits for them half of the time.
 # WORKERS=0 runs in one process.
 WORKERS ?= 3
@@ -28,7 +28,7 @@ SEMANTIC ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run dev node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
+.PHONY: help install run dev dist node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-import soak-openapi soak-load soak-mcp lock clean
 
@@ -64,7 +64,7 @@ node_modules/.run: package-lock.json | .venv/.run
 
 # --- what `make test` needs besides ----------------------------------------------------------
 
-dev: .venv/.dev node_modules/.dev kubo mcp1 chromium ## everything the checks and tests use
+dev: .venv/.dev node_modules/.dev kubo mcp1 .tools/dist/.done chromium ## everything the checks and tests use
 
 node: node_modules/.dev
 
@@ -134,7 +134,7 @@ lint: .venv/.dev ## ruff
 
 types: .venv/.dev ## mypy --strict
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file tests/mypy.ini tests benchmarks hatch_build.py
+	$(BIN)/mypy --config-file tests/mypy.ini tests benchmarks hatch_build.py release
 
 imports: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
@@ -293,8 +293,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url -
 WITH_HEADER = { printf '%s\n\# Made by `make lock`; do not edit.\n' '$(2)'; cat $(1).new; } >$(1); rm $(1).new
 
 lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
-	@for lock in bootstrap go mcp1 slither semantic run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
+	@for lock in bootstrap dist go mcp1 slither semantic run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
 	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.lock.new
+	$(COMPILE) $(UPGRADE) requirements/dist.in -o requirements/dist.lock.new
 	$(COMPILE) $(UPGRADE) requirements/go.in -o requirements/go.lock.new
 	$(COMPILE) $(UPGRADE) requirements/mcp1.in -o requirements/mcp1.lock.new
 	$(COMPILE) $(UPGRADE) requirements/slither.in -o requirements/slither.lock.new
@@ -304,6 +305,7 @@ lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for ne
 	$(COMPILE) --extra node --extra postgres pyproject.toml -o requirements/node.lock.new
 	$(COMPILE) $(UPGRADE) --group dev --all-extras pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
+	@$(call WITH_HEADER,requirements/dist.lock,# What writes the list of parts of a release$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
 	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) and frameworks on it$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)
@@ -313,6 +315,14 @@ lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for ne
 	@$(call WITH_HEADER,requirements/dev.lock,# What `make test` installs: the dependencies$(,) every extra and the dependency group `dev`.)
 
 , := ,
+
+dist: .venv/.tools .tools/dist/.done ## what a release consists of, in dist/: wheel, sources, constraints, list of parts, licences, checksums
+	$(BIN)/python release/build.py
+
+.tools/dist/.done: requirements/dist.lock | .venv/.tools
+	$(PYTHON) -m venv --without-pip .tools/dist
+	$(BIN)/uv pip install --quiet --python .tools/dist/bin/python --require-hashes -r requirements/dist.lock
+	@touch $@
 
 clean: ## remove everything that was installed or built
 	rm -rf .venv node_modules .tools build dist contracts/out contracts/cache .*_cache

@@ -22,7 +22,7 @@ SHELLS = ("bash", "zsh", "fish")
 def version_command(app: App) -> None:
     """Print the versions in use, and the commit that this program was built from.
 
-    A program that runs in a clone says the commit of the clone, with -dirty if files were changed.
+    A program that runs from sources in git says their commit, with -dirty if files were changed.
     """
     from capdex_cli.config.settings import REGISTRY, VOTES
 
@@ -45,7 +45,7 @@ def version_command(app: App) -> None:
 
 
 def commit() -> str | None:
-    """Return the commit of this program: what its wheel says, else what its clone is at.
+    """Return the commit of this program: what its wheel says, else what git says of its sources.
 
     None where it was built from files that had neither history nor the file `COMMIT`.
     """
