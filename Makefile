@@ -29,7 +29,7 @@ SEMANTIC ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev dist node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
+  slither coverage-contracts coverage pytest test docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-import soak-openapi soak-load soak-mcp lock clean
 
 help: ## list the targets
@@ -111,6 +111,15 @@ mcp1: .tools/mcp1/.done ## the MCP SDK 1.x and frameworks for agents on it, in a
 .tools/mcp1/.done: requirements/mcp1.lock | .venv/.tools
 	$(PYTHON) -m venv --without-pip .tools/mcp1
 	$(BIN)/uv pip install --quiet --python .tools/mcp1/bin/python --require-hashes -r requirements/mcp1.lock
+	@touch $@
+
+docs: .tools/docs/.done ## the pages as a site in build/site, each link checked; the manifests of docs/deploy checked
+	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
+	.tools/docs/bin/kubernetes-validate --strict --quiet docs/deploy/kubernetes.yaml
+
+.tools/docs/.done: requirements/docs.lock | .venv/.tools
+	$(PYTHON) -m venv --without-pip .tools/docs
+	$(BIN)/uv pip install --quiet --python .tools/docs/bin/python --require-hashes -r requirements/docs.lock
 	@touch $@
 
 hosts: .tools/hosts/.done ## agents' hosts that `make test-hosts` uses (1 GB)
@@ -293,9 +302,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url -
 WITH_HEADER = { printf '%s\n\# Made by `make lock`; do not edit.\n' '$(2)'; cat $(1).new; } >$(1); rm $(1).new
 
 lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for newer versions)
-	@for lock in bootstrap dist go mcp1 slither semantic run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
+	@for lock in bootstrap dist docs go mcp1 slither semantic run dev; do cp requirements/$$lock.lock requirements/$$lock.lock.new; done
 	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.lock.new
 	$(COMPILE) $(UPGRADE) requirements/dist.in -o requirements/dist.lock.new
+	$(COMPILE) $(UPGRADE) requirements/docs.in -o requirements/docs.lock.new
 	$(COMPILE) $(UPGRADE) requirements/go.in -o requirements/go.lock.new
 	$(COMPILE) $(UPGRADE) requirements/mcp1.in -o requirements/mcp1.lock.new
 	$(COMPILE) $(UPGRADE) requirements/slither.in -o requirements/slither.lock.new
@@ -306,6 +316,7 @@ lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for ne
 	$(COMPILE) $(UPGRADE) --group dev --all-extras pyproject.toml -o requirements/dev.lock.new
 	@$(call WITH_HEADER,requirements/bootstrap.lock,# The installer$(,) and what builds this project: fetched by the pip that comes with Python.)
 	@$(call WITH_HEADER,requirements/dist.lock,# What writes the list of parts of a release$(,) in an environment of its own.)
+	@$(call WITH_HEADER,requirements/docs.lock,# What makes a site of the pages$(,) and checks the manifests of Kubernetes$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/go.lock,# The Go compiler that builds Kubo for the tests where no `go` is on the PATH.)
 	@$(call WITH_HEADER,requirements/mcp1.lock,# The MCP SDK 1.x that tests use as a client$(,) and frameworks on it$(,) in an environment of its own.)
 	@$(call WITH_HEADER,requirements/slither.lock,# What looks for known mistakes in the contracts$(,) in an environment of its own.)

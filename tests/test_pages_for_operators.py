@@ -1,0 +1,60 @@
+"""Pages that users look for: what they name exists, and the files of docs/deploy are taken."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from capdex.codes import error_codes, reason_codes
+from capdex_cli.config.load import unused_variables
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "docs/deploy"
+TROUBLE = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
+# Codes of a node's state, and of calls: the tables of docs/operations.md and of the router.
+OTHERS = {"CODE", "REASON", "NAME", "HOST", "NO_WRITER"}
+
+
+def test_every_code_of_the_troubleshooting_page_is_one_of_the_program() -> None:
+    named = set(re.findall(r"`(?:error\[)?([A-Z][A-Z_]{3,})\b", TROUBLE))
+    named -= {name for name in named if name.startswith("CAPDEX")}
+    assert len(named) > 25
+    assert named - OTHERS <= {*error_codes(), *reason_codes()}
+
+
+def test_a_node_reads_every_variable_of_the_unit_and_of_the_manifests() -> None:
+    texts = [path.read_text("utf-8") for path in DEPLOY.iterdir()]
+    named = {name for text in texts for name in re.findall(r"CAPDEX_\w+", text)}
+    assert len(named) > 8
+    assert unused_variables(dict.fromkeys(named, "x")) == []
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    text = (DEPLOY / "capdex-node.service").read_text("utf-8")
+    unit = tmp_path / "capdex-node.service"
+    unit.write_text(text.replace("/opt/capdex/bin/capdex", "/bin/true"), "utf-8")
+    done = subprocess.run([program, "verify", str(unit)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_each_pod_of_the_manifests_is_probed_and_may_write_where_a_node_does() -> None:
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
+    pods = [x["spec"]["template"]["spec"] for x in documents if x["kind"] == "Deployment"]
+    assert [pod["containers"][0]["args"][-1] for pod in pods] == ["writer", "reader"]
+    for pod in pods:
+        (container,) = pod["containers"]
+        for probe, path in (("livenessProbe", "/health"), ("readinessProbe", "/ready")):
+            request = container[probe]["httpGet"]
+            assert request["path"] == path
+            assert request["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
+        mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert mounts == {"/data", "/data/blocks", "/tmp"}  # noqa: S108 - a path in a container
+        assert container["securityContext"]["readOnlyRootFilesystem"]
