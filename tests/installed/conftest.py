@@ -131,10 +131,12 @@ def environment(once: Callable[..., Path], dist: Path) -> Callable[[str], Path]:
 @pytest.fixture
 def whole(environment: Callable[[str], Path], tmp_path: Path) -> Installation:
     """`capdex[node,local]` in an empty home."""
-    return Installation(environment("[node,local]"), tmp_path)
+    (tmp_path / "whole").mkdir()
+    return Installation(environment("[node,local]"), tmp_path / "whole")
 
 
 @pytest.fixture
 def base(environment: Callable[[str], Path], tmp_path: Path) -> Installation:
     """`capdex` without any extra."""
-    return Installation(environment(""), tmp_path)
+    (tmp_path / "base").mkdir()
+    return Installation(environment(""), tmp_path / "base")
