@@ -38,6 +38,7 @@ ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
 OPERATIONS = (ROOT / "docs/operations.md").read_text("utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PROSE = [page for page in PAGES if page.name != "CHANGELOG.md"]
 
 PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 SECRET = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"  # noqa: S105 - RFC 8032's
@@ -322,3 +323,11 @@ def test_a_decision_has_its_number_and_its_parts(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text.startswith(f"# {int(page.name[:4])}. ")
     assert {"## Question", "## Decision", "## Consequences"} <= set(text.split("\n"))
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+def test_no_paragraph_is_longer_than_700_characters(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    parts = re.split(r"\n(?:\s*\n|(?=(?:[*-]|\d+\.) ))", text)
+    is_data = re.compile(r"[|<]|    ")  # a table, or a block of code
+    assert [part[:60] for part in parts if len(part) > 700 and not is_data.match(part)] == []
