@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -196,6 +197,27 @@ def write_download(path: Path, data: bytes, *, replace: bool) -> None:
         with opened as file:
             file.write(data)
     except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+    """Create a folder with files, each bytes and a mode by its path below: all of them or nothing.
+
+    Raises UsageError if the name is taken by something else than an empty folder.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        for below, (data, mode) in files.items():
+            file = partial / below
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with creating(file, mode) as opened:
+                opened.write(data)
+        partial.rename(path)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            why, fix = "it is no empty folder", "name another one, or move this one away first"
+            raise UsageError(f"{path} exists already", why=why, fix=fix) from None
         raise _unwritable(path, error) from None
 
 

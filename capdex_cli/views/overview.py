@@ -14,7 +14,7 @@ from capdex.json import Json
 from capdex.manifest.bindings.contacts import contacts
 from capdex.version import Version
 from capdex_cli.terminal.output import Stream
-from capdex_cli.terminal.text import clip, columns, number_of, safe
+from capdex_cli.terminal.text import clip, columns, number_of, safe, size
 from capdex_cli.views.release import mark, part, rows_of, summary_of
 
 if TYPE_CHECKING:
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 88
 MAX_TOOLS: Final = 20
+MAX_FILES: Final = 40
 MAX_DESCRIPTION_CHARS: Final = 1_000
 
 
 def package_json(manifest: Manifest) -> Json:
-    """Return the tools of a package, one line each, its permissions, and whom it contacts."""
+    """Return tools of a package, one line each, permissions, whom it contacts, and its files."""
     return {
         "tools": [
             {"name": x.name, "description": _one_line(x.description)} for x in manifest.tools
         ],
         "permissions": list(manifest.permissions),
         "contacts": list(contacts(manifest.bindings)),
+        "files": [x.to_json() | {"may_run": x.may_run} for x in manifest.resources],
     }
 
 
@@ -63,6 +65,7 @@ def overview(
     lines += ["", *columns([row for row in rows if row[1]], indent=0)]
     if package is not None:
         lines += ["", *_tools(stream, package["tools"])]
+        lines += ["", *_files(stream, package["files"])] if package["files"] else []
     return [*lines, ""]
 
 
@@ -91,6 +94,17 @@ def _tools(stream: Stream, tools: Sequence[Json]) -> list[str]:
     ]
     more = [f"  {dots} and {len(tools) - MAX_TOOLS} more"] if len(tools) > MAX_TOOLS else []
     return [number_of(len(tools), "tool"), *columns(rows), *more]
+
+
+def _files(stream: Stream, files: Sequence[Json]) -> list[str]:
+    dots = "…" if stream.unicode else "..."
+    rows = [
+        (safe(x["path"]), size(x["size"]), safe(x["media_type"]), "can be run" * x["may_run"])
+        for x in files[:MAX_FILES]
+    ]
+    whole = size(sum(x["size"] for x in files))
+    more = [f"  {dots} and {len(files) - MAX_FILES} more: --json"] if len(files) > MAX_FILES else []
+    return [f"{number_of(len(files), 'file')}, {whole}", *columns(rows), *more]
 
 
 def _step(release: Json, before: Json | None) -> str:

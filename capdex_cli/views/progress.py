@@ -56,7 +56,8 @@ class Progress:
             case FilesUploaded():
                 words = f"{number_of(step.count, 'file')}   {size(step.size_bytes)} in "
                 words += f"{step.seconds:.1f} s, read back and verified from {safe(step.source)}"
-                self._step("ok", "files", words)
+                of = f"{safe(step.cap_uri)}   " if self._total > 1 else ""
+                self._step("ok", "files", of + words)
             case Uploaded():
                 self._uploads.append(step)
                 self._status.show(f"uploading {len(self._uploads)} of {self._total}")

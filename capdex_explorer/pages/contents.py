@@ -83,6 +83,7 @@ def contents_of(manifest: Manifest) -> Json:
             {"secret": use.secret, "host": use.host, "tool": tool}
             for use, tool in secret_uses(manifest.bindings).items()
         ],
+        "files": [x.to_json() | {"may_run": x.may_run} for x in manifest.resources],
         "memory_scope": manifest.memory_scope,
         "llm_requirements": manifest.llm_requirements,
         "examples": list(manifest.examples),

@@ -29,6 +29,7 @@ class Uploaded:
 class FilesUploaded:
     """The files of a package are stored, and were fetched back from `source`."""
 
+    cap_uri: str
     count: int
     size_bytes: int
     seconds: float

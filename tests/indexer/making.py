@@ -21,6 +21,7 @@ from eth_hash.auto import keccak
 from capdex import did, package, signing
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import divide
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry import events
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
@@ -56,6 +57,7 @@ def package_bytes(
     bindings: Mapping[str, dict[str, Any]] | None = None,
     prompt: str | None = "Do it.",
     chain_id: int | None = None,
+    files: Mapping[str, bytes] | None = None,
     **metadata: Any,
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
@@ -81,8 +83,18 @@ def package_bytes(
     }
     if prompt is None:
         del document["prompt"]
+    if files:
+        document["resources"] = [file_row(path, data) for path, data in files.items()]
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
     return signed(text, publisher, chain_id)
+
+
+def file_row(path: str, data: bytes) -> dict[str, Any]:
+    """A file of a package as its section `resources` names it."""
+    cid = divide(data)[0][0]
+    digest = hashlib.sha256(data).hexdigest()
+    row = {"path": path, "cid": str(cid), "sha256": digest, "size": len(data)}
+    return row | {"media_type": "text/plain"}
 
 
 def signed(

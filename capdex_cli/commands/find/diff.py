@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import groupby
@@ -12,7 +13,7 @@ import click
 
 from capdex.errors import CapdexError, InvalidInput, UsageError
 from capdex.uri import CapabilityURI
-from capdex_cli.commands.find.get import get_package
+from capdex_cli.commands.find.get import get_files, get_package
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.errors import NO, OK
@@ -23,6 +24,7 @@ from capdex_cli.terminal.text import safe
 if TYPE_CHECKING:
     from capdex.diff.diff import Change, Difference
     from capdex.manifest.manifest import Manifest
+    from capdex.manifest.resources import Resource
 
 MAX_LINES = 10_000  # of a text: lining up more takes longer than anybody waits
 BELOW_1 = (
@@ -89,7 +91,7 @@ class Comparison:
 )
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
-@click.option("--text", is_flag=True, help="Show the changed lines, too.")
+@click.option("--text", is_flag=True, help="Show the changed lines, too, also of files.")
 def diff_command(app: App, old: str, new: str, text: bool) -> int:
     """Compare two releases by meaning and tell the required SemVer step.
 
@@ -105,7 +107,7 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
         if name not in sides:
             package = app.run(get_package(app, CapabilityURI.loose(name)))
             sides[name] = Side(name, package.data, package.manifest)
-    found = _compare(sides[old], sides[new], text=text)
+    found = _compare(app, sides[old], sides[new], text=text)
     was, now = (side.manifest.uri.name for side in (found.old, found.new))
     if was != now:
         app.output.warn(f"{safe(was)} and {safe(now)} are two capabilities: no step is required")
@@ -114,7 +116,7 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
     return NO if found.refusal else OK
 
 
-def _compare(old: Side, new: Side, *, text: bool) -> Comparison:
+def _compare(app: App, old: Side, new: Side, *, text: bool) -> Comparison:
     from capdex.diff.diff import check_step, compare, taken_step
 
     difference = compare(old.manifest, new.manifest)
@@ -129,11 +131,13 @@ def _compare(old: Side, new: Side, *, text: bool) -> Comparison:
         except InvalidInput as error:
             refusal = error
     lines = _text(old, new) if text else None
+    if lines is not None:
+        lines += app.run(_file_texts(app, old, new, MAX_LINES - len(lines)))
     return Comparison(old, new, difference, required, taken, refusal, lines)
 
 
 def _is_file(name: str) -> bool:
-    return name == "-" or "/" in name or name.endswith(_SUFFIXES) or Path(name).exists()
+    return name == "-" or "/" in name or name.endswith(_SUFFIXES) or Path(name).is_file()
 
 
 def _read_side(name: str) -> Side:
@@ -194,6 +198,38 @@ def _text(before: Side, after: Side) -> list[str]:
         )
     was, now = (str(side.manifest.uri) for side in (before, after))
     return list(unified_diff(old, new, was, now, lineterm=""))
+
+
+async def _file_texts(app: App, before: Side, after: Side, most: int) -> list[str]:
+    """The unified diffs of the files that changed, as far as they are texts and can be had."""
+    sides = [{x.path: x for x in side.manifest.resources} for side in (before, after)]
+    paths = [x for x in dict.fromkeys([*sides[0], *sides[1]]) if sides[0].get(x) != sides[1].get(x)]
+    wanted = [[side[x] for x in paths if x in side] for side in sides]
+    old, new = [
+        await _bytes_of(app, side, x) for side, x in zip((before, after), wanted, strict=True)
+    ]
+    found: list[str] = []
+    for path in paths:
+        was, now = [
+            side.get(path, b"").decode(errors="replace").splitlines() for side in (old, new)
+        ]
+        if any(b"\0" in side.get(path, b"") for side in (old, new)):
+            found.append(f"--- {path}: not a text")
+        elif len(was) + len(now) + len(found) > most:
+            found.append(f"--- {path}: too long to be compared here")
+        else:
+            found += unified_diff(was, now, path, path, lineterm="")
+    return found
+
+
+async def _bytes_of(app: App, side: Side, resources: Sequence[Resource]) -> dict[str, bytes]:
+    """The files of a side: of a release those on IPFS, of a package on disk those beside it."""
+    if not _is_file(side.source):
+        return await get_files(app, resources)
+    from capdex_publisher.authoring.files import folder_of, read_files
+
+    folder = folder_of(None if side.source == "-" else Path(side.source))
+    return read_files(resources, folder).require(side.source, folder)
 
 
 def _colored(stream: Stream, line: str) -> str:

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from capdex.net.files import write_folder
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.file_arguments import write_download
-from capdex_cli.terminal.text import safe, size
+from capdex_cli.terminal.text import number_of, safe, size
 from capdex_cli.views.progress import open_registry
 
 if TYPE_CHECKING:
+    from capdex.manifest.resources import Resource
     from capdex.package import VerifiedPackage
 
 
-@command("get", examples=["capdex get weather", "capdex get weather@1.3.0 --output - | less"])
+@command(
+    "get",
+    examples=[
+        "capdex get weather",
+        "capdex get weather@1.3.0 --output - | less",
+        "capdex get pdf-forms --output pdf/",
+    ],
+)
 @click.argument("uri", metavar="URI", shell_complete=complete)
 @click.option(
-    "-o", "--output", "target", metavar="FILE",
-    help="- for stdout.  [default: NAME-VERSION.acp.yaml]",
+    "-o", "--output", "target", metavar="FILE|DIR/",
+    help="- for stdout; a new DIR/ takes its files, too.  [default: NAME-VERSION.acp.yaml]",
 )  # fmt: skip
 @click.option(
     "--force",
@@ -34,13 +45,20 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     """Fetch a package and verify it against the chain.
 
     The node and the gateway are not trusted: digest and publisher are read from the chain, and
-    nothing is written unless every check holds, and never through a link.
+    nothing is written unless every check holds, and never through a link. With DIR/ the files that
+    the package names are fetched and checked as well, and written beside it.
     """
     package = app.run(get_package(app, CapabilityURI.loose(uri)))
-    found = package.manifest.uri
+    found, resources = package.manifest.uri, package.manifest.resources
     remember([found])
     path = target or f"{found.name}-{found.version}.acp.yaml"
-    write_download(path, package.data, replace=force or target is not None)
+    if path.endswith("/"):
+        files = app.run(get_files(app, resources))
+        modes = {x.path: 0o755 if x.executable else 0o644 for x in resources}
+        whole = {x: (data, modes[x]) for x, data in files.items()}
+        write_folder(Path(path), whole | {f"{found.name}.acp.yaml": (package.data, 0o644)})
+    else:
+        write_download(path, package.data, replace=force or target is not None)
     if path == "-":
         return
     value = {
@@ -51,12 +69,18 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
         "publisher": package.announcement.publisher,
         "signer": package.signer,
         "verdict": str(package.verdict),
+        "files": len(resources) if path.endswith("/") else 0,
         "checks": [check.to_json() for check in package.checks],
     }
     human = [
         f"{app.output.out.mark('ok')} {found} verified against the chain",
         f"  {safe(path)}  {size(len(package.data))}, signed by {safe(package.signer)}",
     ]
+    if resources:
+        whole_size = size(sum(x.size for x in resources))
+        words = f"{number_of(len(resources), 'file')}, {whole_size}"
+        more = f"not fetched: capdex get {found.name} --output {found.name}/"
+        human.append(f"  {words}, " + ("each checked" if path.endswith("/") else more))
     app.output.result("download", value, human=human, plain=[path])
 
 
@@ -72,3 +96,12 @@ async def get_package(app: App, uri: CapabilityURI) -> VerifiedPackage:
     if download.yanked:
         app.output.warn(f"{download.package.manifest.uri} is yanked")
     return download.package
+
+
+async def get_files(app: App, resources: Sequence[Resource]) -> dict[str, bytes]:
+    """Fetch files of a package by the chosen network, each checked; raises as fetch_resources."""
+    from capdex.net.ipfs.open import Gateway, MultiSource
+    from capdex.net.ipfs.resources import fetch_resources
+
+    async with Gateway(app.settings.need_network("gateway_url").gateway_url) as gateway:
+        return await fetch_resources(resources, MultiSource([gateway]))

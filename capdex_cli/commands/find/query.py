@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FILTERS = {
     "name": "Exactly this name.",
+    "kind": "skill: instructions, with files or alone. tools: with tools.",
     "tag": "With this tag.",
     "domain": "Of this domain.",
     "language": "Speaking this language, like en.",

@@ -199,6 +199,7 @@ def facet_value(key: str, value: str) -> str:
 def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple[str, str]]:
     values: list[tuple[str, Iterable[str | None]]] = [
         ("name", [manifest.uri.name]),
+        ("kind", _kinds(manifest)),
         ("tag", manifest.tags),
         ("domain", [manifest.domain]),
         ("language", manifest.languages),
@@ -217,6 +218,14 @@ def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple
         values.append(("author", [manifest.author, manifest.author.partition("#")[0]]))
     for key, some in values:
         yield from ((key, facet_value(key, value)) for value in some if value)
+
+
+def _kinds(manifest: Manifest) -> Iterator[str]:
+    """What a package is: a skill has files or a prompt alone, and tools are to be called."""
+    if manifest.resources or (manifest.prompt and not manifest.tools):
+        yield "skill"
+    if manifest.tools:
+        yield "tools"
 
 
 def _texts(value: Any) -> list[str]:

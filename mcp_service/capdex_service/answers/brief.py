@@ -74,6 +74,8 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> Json:
     prompt = document.get("prompt")
     if isinstance(prompt, str) and prompt.strip():
         more["prompt"] = text.cut(prompt.strip(), text.PROMPT_TOKENS, lines=True)
+    if files := text.files(document):
+        more["files"] = files
     after = step("get_capability", cap_uri=found.cap_uri, detail="full")
     return _resolved(found, ()) | more | {"next": after}
 

@@ -117,6 +117,7 @@ _PARTS: Json = {
     "tool_bindings": {"type": "object"},
     "prompt": MAYBE_STRING,
     "schema": {"type": "object", "description": "The JSON Schema of the package's state."},
+    "files": {"type": "array", "items": {"type": "object"}},
     "history": _HISTORY,
     "proof": _PROOF,
 }

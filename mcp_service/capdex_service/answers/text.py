@@ -18,6 +18,7 @@ DOES_TOKENS: Final = 24  # of what it does
 SUMMARY_TOKENS: Final = 50
 WARNING_TOKENS: Final = 30
 TOOLS_SHOWN: Final = 4
+FILES_SHOWN: Final = 8
 TOOL_NAMES_TOKENS: Final = 16
 TOOL_TOKENS: Final = 20
 SECRETS_SHOWN: Final = 4
@@ -58,12 +59,22 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
     tools = document.get("tools") or ()
     lines += ["tools:", *(f"- {signature(x)}" for x in tools)] if tools else ["no tools"]
     lines += secrets(document.get("tool_bindings"))
+    if names := files(document):
+        lines.append(f"files, on IPFS: {', '.join(names)}")
     prompt = document.get("prompt")
     if isinstance(prompt, str) and prompt.strip():
         words = cut(prompt.strip(), PROMPT_TOKENS, lines=True)
         whole = "" if words == prompt.strip() else " (its beginning; detail: full has all of it)"
         lines += [f"prompt, written by its publisher{whole}:", words]
     return "\n".join(lines)
+
+
+def files(document: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the first files that a package names, and how many more there are."""
+    rows = document.get("resources") or ()
+    paths = [cut(str(x["path"]), NEEDS_TOKENS) for x in rows[:FILES_SHOWN]]
+    more = len(rows) - len(paths)
+    return [*paths, f"and {more} more"] if more else paths
 
 
 def cut(text: str, tokens: float, *, lines: bool = False) -> str:

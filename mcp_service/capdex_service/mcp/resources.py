@@ -30,6 +30,7 @@ PARTS: Final = {
     "prompt": ("text/markdown", "the prompt of the package"),
     "tools": (JSON_TYPE, "the tools of the package and their bindings"),
     "schema": (SCHEMA_TYPE, "the JSON Schema of the package's state"),
+    "files": (JSON_TYPE, "the files that the package names, with CID, size and sha256"),
 }
 CHANGES: Final = SCHEME + "registry/changes"  # no name: "registry" is reserved
 OF_NAME: Final = SCHEME + "{name}"
@@ -142,8 +143,8 @@ def _part(found: dict[str, Any], part: str) -> str:
     if part == "tools":
         tools = {"tools": found["tools"], "tool_bindings": found["tool_bindings"]}
         return orjson.dumps(tools).decode("utf-8")
-    if part == "schema":
-        return orjson.dumps(found["schema"]).decode("utf-8")
+    if part in ("schema", "files"):
+        return orjson.dumps(found[part]).decode("utf-8")
     if found[part] is None:
         raise InvalidInput(f"{found['cap_uri']} has no {part}", Code.NOT_FOUND)
     return str(found[part])

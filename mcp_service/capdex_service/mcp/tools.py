@@ -70,9 +70,9 @@ ALL: Final = (
         filters={
             "type": "array",
             "items": _STRING,
-            "description": "tag:x, not.tag:x; by name, tag, domain, language, author, publisher, "
-            "license, permission, binding, host, tool, model_family, memory_scope, verdict, "
-            "published_since, context_window, has_prompt",
+            "description": "tag:x, not.tag:x; by name, kind, tag, domain, language, author, "
+            "publisher, license, permission, binding, host, tool, model_family, memory_scope, "
+            "verdict, published_since, context_window, has_prompt",
         },
         limit=_INTEGER,
         cursor=_STRING,

@@ -18,7 +18,7 @@ from capdex_service.answers.rendered import Answer, Rendered, render, render_rel
 from capdex_service.queries.reader import Package, Reader
 
 INCLUDES: Final = ("package", "tools", "prompt", "schema", "proof", "history")
-WHOLE: Final = frozenset({"package", "tools", "prompt", "schema"})
+WHOLE: Final = frozenset({"package", "tools", "prompt", "schema", "files"})
 MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
 
 
@@ -97,7 +97,7 @@ def render_resolution(
 
 
 def parts(package: Package, wanted: Collection[str]) -> Json:
-    """Return the wanted parts of a package: its file, tools with bindings, prompt, state schema."""
+    """Return the wanted parts of a package: itself, tools with bindings, prompt, schema, files."""
     document = package.document
     found: Json = {}
     if "package" in wanted:
@@ -107,6 +107,8 @@ def parts(package: Package, wanted: Collection[str]) -> Json:
         found["tool_bindings"] = document.get("tool_bindings") or {}
     if "prompt" in wanted:
         found["prompt"] = document.get("prompt")
+    if "files" in wanted:
+        found["files"] = document.get("resources") or []
     if "schema" in wanted:
         schema = document.get("schema")
         found["schema"] = parse_json(schema) if isinstance(schema, str) else schema

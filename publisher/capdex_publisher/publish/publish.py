@@ -268,7 +268,7 @@ class _Call:
         result = self._by_uri[candidate.uri]
         file = next(x for x, one in zip(self._files, self.results, strict=True) if one is result)
         data = read_files(resources, file.folder).require(file.name, file.folder)
-        self._on_step(await self._uploader.upload_files(data.values()))
+        self._on_step(await self._uploader.upload_files(candidate.uri, data.values()))
 
     async def finish(self, results: Results, is_served: IsServed | None, timeout_s: float) -> None:
         """Wait until the node serves what is announced, and record every result."""

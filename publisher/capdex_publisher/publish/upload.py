@@ -69,7 +69,7 @@ class Uploader:
             raise _not_kept(f"it answers {stored} where {cid} was put")
         return Uploaded(str(cid), len(data), await self._read_back(cid))
 
-    async def upload_files(self, files: Iterable[bytes]) -> FilesUploaded:
+    async def upload_files(self, cap_uri: str, files: Iterable[bytes]) -> FilesUploaded:
         """Store the files of a package and fetch back each block; raise Unavailable.
 
         What is stored already is stored again without harm, so that a run can be repeated.
@@ -87,7 +87,7 @@ class Uploader:
         files = list(files)
         sources = await together([one(data) for data in files])
         took = time.monotonic() - began
-        return FilesUploaded(len(files), sum(map(len, files)), took, sources[-1])
+        return FilesUploaded(cap_uri, len(files), sum(map(len, files)), took, sources[-1])
 
     async def upload_all(
         self, packages: Sequence[bytes], *, on_step: OnStep

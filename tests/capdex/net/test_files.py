@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, InvalidInput, UsageError
-from capdex.net.files import drop_leftovers, read_bounded, write_whole
+from capdex.net.files import drop_leftovers, read_bounded, write_folder, write_whole
 
 
 def test_a_file_is_replaced_and_for_its_user_alone(tmp_path: Path) -> None:
@@ -52,3 +52,39 @@ def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     drop_leftovers(tmp_path / "a")
     assert sorted(found.name for found in tmp_path.iterdir()) == [".b.0123", "a"]
+
+
+def test_a_folder_is_written_whole_with_its_modes(tmp_path: Path) -> None:
+    write_folder(tmp_path / "new", {"a/b.sh": (b"1", 0o755), "c": (b"2", 0o644)})
+    found = {
+        x.relative_to(tmp_path / "new").as_posix(): (x.read_bytes(), x.stat().st_mode & 0o777)
+        for x in (tmp_path / "new").rglob("*")
+        if x.is_file()
+    }
+    assert found == {"a/b.sh": (b"1", 0o755), "c": (b"2", 0o644)}
+    (tmp_path / "empty").mkdir()
+    write_folder(tmp_path / "empty", {"c": (b"2", 0o644)})
+    assert (tmp_path / "empty" / "c").read_bytes() == b"2"
+
+
+@pytest.mark.parametrize("taken", ["file", "folder", "link"])
+def test_a_folder_is_never_written_over_what_is_there(tmp_path: Path, taken: str) -> None:
+    path = tmp_path / taken
+    if taken == "folder":
+        path.mkdir()
+        (path / "own").touch()
+    elif taken == "link":
+        (tmp_path / "elsewhere").mkdir()
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.write_text("own")
+    with pytest.raises(UsageError, match="exists already"):
+        write_folder(path, {"c": (b"2", 0o644)})
+    assert not list(tmp_path.rglob("c"))
+    assert not [x for x in tmp_path.iterdir() if x.name.startswith(".")]
+
+
+def test_a_folder_with_two_files_at_one_place_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        write_folder(tmp_path / "new", {"a": (b"1", 0o644), "a/b": (b"2", 0o644)})
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,19 @@ def test_a_node_may_answer_anything(stream: Stream, value: Any) -> None:
         rows = versions(stream, found, ["", ""])
         lines = [*overview(stream, found[0], None, None), *columns(rows)]
         assert all(line.isprintable() for line in lines)
+
+
+def test_files_of_a_package_are_listed_with_what_can_be_run(stream: Stream, making: Any) -> None:
+    def text(files: dict[str, bytes]) -> str:
+        manifest = read(making.package_bytes(files=files)).require()
+        return "\n".join(overview(stream, release("1.0.0"), package_json(manifest), None))
+
+    found = text({"a.md": b"A" * 2048, "b.py": b""})
+    assert "2 files, 2.0 KiB" in found
+    assert re.search(r"^  a\.md  2\.0 KiB  text/plain$", found, re.M)
+    assert re.search(r"^  b\.py  0 B      text/plain  can be run$", found, re.M)
+    assert "files" not in text({})
+    many = text({f"{i:02}.md": b"" for i in range(41)})
+    assert "41 files, 0 B" in many
+    assert "40.md" not in many
+    assert "and 1 more: --json" in many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import http.client
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,19 @@ def test_a_page_is_made_anew_when_the_index_changes(growing: Growing) -> None:
     assert status == 200
     assert fresh["etag"] != headers["etag"]
     assert b"1.1.0" in body
+
+
+def test_the_files_of_a_package_are_a_table_with_hash_and_size(growing: Growing) -> None:
+    files = {"scripts/fill.py": b"print()\n", "a&b.md": b"A" * 3000}
+    growing.publish("filled", files=files)
+    _, _, body = ask(growing.base, "/c/filled", Accept="text/html")
+    table = body.decode().partition('<h2 id="files">')[2].partition("</section>")[0]
+    assert "2 files, 3.0 kB, on IPFS" in table
+    assert [hashlib.sha256(x).hexdigest() in table for x in files.values()] == [True, True]
+    assert table.count("script or program") == 1
+    assert "a&amp;b.md" in table
+    _, _, bare = ask(growing.base, "/c/first", Accept="text/html")
+    assert b'id="files"' not in bare
 
 
 def test_compression_is_for_those_who_take_it(base: str) -> None:

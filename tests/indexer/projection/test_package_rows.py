@@ -8,10 +8,11 @@ from typing import Any
 
 import orjson
 import pytest
-from capdex_indexer.projection.package_rows import MAX_JSON_CHARS, Judgement
+from capdex_indexer.projection.package_rows import MAX_JSON_CHARS, Judgement, document
 
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
+from capdex.manifest.manifest import read
 from capdex.package import judge
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
@@ -88,3 +89,17 @@ def test_bytes_of_another_digest_are_never_verified(package: tuple[Announcement,
     answer = Judgement.of(judge(announcement, data)).to_json()
     with pytest.raises(ValueError, match="digest"):
         Judgement.read(announcement, data + b"\n", answer)
+
+
+def test_a_skill_has_files_or_a_prompt_alone(making: Any) -> None:
+    tools, files = [making.tool("look")], {"a.md": b"A"}
+    kinds = [
+        ({}, ["skill"]),
+        ({"prompt": None}, []),
+        ({"tools": tools}, ["tools"]),
+        ({"tools": tools, "files": files}, ["skill", "tools"]),
+        ({"prompt": None, "files": files}, ["skill"]),
+    ]
+    for options, expected in kinds:
+        made = document(read(making.package_bytes(**options)).require(), "0x1", 1)
+        assert [value for key, value in made["facets"] if key == "kind"] == expected

@@ -159,4 +159,28 @@ async def test_the_templates_give_resources(
             uri = template.uri_template.replace("{name}", "note").replace("{version}", "1.0.0")
             (found,) = (await client.read_resource(uri)).contents
             assert found.mime_type == template.mime_type
-    assert len(templates) == 5
+    assert len(templates) == 6
+
+
+async def test_the_files_of_a_package_are_a_resource_and_named_to_a_model(
+    growing: Any, client_of: Callable[..., mcp.Client]
+) -> None:
+    files = {f"{i}.md": b"A" for i in range(10)}
+    growing.publish("note", files=files)
+    growing.publish("bare")
+    growing.follow()
+    rows = [growing.making.file_row(path, data) for path, data in files.items()]
+    async with client_of() as client:
+        (found,) = (await client.read_resource("capdex://note/1.0.0/files")).contents
+        assert json.loads(found.text) == rows
+        (none,) = (await client.read_resource("capdex://bare/1.0.0/files")).contents
+        assert json.loads(none.text) == []
+        brief = await client.call_tool("get_capability", {"cap_uri": "did:nuwa:cap:note"})
+        shown = [*list(files)[:8], "and 2 more"]
+        assert brief.structured_content["files"] == shown
+        assert f"files, on IPFS: {', '.join(shown)}" in brief.content[0].text
+        asked = {"cap_uri": "did:nuwa:cap:note", "detail": "full"}
+        full = await client.call_tool("get_capability", asked)
+        assert full.structured_content["files"] == rows
+        bare = await client.call_tool("get_capability", {"cap_uri": "did:nuwa:cap:bare"})
+        assert "files" not in bare.structured_content

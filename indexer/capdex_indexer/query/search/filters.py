@@ -15,7 +15,7 @@ from capdex.search.document import CONTEXT_WINDOW, PUBLISHED
 from capdex_indexer.projection.package_rows import MAX_FACET_CHARS, facet_value
 
 FILTER_NAMES: Final = (
-    *("name", "tag", "domain", "language", "author", "publisher", "license", "permission"),
+    *("name", "kind", "tag", "domain", "language", "author", "publisher", "license", "permission"),
     *("binding", "host", "tool", "model_family", "memory_scope", "verdict"),
 )
 HAS_PROMPT, SINCE, WINDOW, NOT = "has_prompt", "published_since", "context_window", "not"
