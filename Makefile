@@ -28,7 +28,7 @@ SEMANTIC ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run dev dist node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
+.PHONY: help install run dev dist release-check node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
   slither coverage-contracts coverage pytest test docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
   soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-import soak-openapi soak-load soak-mcp lock clean
 
@@ -329,6 +329,9 @@ lock: .venv/.tools ## resolve requirements/*.lock anew (UPGRADE=--upgrade for ne
 
 dist: .venv/.tools .tools/dist/.done ## what a release consists of, in dist/: wheel, sources, constraints, list of parts, licences, checksums
 	$(BIN)/python release/build.py
+
+release-check: .venv/.tools .tools/dist/.done ## whether this commit can be released, and what `make dist` builds of it (TAG=v1.2.3: the tag too)
+	$(BIN)/python release/check.py $(TAG)
 
 .tools/dist/.done: requirements/dist.lock | .venv/.tools
 	$(PYTHON) -m venv --without-pip .tools/dist

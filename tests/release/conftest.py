@@ -41,7 +41,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     shared = base.parent if "PYTEST_XDIST_WORKER" in ENVIRONMENT else base
 
     def get(name: str, make: Callable[[Path], Any]) -> Path:
-        folder = shared / "installed" / name
+        folder = shared / "release" / name
         folder.parent.mkdir(exist_ok=True)
         with (shared / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
