@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import divide
 from capdex.net.ipfs.gateway import FetchLimits, Gateway
 from capdex.net.ipfs.kubo import Kubo
 
@@ -39,6 +40,15 @@ async def test_a_file_of_the_largest_package_is_one_raw_block(kubo: Any) -> None
     data = os.urandom(256 * 1024)
     async with Kubo(kubo.api) as client:
         assert await client.get(await client.put(data)) == data
+
+
+@pytest.mark.parametrize("size", [0, 256 * 1024 + 1, 4 * 1024 * 1024])
+async def test_a_file_of_a_package_is_divided_as_its_cid_says(kubo: Any, size: int) -> None:
+    data = os.urandom(size)
+    async with Kubo(kubo.api) as client:
+        assert await client.put(data) == divide(data)[0][0]
+        for cid, block in divide(data):
+            assert await client.get(cid) == block
 
 
 async def test_an_absent_block_is_unavailable_not_wrong(kubo: Any) -> None:

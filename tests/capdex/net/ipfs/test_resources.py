@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
 import pytest
 
 from capdex.errors import CapdexError, InvalidInput, Unavailable, VerificationFailure
+from capdex.ipld.cid import Cid
+from capdex.ipld.dag_pb import write_piece
 from capdex.ipld.unixfs import divide
 from capdex.manifest.resources import Resource
+from capdex.manifest.resources.resource import MAX_RESOURCES
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.ipfs.resources import fetch_resources
+from capdex.net.ipfs.resources import MAX_CONCURRENT, fetch_resources
 
 FILES = {"a.md": b"# A\n", "empty": b"", "data/large.bin": bytes(range(256)) * 4096}
 LARGE = bytes(300_000)
@@ -59,3 +63,67 @@ async def test_a_file_that_is_not_there_or_another_one_is_named(
     source = MultiSource([shelf(tmp_path, *FILES.values(), LARGE)])
     with pytest.raises(family, match=r"b\.md"):
         await fetch_resources([resource("a.md", FILES["a.md"]), wanted], source)
+
+
+class Silent:
+    """A source that never answers, and counts who waits."""
+
+    label = "silent"
+
+    def __init__(self) -> None:
+        self.waiting = self.most = 0
+        self.full = asyncio.Event()
+
+    async def get(self, cid: Cid) -> bytes:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        if self.waiting == MAX_CONCURRENT:
+            self.full.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.waiting -= 1
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+async def test_512_files_that_never_arrive_hold_eight_requests_and_end_together() -> None:
+    source = Silent()
+    wanted = [resource(f"{i}.md", b"%d" % i) for i in range(MAX_RESOURCES)]
+    fetching = asyncio.create_task(fetch_resources(wanted, MultiSource([source])))
+    await source.full.wait()
+    fetching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetching
+    assert (source.most, source.waiting) == (MAX_CONCURRENT, 0)
+
+
+class Endless(Silent):
+    """A source with a tree of 4 096 leaves under one root; it counts what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    async def get(self, cid: Cid) -> bytes:
+        self.asked += 1
+        return TREE[cid]
+
+
+LEAF = b"x"
+BRANCH = write_piece([(Cid.of(LEAF), 1)] * 64)
+BRANCH_CID = Cid.from_bytes(b"\x01\x70\x12\x20" + hashlib.sha256(BRANCH).digest())
+ROOT = write_piece([(BRANCH_CID, 64)] * 64)
+ROOT_CID = Cid.from_bytes(b"\x01\x70\x12\x20" + hashlib.sha256(ROOT).digest())
+TREE = {ROOT_CID: ROOT, BRANCH_CID: BRANCH, Cid.of(LEAF): LEAF}
+
+
+@pytest.mark.parametrize("size", [1, 4096, 4 * 1024 * 1024])
+async def test_a_tree_of_many_blocks_costs_64_requests_at_most(size: int) -> None:
+    source = Endless()
+    wanted = Resource("b.md", ROOT_CID, bytes(32), size, "text/plain", False)
+    with pytest.raises(InvalidInput, match=r"b\.md"):
+        await fetch_resources([wanted], MultiSource([source]))
+    assert source.asked <= 64
