@@ -24,6 +24,7 @@ from capdex.manifest.fields import Fields
 from capdex.manifest.resources import Resource, check_resource, path_fault, read_resources
 from capdex.manifest.resources.resource import MAX_RESOURCES, MAX_TOTAL_BYTES
 from capdex.yaml import read_yaml
+from capdex.yaml.characters import forbidden
 
 SUFFIX: Final = ".acp.yaml"
 MADE_BY_PROGRAMS: Final = frozenset(["__pycache__", "node_modules"])
@@ -93,7 +94,8 @@ def list_files(folder: Path) -> tuple[list[Resource], dict[str, str]]:
     total = 0
     for path in _walk(folder, left):
         try:
-            if fault := path_fault(path):
+            hidden = "it contains an invisible character" if list(forbidden(path)) else ""
+            if fault := path_fault(path) or hidden:
                 raise InvalidInput("", why=fault)
             if len(found) == MAX_RESOURCES:
                 raise InvalidInput("", why=f"a package has at most {MAX_RESOURCES} files")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from capdex_publisher.authoring.files import (
@@ -16,6 +17,8 @@ from capdex_publisher.authoring.files import (
 from capdex_publisher.authoring.lint import lint_files
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.validate import PackageFile, validate
+from hypothesis import given
+from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.ipld.unixfs import divide
@@ -187,3 +190,19 @@ def test_files_are_read_for_what_a_package_is_read_for(content: bytes, code: Rea
 
 def test_ordinary_files_are_no_findings(folder: Path) -> None:
     assert lint_files(read(package(folder)), FILES) == ()
+
+
+@given(
+    st.text(max_size=12) | st.text(st.sampled_from("a .\u00e9\ufe0f\u200d'\"#:{[-~"), max_size=6)
+)
+def test_a_name_that_is_taken_can_be_read_back_from_the_package(name: str) -> None:
+    with TemporaryDirectory() as place:
+        try:
+            (Path(place) / name).write_text("A")
+        except (OSError, ValueError):
+            return  # no file has this name here
+        kept, left = list_files(Path(place))
+        text = scaffold("pdf", kind=PackageKind.PROMPT, description="Fills forms.")
+        found = read((text + "\n" + section(kept)).encode()).require().resources
+        assert found == tuple(kept)
+        assert len(kept) + len(left) + (name.lower() == "skill.md") == 1
