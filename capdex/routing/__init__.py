@@ -4,11 +4,16 @@ Pure: a `TriggerSet` is a value, each change makes another one. What it answers 
 packages that it holds alone, never on how they came into it.
 """
 
-from capdex.routing.combine import Combined, combine
-from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
-from capdex.routing.segment import Segment, merge
-from capdex.routing.stored import from_bytes, to_bytes
-from capdex.routing.triggers import TriggerSet
+from typing import TYPE_CHECKING
+
+from capdex.door import door
+
+if TYPE_CHECKING:
+    from capdex.routing.combine import Combined, combine
+    from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
+    from capdex.routing.segment import Segment, merge
+    from capdex.routing.stored import from_bytes, to_bytes
+    from capdex.routing.triggers import TriggerSet
 
 __all__ = [
     "Combined",
@@ -23,3 +28,15 @@ __all__ = [
     "merge",
     "to_bytes",
 ]
+
+if not TYPE_CHECKING:  # the parts that need numpy are imported where they are used
+    __getattr__ = door(
+        __name__,
+        {
+            "capdex.routing.combine": ["Combined", "combine"],
+            "capdex.routing.matches": ["Match", "MatchedTrigger", "TriggerHit", "TriggerPage"],
+            "capdex.routing.segment": ["Segment", "merge"],
+            "capdex.routing.stored": ["from_bytes", "to_bytes"],
+            "capdex.routing.triggers": ["TriggerSet"],
+        },
+    )

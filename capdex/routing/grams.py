@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from capdex.routing.patterns import MAX_GRAM
+
 Hashes = NDArray[np.uint64]
 
-MAX_GRAM: Final = 16
 _BASE: Final = 0x9E3779B97F4A7C15
 _MIX: Final = 0xD6E8FEB86659FD93
 _ALL: Final = 2**64 - 1

@@ -6,7 +6,7 @@ Keywords are whole words of the folded message, regexes are RE2's and ignore cas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
@@ -26,6 +26,13 @@ from capdex.routing.text import bounded, fold, has_word, is_negated, views, widt
 TRAITS_VERSION: Final = 1  # raised whenever the same trigger gives other traits or windows
 MAX_SIZE: Final = 4_000  # instructions of one regex (see literals.size); a usual one has 100
 MAX_UNRELATED_KEYWORD: Final = 2  # "the" stands in more of the unrelated messages
+MAX_CANDIDATES: Final = 200  # regexes that one message runs because it has their texts
+MAX_OPEN: Final = 100  # active regexes that need no text: every message runs them
+MAX_KEYWORDS: Final = 1_000  # keywords that are looked for in one message
+MAX_WORK: Final = 20_000  # instructions (literals.size) of the regexes of one message
+MOST_SIZE: Final = 0xFFFF  # in the order of candidates, larger ones are alike
+MOST_WIDTH: Final = 0xFFF
+MAX_GRAM: Final = 16  # characters of a window
 KEPT: Final = 4_096  # compiled regexes
 PATTERN_MEMORY: Final = 1 << 18  # of a kept regex; it grows to that by hostile messages alone
 
@@ -97,6 +104,33 @@ def traits(pattern: Pattern) -> Traits:
         return Traits(width(word) < 2 or _is_common(word), 0, ((word.casefold(),),))
     choices = required(pattern.value)
     return Traits(not choices or _is_unrelated(pattern, choices), size(pattern.value), choices)
+
+
+def distinct(triggers: Iterable[Trigger]) -> Iterator[Pattern]:
+    """Return the patterns of a package's triggers; of keywords that fold alike the first."""
+    seen: set[tuple[str, str]] = set()
+    for trigger in triggers:
+        pattern = pattern_of(trigger)
+        if pattern is None:
+            continue
+        value = fold(pattern.value).strip() if pattern.kind == "keyword" else pattern.value
+        if (pattern.kind, value) not in seen:
+            seen.add((pattern.kind, value))
+            yield pattern
+
+
+def windows(choice: tuple[str, ...]) -> tuple[str, str, str]:
+    """Return three pieces of a choice's texts, of up to MAX_GRAM characters; the first is of the
+    longest text.
+    """
+    runs = sorted(choice, key=lambda run: (-len(run), run))
+    first = runs[0]
+    found = [first[:MAX_GRAM]]
+    if len(first) > MAX_GRAM:
+        found.append(first[-MAX_GRAM:])
+    found += [run[:MAX_GRAM] for run in runs[1:]]
+    key, second, third = (*found, found[0], found[0])[:3]
+    return key, second, third
 
 
 def hits(pattern: Pattern, message: Message) -> bool:

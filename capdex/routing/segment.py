@@ -9,7 +9,7 @@ numpy arrays and runs of bytes: some 100 bytes a trigger.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,18 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing.grams import MAX_GRAM, Hashes, gram, may_have, table
-from capdex.routing.patterns import Kind, Pattern, pattern_of, traits
-from capdex.routing.text import fold, width
+from capdex.routing.grams import Hashes, gram, may_have, table
+from capdex.routing.patterns import (
+    MOST_SIZE,
+    MOST_WIDTH,
+    Kind,
+    Pattern,
+    distinct,
+    traits,
+    windows,
+)
+from capdex.routing.text import width
 from capdex.text.segment_set import Mask, Source, renumbered
 from capdex.text.strings import Strings
 
 Ints = NDArray[np.int64]
 
 KEYWORD, BROAD, OPEN = 1, 2, 4  # flags of a pattern
-_MOST_SIZE: Final = 0xFFFF
 _NO_PLACE: Final = 1 << 10
-_MOST_WIDTH: Final = 0xFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +145,6 @@ class Segment:
         return numbers, widest
 
 
-def distinct(triggers: Iterable[Trigger]) -> Iterator[Pattern]:
-    """Return the patterns of a package's triggers; of keywords that fold alike the first."""
-    seen: set[tuple[str, str]] = set()
-    for trigger in triggers:
-        pattern = pattern_of(trigger)
-        if pattern is None:
-            continue
-        value = fold(pattern.value).strip() if pattern.kind == "keyword" else pattern.value
-        if (pattern.kind, value) not in seen:
-            seen.add((pattern.kind, value))
-            yield pattern
-
-
 def merge(sources: Iterable[Source[Segment]]) -> Segment:
     """Return one segment of the live packages of several; no pattern is read again."""
     sources = list(sources)
@@ -169,7 +162,7 @@ def merge(sources: Iterable[Source[Segment]]) -> Segment:
             number = numbers.setdefault(segment.pattern(old), len(numbers))
             if number == len(facts):
                 known[old] = number
-                facts.append((segment.flags[old], (segment.ranks[old] >> 32) & _MOST_SIZE))
+                facts.append((segment.flags[old], (segment.ranks[old] >> 32) & MOST_SIZE))
                 uses.append([])
             begin = int(segment.use_ends[old - 1]) if old else 0
             used = slice(begin, int(segment.use_ends[old]))
@@ -190,14 +183,8 @@ def merge(sources: Iterable[Source[Segment]]) -> Segment:
 
 def _windows(choice: tuple[str, ...]) -> tuple[int, int, int, int]:
     """Return three windows of a choice of a pattern, and the width of all its texts."""
-    runs = sorted(choice, key=lambda run: (-len(run), run))
-    first = runs[0]
-    windows = [first[:MAX_GRAM]]
-    if len(first) > MAX_GRAM:
-        windows.append(first[-MAX_GRAM:])
-    windows += [run[:MAX_GRAM] for run in runs[1:]]
-    key, second, third = map(gram, (*windows, windows[0], windows[0])[:3])
-    return key, second, third, min(sum(map(width, choice)), _MOST_WIDTH)
+    key, second, third = map(gram, windows(choice))
+    return key, second, third, min(sum(map(width, choice)), MOST_WIDTH)
 
 
 def _columns(postings: Sequence[tuple[int, int, int, int, int]]) -> tuple[NDArray[Any], ...]:
@@ -220,7 +207,7 @@ def _made(
 ) -> Segment:
     keys, others, widths, numbers = postings
     order = np.argsort(keys, kind="stable")
-    sizes = np.minimum(facts[:, 1], _MOST_SIZE)
+    sizes = np.minimum(facts[:, 1], MOST_SIZE)
     checks = np.array(
         [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts], np.int64
     )

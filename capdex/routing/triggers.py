@@ -14,14 +14,22 @@ from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger
 from capdex.routing.grams import Hashes, grams
 from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage, worth
-from capdex.routing.patterns import Level, Message, Pattern, compiled, hits, searches, span
+from capdex.routing.patterns import (
+    MAX_CANDIDATES,
+    MAX_KEYWORDS,
+    MAX_OPEN,
+    MAX_WORK,
+    Level,
+    Message,
+    Pattern,
+    compiled,
+    hits,
+    searches,
+    span,
+)
 from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Segment
 from capdex.text.segment_set import Part, SegmentSet
 
-MAX_CANDIDATES: Final = 200  # regexes that one message runs because it has their texts
-MAX_OPEN: Final = 100  # active regexes that need no text: every message runs them
-MAX_KEYWORDS: Final = 1_000  # keywords that are looked for in one message
-MAX_WORK: Final = 20_000  # instructions (literals.size) of the regexes of one message
 MAX_LIMIT: Final = 1_000
 MAX_SHOWN: Final = 8  # triggers of one match
 _RANK: Final = (1 << 48) - 1

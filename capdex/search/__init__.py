@@ -4,13 +4,18 @@ Pure: an `Engine` is a value, `add` and `remove` return another one. What it ans
 documents that it holds alone, never on how they came into it.
 """
 
-from capdex.search.document import Document, ToolText
-from capdex.search.engine import Engine
-from capdex.search.filters import Filters
-from capdex.search.ranked import After, RankedHit, RankedPage, Scores
-from capdex.search.segments.merging import merge
-from capdex.search.segments.segment import WordSegment
-from capdex.search.segments.stored import from_bytes, to_bytes
+from typing import TYPE_CHECKING
+
+from capdex.door import door
+
+if TYPE_CHECKING:
+    from capdex.search.document import Document, ToolText
+    from capdex.search.engine import Engine
+    from capdex.search.filters import Filters
+    from capdex.search.ranked import After, RankedHit, RankedPage, Scores
+    from capdex.search.segments.merging import merge
+    from capdex.search.segments.segment import WordSegment
+    from capdex.search.segments.stored import from_bytes, to_bytes
 
 __all__ = [
     "After",
@@ -26,3 +31,17 @@ __all__ = [
     "merge",
     "to_bytes",
 ]
+
+if not TYPE_CHECKING:  # the parts that need numpy are imported where they are used
+    __getattr__ = door(
+        __name__,
+        {
+            "capdex.search.document": ["Document", "ToolText"],
+            "capdex.search.engine": ["Engine"],
+            "capdex.search.filters": ["Filters"],
+            "capdex.search.ranked": ["After", "RankedHit", "RankedPage", "Scores"],
+            "capdex.search.segments.merging": ["merge"],
+            "capdex.search.segments.segment": ["WordSegment"],
+            "capdex.search.segments.stored": ["from_bytes", "to_bytes"],
+        },
+    )

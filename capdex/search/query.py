@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from capdex.errors import InvalidInput
-from capdex.search.analyser import WRITTEN, fold, query_words, squash
-from capdex.search.weights import AS_WRITTEN
+from capdex.search.analyser import WRITTEN, fold, query_words, squash, stem
+from capdex.search.weights import AS_WRITTEN, MISTAKEN
 from capdex.uri import PREFIX
 
 MAX_QUERY_CHARS: Final = 4096  # a page of text; bounds the work of one search
+MAX_WORDS: Final = 128  # of a query that are looked up; the rarest say the most
+FEW: Final = 3  # documents: below this, words that no document has are taken for misspelt
+MAX_MISSPELT: Final = 8  # words of a query that are corrected
+MAX_CORRECTIONS: Final = 3  # of one word
 MIN_BEGINNING_CHARS: Final = 3  # shorter ones begin too many words
 
 
@@ -62,3 +67,73 @@ class Query:
             "-".join(fold(stripped).split()),
             squash(stripped),
         )
+
+
+def rarest(words: Sequence[Word], having: Callable[[str], int]) -> Sequence[Word]:
+    """Return the words that say the most, in their order; `having` counts documents of a term."""
+    if len(words) <= MAX_WORDS:
+        return words
+    counts = [having(word.token) for word in words]
+    # a word that no document has says nothing
+    ranked = sorted(range(len(words)), key=lambda at: (counts[at] == 0, counts[at], at))
+    return [words[at] for at in sorted(ranked[:MAX_WORDS])]
+
+
+def corrections(
+    words: Iterable[Word],
+    known: Container[str],
+    near: Callable[[Iterable[str]], Mapping[str, int]],
+    having: Callable[[str], int],
+) -> dict[str, list[str]]:
+    """Return the nearest terms to each misspelt word, the commonest of the nearest first.
+
+    A word is misspelt if none of its terms is `known`. `near` gives the terms near to any of some
+    forms of a word, with their distances.
+    """
+    misspelt = [x for x in words if x.written and not any(y in known for y in x.shares)]
+    corrected: dict[str, list[str]] = {}
+    for word in misspelt[:MAX_MISSPELT]:
+        forms = sorted({word.token, word.written, word.written + WRITTEN})
+        found = sorted(
+            (edits, -count, term) for term, edits in near(forms).items() if (count := having(term))
+        )
+        if found:
+            nearest = [term for edits, _, term in found if edits == found[0][0]]
+            corrected[word.written] = nearest[:MAX_CORRECTIONS]
+    return corrected
+
+
+def as_shown(corrected: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the words taken for each misspelt one."""
+    return {
+        word: tuple(dict.fromkeys(term.removesuffix(WRITTEN) for term in found))
+        for word, found in corrected.items()
+    }
+
+
+def shares_of(words: Iterable[Word]) -> dict[str, float]:
+    """Return the terms of words, and what share of a whole score each brings."""
+    shares: dict[str, float] = {}
+    for word in words:
+        for term, share in word.shares.items():
+            shares[term] = max(share, shares.get(term, 0.0))
+    return shares
+
+
+def corrected_shares(
+    corrected: Mapping[str, Sequence[str]], known: Container[str]
+) -> dict[str, float]:
+    """Return the terms of corrected words that are not known, with their shares."""
+    return {
+        term: MISTAKEN
+        for found in corrected.values()
+        for term in _with_stems(found)
+        if term not in known
+    }
+
+
+def _with_stems(terms: Iterable[str]) -> Iterator[str]:
+    for term in terms:
+        yield term
+        if term.endswith(WRITTEN):
+            yield stem(term.removesuffix(WRITTEN))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from capdex.search.analyser import WRITTEN, stem
-from capdex.search.query import Query, Word
+from capdex.search.analyser import WRITTEN
+from capdex.search.query import (
+    FEW,
+    Query,
+    as_shown,
+    corrected_shares,
+    corrections,
+    rarest,
+    shares_of,
+)
 from capdex.search.segments.segment import Floats, WordSegment
-from capdex.search.weights import BEGUN, MISTAKEN, ONE_TOOL, rarity
+from capdex.search.weights import BEGUN, ONE_TOOL, rarity
 from capdex.text.segment_set import Part
-
-MAX_WORDS: Final = 128  # of a query that are looked up; the rarest say the most
-FEW: Final = 3  # documents: below this, words that no document has are taken for misspelt
-MAX_MISSPELT: Final = 8  # words of a query that are corrected
-MAX_CORRECTIONS: Final = 3  # of one word
 
 
 class Found(NamedTuple):
@@ -57,34 +60,23 @@ class Scorer:
 
     def score(self, query: Query) -> Scored:
         """Return the scores of all documents for a query."""
-        words = self._rarest(query.words)
-        terms = self._terms(_shares(words))
+        words = rarest(query.words, self._having)
+        terms = self._terms(shares_of(words))
         ranges, begun = self._begun(query.beginning)
         values = self._add(terms, ranges, begun)
         corrected: dict[str, list[str]] = {}
-        if np.count_nonzero(values) < FEW and (corrected := self._correct(words, terms)):
-            terms |= self._terms(_corrected_shares(corrected, terms))
+        if np.count_nonzero(values) < FEW:
+            corrected = corrections(words, terms, self._near, self._having)
+        if corrected:
+            terms |= self._terms(corrected_shares(corrected, terms))
             values = self._add(terms, ranges, begun)
-        shown = {
-            word: tuple(dict.fromkeys(term.removesuffix(WRITTEN) for term in found))
-            for word, found in corrected.items()
-        }
         written = [term for name, term in terms.items() if name.endswith(WRITTEN)]
         stems = [term for name, term in terms.items() if not name.endswith(WRITTEN)]
         found: list[Found] = []
         for at, begun_of in enumerate(ranges):
             of_stems = _numbers(stems, at)
             found.append(Found(of_stems + _numbers(written, at), len(of_stems), begun_of))
-        return Scored(values, shown, tuple(found))
-
-    def _rarest(self, words: Sequence[Word]) -> Sequence[Word]:
-        """Return the words that say the most, in their order."""
-        if len(words) <= MAX_WORDS:
-            return words
-        having = [self._term(word.token, 1.0).having for word in words]
-        # a word that no document has says nothing
-        ranked = sorted(range(len(words)), key=lambda at: (having[at] == 0, having[at], at))
-        return [words[at] for at in sorted(ranked[:MAX_WORDS])]
+        return Scored(values, as_shown(corrected), tuple(found))
 
     def _terms(self, shares: Mapping[str, float]) -> dict[str, _Term]:
         found = {term: self._term(term, share) for term, share in shares.items()}
@@ -136,26 +128,14 @@ class Scorer:
             ranges.append(some)
         return ranges, documents
 
-    def _correct(self, words: Iterable[Word], terms: Mapping[str, _Term]) -> dict[str, list[str]]:
-        """Return the nearest terms to each misspelt word, the commonest of the nearest first."""
-        misspelt = [x for x in words if x.written and not any(y in terms for y in x.shares)]
-        corrected: dict[str, list[str]] = {}
-        for word in misspelt[:MAX_MISSPELT]:
-            near = [
-                (edits, -having, term)
-                for term, edits in self._near(word).items()
-                if (having := self._term(term, 1.0).having)
-            ]
-            if near:
-                near = [x for x in near if x[0] == min(near)[0]]
-                corrected[word.written] = [x[2] for x in sorted(near)[:MAX_CORRECTIONS]]
-        return corrected
+    def _having(self, term: str) -> int:
+        return self._term(term, 1.0).having
 
-    def _near(self, word: Word) -> dict[str, int]:
+    def _near(self, forms: Iterable[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for part in self._parts:
             postings = part.segment.postings
-            for form in sorted({word.token, word.written, word.written + WRITTEN}):
+            for form in forms:
                 for term, edits in postings.shapes.near(form, postings.terms):
                     found[term] = min(edits, found.get(term, edits))
         return found
@@ -163,32 +143,6 @@ class Scorer:
 
 def _numbers(terms: Iterable[_Term], part: int) -> tuple[int, ...]:
     return tuple(number for x in terms if (number := x.numbers[part]) is not None)
-
-
-def _shares(words: Iterable[Word]) -> dict[str, float]:
-    shares: dict[str, float] = {}
-    for word in words:
-        for term, share in word.shares.items():
-            shares[term] = max(share, shares.get(term, 0.0))
-    return shares
-
-
-def _corrected_shares(
-    corrected: Mapping[str, Sequence[str]], known: Mapping[str, _Term]
-) -> dict[str, float]:
-    return {
-        term: MISTAKEN
-        for found in corrected.values()
-        for term in _with_stems(found)
-        if term not in known
-    }
-
-
-def _with_stems(terms: Iterable[str]) -> Iterator[str]:
-    for term in terms:
-        yield term
-        if term.endswith(WRITTEN):
-            yield stem(term.removesuffix(WRITTEN))
 
 
 def _rolled_up(found: Floats, segment: WordSegment) -> Floats:

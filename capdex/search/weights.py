@@ -12,9 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from capdex.search.analyser import document_terms
 from capdex.search.document import FIELDS, TOOLS, Document, ToolText
 
@@ -31,9 +28,6 @@ AS_WRITTEN: Final = 0.5  # more for the same form of the word
 BEGUN: Final = 0.3  # for the word that the query ends in, if it begins other words
 MISTAKEN: Final = 0.5  # for a word that is close to a misspelt one
 ONE_TOOL: Final = 0.9  # of the score that the best tool of several would have by itself
-
-MOST_BY_VOTES: Final = 0.05
-HALF_AT_VOTES: Final = 10.0  # votes that have half of that effect
 
 Impacts = dict[str, float]
 _Text = tuple[str, float]
@@ -80,17 +74,6 @@ def fields_of(mask: int) -> tuple[str, ...]:
 def rarity(documents: int, having: int) -> float:
     """Return BM25's idf of a term that `having` of the documents have."""
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
-
-
-def prior(votes: NDArray[np.float64] | None) -> NDArray[np.float32] | None:
-    """Return what the scores are multiplied by for votes; None if there are none.
-
-    Votes are shown, and they change the score of a hit in a search by 5 % at most; no other rule
-    depends on them.
-    """
-    if votes is None or not np.any(known := np.nan_to_num(votes)):
-        return None
-    return (1 + MOST_BY_VOTES * known / (HALF_AT_VOTES + np.abs(known))).astype(np.float32)
 
 
 def _texts(tool: ToolText) -> list[_Text]:

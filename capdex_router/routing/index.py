@@ -9,26 +9,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment, TriggerSet, merge
 from capdex.routing.patterns import (
     Level,
     Message,
     Pattern,
     compiled,
+    distinct,
     is_denied,
     pattern_of,
     traits,
 )
 from capdex.routing.text import bounded, fold
+from capdex_router.routing.trigger_table import TriggerTable
 
 Label = Literal["broad", "inactive", "unroutable"]
 """`inactive` is a broad trigger beyond the cap; `unroutable` one that this router cannot match."""
 
 BROAD, REGEX, KEYWORD = Level.BROAD, Level.REGEX, Level.KEYWORD
-_AT_ONCE: Final = 1_000  # capabilities of one segment; others can be read between two
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class TriggerIndex:
     def __init__(self) -> None:
         self._triggers: dict[str, tuple[Trigger, ...]] = {}
         self._names: dict[str, set[str]] = {}
-        self._set = TriggerSet()  # replaced as a whole
+        self._table = TriggerTable()
         self._pending: dict[str, None] = {}
-        self._lock = threading.Lock()  # for `_triggers`, `_pending` and changes of `_set`
+        self._lock = threading.Lock()  # for `_triggers`, `_pending` and `_table`
         self._compiling = threading.Lock()
 
     def __len__(self) -> int:
@@ -80,8 +80,7 @@ class TriggerIndex:
             del self._names[short_name(capability)]
         with self._lock:
             del self._triggers[capability]
-            if capability in self._set:
-                self._set = self._set.without([capability])
+            self._table.remove(capability)
             self._pending.pop(capability, None)
 
     def compile(self) -> None:
@@ -89,21 +88,15 @@ class TriggerIndex:
         with self._compiling:
             while True:
                 with self._lock:
-                    names = list(self._pending)[:_AT_ONCE]
-                    waiting = [(name, self._triggers[name]) for name in names]
-                if not waiting:
-                    break
-                segment = Segment.build(waiting)
+                    if not self._pending:
+                        return
+                    name = next(iter(self._pending))
+                    own = self._triggers[name]
+                known = {pattern: traits(pattern) for pattern in distinct(own)}
                 with self._lock:
-                    stale = [name for name, own in waiting if self._triggers.get(name) is not own]
-                    self._set = self._set.with_segment(segment).without(stale)
-                    for name in names:
-                        if name not in stale:
-                            self._pending.pop(name, None)
-            while sources := self._set.mergeable():
-                segment = merge(sources)
-                with self._lock:
-                    self._set = self._set.merged(sources, segment)
+                    if self._triggers.get(name) is own:
+                        self._table.add(name, known)
+                        del self._pending[name]
 
     def hits(self, message: str) -> list[InstalledHit]:
         """Return the triggers that the beginning of a message hits, in no order.
@@ -111,13 +104,14 @@ class TriggerIndex:
         Equal patterns of one capability are one hit, and so are keywords that fold alike, with the
         first of them. The message is bounded here (text.MAX_MESSAGE_BYTES).
         """
-        return [
-            InstalledHit(hit.name, Trigger(hit.kind, hit.text), (hit.level, hit.width))
-            for hit in self._set.hits(message)
-        ]
+        with self._lock:
+            found = self._table.hits(message)
+        return [InstalledHit(x.name, Trigger(x.kind, x.text), (x.level, x.width)) for x in found]
 
     def labels(self, capability: str) -> dict[Trigger, Label]:
         """Return the triggers of a capability that are broad or cannot be routed by."""
+        with self._lock:
+            active = self._table.active
         found: dict[Trigger, Label] = {}
         for trigger in self._triggers.get(capability, ()):
             pattern = pattern_of(trigger)
@@ -125,7 +119,7 @@ class TriggerIndex:
                 found[trigger] = "unroutable"
                 continue
             known = traits(pattern)
-            if not known.choices and pattern not in self._set.active:
+            if not known.choices and pattern not in active:
                 found[trigger] = "inactive"
             elif known.broad:
                 found[trigger] = "broad"

@@ -1,7 +1,7 @@
 """Search over what is installed, mounted and learned: words in names, descriptions and terms.
 
-The engine is that of a node's search (capdex.search). It is built by the first search, and changed
-by what changes in the catalogue.
+The engine ranks as a node's search does. It is built by the first search, and changed by what
+changes in the catalogue.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from capdex_router.runtime.catalog import PREFIX, Catalog, Listed, split
 
 if TYPE_CHECKING:
-    from capdex.search import Engine
+    from capdex.search.plain import PlainEngine
 
 MAX_WANT_CHARS: Final = 1_000
 OF_ONE: Final = 8  # hits that are looked at for each that is returned: a package may have many
@@ -37,7 +37,7 @@ class Search:
         self._catalog = catalog
         self._revision: object = None
         self._rows: dict[str, Listed] = {}
-        self._engine: Engine | None = None
+        self._engine: PlainEngine | None = None
         self._indexed: dict[str, Listed] = {}
 
     def domains(self) -> dict[str, int]:
@@ -58,8 +58,8 @@ class Search:
         exact = [named] if named else [x for x in self._rows.values() if _named(x, want)]
         found = {x.ref: CatalogHit(x, "exact name") for x in exact[:limit]}
         if want.strip() and len(found) < limit:
-            page = self._current().search(want, limit=limit * OF_ONE)
-            for id_ in _packages_first([hit.name for hit in page.hits]):
+            page = self._current().search(want, limit * OF_ONE)
+            for id_ in _packages_first(page.names):
                 listed = self._rows[id_]
                 if len(found) < limit and listed.ref not in found:
                     found[listed.ref] = CatalogHit(listed, _why(listed, want, page.corrected))
@@ -71,20 +71,21 @@ class Search:
         self._revision = self._catalog.revision
         self._rows = {x.ref.capability_id: x for x in self._catalog.latest()}
 
-    def _current(self) -> Engine:
+    def _current(self) -> PlainEngine:
         """Return the engine of the rows."""
-        from capdex.search import Document, Engine, merge  # a start without a search needs no numpy
+        from capdex.search.document import Document  # a start without a search needs none of it
+        from capdex.search.plain import PlainEngine
 
-        engine = self._engine or Engine()
+        if self._engine is None:
+            self._engine = PlainEngine()
         if self._indexed is not self._rows:
             before, self._indexed = self._indexed, self._rows
-            engine = engine.without(before.keys() - self._rows.keys()).add(
-                Document(id_, _fields(x)) for id_, x in self._rows.items() if before.get(id_) != x
-            )
-            while sources := engine.mergeable():
-                engine = engine.merged(sources, merge(sources))
-            self._engine = engine
-        return engine
+            for id_ in before.keys() - self._rows.keys():
+                self._engine.remove(id_)
+            for id_, x in self._rows.items():
+                if before.get(id_) != x:
+                    self._engine.put(Document(id_, _fields(x)))
+        return self._engine
 
 
 def _packages_first(ids: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from capdex.search.analyser import squash
 from capdex.search.document import VOTES, Document
 from capdex.search.segments.typos import Shapes
 from capdex.search.segments.vectors import Vectors
-from capdex.search.weights import prior, weigh
+from capdex.search.weights import weigh
 from capdex.text.strings import Strings
 
 Mask = NDArray[np.bool_]
@@ -33,6 +33,8 @@ Bytes = NDArray[np.uint8]
 Doubles = NDArray[np.float64]
 
 NAME_KEY: Final = "name"  # a facet that every document has, and no list is kept of
+MOST_BY_VOTES: Final = 0.05
+HALF_AT_VOTES: Final = 10.0  # votes that have half of that effect
 TOOL_KEY: Final = "\0tool"  # a facet of our own: names of tools, squashed
 
 
@@ -192,6 +194,17 @@ def postings(
     before = np.concatenate([[0], np.cumsum(slots < documents)])
     own = np.diff(before[starts]).astype(np.int32)
     return Postings(terms, starts, own, slots, impacts, masks)
+
+
+def prior(votes: Doubles | None) -> Floats | None:
+    """Return what the scores are multiplied by for votes; None if there are none.
+
+    Votes are shown, and they change the score of a hit in a search by 5 % at most; no other rule
+    depends on them.
+    """
+    if votes is None or not np.any(known := np.nan_to_num(votes)):
+        return None
+    return (1 + MOST_BY_VOTES * known / (HALF_AT_VOTES + np.abs(known))).astype(np.float32)
 
 
 def _facets(document: Document) -> Iterable[str]:

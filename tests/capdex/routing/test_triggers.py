@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger, compile_pattern
 from capdex.routing import Segment, TriggerSet, merge
-from capdex.routing.patterns import Level
+from capdex.routing.patterns import MAX_CANDIDATES, MAX_OPEN, Level
 from capdex.routing.text import fold, has_word, views
-from capdex.routing.triggers import MAX_CANDIDATES, MAX_OPEN, MAX_SHOWN
+from capdex.routing.triggers import MAX_SHOWN
 
 NOTE, WEATHER = "did:nuwa:cap:note", "did:nuwa:cap:weather"
 

@@ -30,7 +30,7 @@ from capdex.search import (
 from capdex.search.analyser import document_terms, squash
 from capdex.search.document import FIELDS, TOOLS
 from capdex.search.query import Query
-from capdex.search.weights import prior
+from capdex.search.segments.segment import prior
 
 
 @dataclass(frozen=True)

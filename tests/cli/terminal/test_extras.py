@@ -154,3 +154,38 @@ def test_an_author_needs_no_extra(folder: Path) -> None:
     for args in (("validate", "tea.acp.yaml"), ("keygen", "--help"), ("version",), ("config",)):
         done = bare(*args)
         assert done.returncode == 0, (args, done.stderr)
+
+
+AGENT = """
+from capdex.manifest.triggers import Trigger
+from capdex.uri import PREFIX
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.routing.index import TriggerIndex
+from capdex_router.routing.route import route
+from capdex_router.routing.stack import Stack
+from capdex_router.runtime.catalog import Catalog, Listed
+from capdex_router.runtime.search import Search
+
+class Source:
+    revision = 0
+    def listed(self):
+        ref = CapabilityRef(PREFIX + "tea", "1.0.0")
+        return [Listed(ref, "skill", "Tea timer", "Says how long a tea steeps.", "", "")]
+
+print(Search(Catalog([Source()])).find("how long does tea steep", 5)[0].listed.name)
+index = TriggerIndex()
+index.add(PREFIX + "tea", [Trigger("keyword", "tea")])
+index.compile()
+print(route("a tea please", Stack(), index, 0.0)[0].capability)
+"""
+
+
+def test_an_agent_finds_and_routes_without_an_extra() -> None:
+    code = BLOCKED.partition("from capdex_cli.main")[0] + AGENT
+    blocked = " ".join(frozenset().union(*map(modules_of, EXTRAS)))
+    assert "numpy" in blocked.split()
+    done = subprocess.run(
+        [sys.executable, "-c", code, blocked],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.split("\n") == ["Tea timer", "did:nuwa:cap:tea", ""], done.stderr

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capdex.manifest.triggers import Trigger, compile_pattern
+from capdex.routing.patterns import MAX_OPEN
 from capdex.routing.text import fold, has_word, views
-from capdex.routing.triggers import MAX_OPEN
 from capdex_router.routing.index import (
     BROAD,
     KEYWORD,
