@@ -59,7 +59,7 @@ def lint_files(
         if one.media_type in PROGRAMS.values() or any(map(content.startswith, PROGRAMS)):
             found = next((x for start, x in PROGRAMS.items() if content.startswith(start)), "")
             message = f"{one.path} is a program ({found or one.media_type}), which nobody can read"
-            problems.append(problem_at(reading, Reason.LINT_BINARY, at, message))
+            problems.append(problem_at(reading, Reason.BINARY_FILE, at, message))
         if (text := text_of(content)) is None:
             continue
         for injection in prompt_injection.lint({one.path: text}):

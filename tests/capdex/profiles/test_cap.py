@@ -8,9 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from capdex.errors import Code, InvalidInput
+from capdex.ipld.cid import Cid
 from capdex.manifest import read
 from capdex.manifest.manifest import Manifest
 from capdex.profiles import cap
+from tests.indexer import making
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 REQUIRED = {
@@ -52,6 +54,18 @@ def test_a_skill_takes_a_message_and_carries_prompt_resources_and_permissions() 
     assert [x["capability_id"] for x in skill["tools"]] == [
         f"did:nuwa:cap:note#{tool.name}" for tool in package("note").tools
     ]
+
+
+def test_files_of_a_package_are_resources_with_their_size_and_address() -> None:
+    found = read(making.package_bytes(files={"scripts/fill.py": b"print()"})).require()
+    *own, file = cap.skill(found)["resources"]
+    assert [x["name"] for x in own] == ["package", "schema"]
+    assert file == {
+        "uri": f"ipfs://{Cid.of(b'print()')}",
+        "name": "scripts/fill.py",
+        "mimeType": "text/plain",
+        "size": 7,
+    }
 
 
 def test_the_schema_of_a_tool_can_be_used_without_the_package() -> None:
