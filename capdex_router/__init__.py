@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from capdex_router.agent import Agent, open_agent
     from capdex_router.home.config import Config, NodeAddress
     from capdex_router.home.directory import Home
-    from capdex_router.install.installer import Installer, InstallOutcome
+    from capdex_router.install.installer import Installer
+    from capdex_router.install.outcome import InstallOutcome
     from capdex_router.installer import open_installer
     from capdex_router.model.refs import InvokeResult
     from capdex_router.policy.consent import Asker, Refuse
@@ -38,7 +39,8 @@ if not TYPE_CHECKING:  # for a type checker a room has these names alone
             "capdex_router.agent": ["Agent", "open_agent"],
             "capdex_router.home.config": ["Config", "NodeAddress"],
             "capdex_router.home.directory": ["Home"],
-            "capdex_router.install.installer": ["InstallOutcome", "Installer"],
+            "capdex_router.install.installer": ["Installer"],
+            "capdex_router.install.outcome": ["InstallOutcome"],
             "capdex_router.installer": ["open_installer"],
             "capdex_router.model.refs": ["InvokeResult"],
             "capdex_router.policy.consent": ["Asker", "Refuse"],

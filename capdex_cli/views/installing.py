@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from capdex_router.agent import Agent
     from capdex_router.home.config import Config
     from capdex_router.home.directory import Home
-    from capdex_router.install.installer import Installer, InstallOutcome
+    from capdex_router.install.installer import Installer
+    from capdex_router.install.outcome import InstallOutcome
     from capdex_router.policy.proposal import Proposal
 
 

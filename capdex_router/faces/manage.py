@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput, Unavailable
 from capdex.uri import PREFIX
-from capdex_router.install.installer import Installer, InstallOutcome
+from capdex_router.install.installer import Installer
+from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.resolve import NodeHit, search
 from capdex_router.install.wish import choose
 from capdex_router.policy.consent import Asker, clean, not_agreed

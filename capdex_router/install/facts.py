@@ -64,7 +64,7 @@ def check(entry: Locked, package: VerifiedPackage) -> None:
     Raises InvalidInput LOCK_DRIFT. Lint codes are not compared: newer rules may find more.
     """
     found = locked(package, entry.request, entry.chain, explicit=entry.explicit)
-    expected = replace(found, lint=entry.lint, extra=entry.extra)
+    expected = replace(found, lint=entry.lint, folders=entry.folders, extra=entry.extra)
     if differing := changed_fields(entry, expected):
         raise InvalidInput(
             f"the lock file does not say of {entry.name} what its package says",

@@ -1,17 +1,20 @@
-"""Packages by their sha256: from the cache of this machine, else from gateways; always verified."""
+"""Packages and their files by sha256: from this machine, else from gateways; always verified."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
+from capdex.limits import MAX_RESOURCE_BYTES
+from capdex.manifest.resources import Resource
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.multi_source import MultiSource
+from capdex.net.ipfs.resources import fetch_resources
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.install.facts import check
@@ -25,15 +28,19 @@ class Files(Protocol):
         """Return the bytes; raises Unavailable."""
         ...
 
+    async def resources(self, wanted: Iterable[Resource]) -> dict[str, bytes]:
+        """Return files of a package by path, checked; raises as `fetch_resources`."""
+        ...
+
 
 class Cache:
-    """Packages in a directory, each as one block, hashed whenever it is read.
+    """Packages and their files in a directory, each as one block, hashed whenever it is read.
 
     A block that was replaced, or leads elsewhere by a link, counts as missing.
     """
 
     def __init__(self, path: Path) -> None:
-        self._blocks = BlockDirectory(path)
+        self._blocks = BlockDirectory(path, MAX_RESOURCE_BYTES)
 
     def get(self, sha256: bytes) -> bytes | None:
         """Return a package's bytes, or None if they are not here."""
@@ -44,8 +51,13 @@ class Cache:
         return self._blocks.holds(Cid.raw(sha256))
 
     def put(self, packages: Sequence[bytes]) -> None:
-        """Keep some packages; all of them are durable when it returns."""
+        """Keep some packages or files; all of them are durable when it returns."""
         self._blocks.keep_many([(Cid.of(data), data) for data in packages])
+
+    def files(self, package: VerifiedPackage) -> dict[str, bytes]:
+        """Return the files of a package that are here, by path."""
+        found = ((x.path, self.get(x.sha256)) for x in package.manifest.resources)
+        return {path: data for path, data in found if data is not None}
 
     def package(self, announcement: Announcement) -> VerifiedPackage | None:
         """Return the package of an announcement, verified again, or None if it is not here.
@@ -66,6 +78,10 @@ class GatewayFiles:
         """Return the bytes of a file; raises Unavailable with the reason of each gateway."""
         return (await self._sources.file(cid)).data
 
+    async def resources(self, wanted: Iterable[Resource]) -> dict[str, bytes]:
+        """Return files of a package by path, checked; raises as `fetch_resources`."""
+        return await fetch_resources(wanted, self._sources)
+
 
 @asynccontextmanager
 async def open_gateways(urls: Sequence[str]) -> AsyncIterator[GatewayFiles]:
@@ -85,6 +101,24 @@ async def fetch(announcement: Announcement, cache: Cache, files: Files) -> Verif
         return found
     data = await files.file(Cid.parse(announcement.cid))
     return verify(announcement, data)
+
+
+async def fetch_files(package: VerifiedPackage, cache: Cache, files: Files) -> dict[str, bytes]:
+    """Return all files of a package by path, from the cache, else from `files`; none is kept.
+
+    Raises as `fetch_resources`.
+    """
+    here = cache.files(package)
+    absent = [one for one in package.manifest.resources if one.path not in here]
+    return here | (await files.resources(absent) if absent else {})
+
+
+def files_here(package: VerifiedPackage, cache: Cache) -> dict[str, bytes]:
+    """Return all files of a package by path; raises Unavailable if one is not on this machine."""
+    here = cache.files(package)
+    if len(here) < len(package.manifest.resources):
+        raise missing(package.announcement)
+    return here
 
 
 def installed(entry: Locked, cache: Cache) -> VerifiedPackage:

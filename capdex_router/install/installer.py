@@ -1,18 +1,19 @@
 """Installation: resolve ─> fetch ─> verify ─> compare ─> consent ─> commit.
 
-The commit writes blocks, then grants, then the lock file, whose replacement is the moment of
-change: before it the old package is installed, after it the new one. What a killed process leaves
-(a block, a grant for bytes that are not installed) has no effect, and goes with the next commit.
+The commit writes blocks, folders beside their places, and grants, then the lock file, whose
+replacement is the moment of change: before it the old package is installed, after it the new one.
+Then the folders take their places. What a killed process leaves (a block, a grant for bytes that
+are not installed) has no effect, and goes with the next commit; `sync` mends the folders.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from dataclasses import replace
+from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput, UsageError
 from capdex.manifest.manifest import read
@@ -20,46 +21,28 @@ from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
-from capdex_router.install.fetch import Cache, Files, fetch, open_gateways
+from capdex_router.install.fetch import (
+    Cache,
+    Files,
+    fetch,
+    fetch_files,
+    files_here,
+    installed,
+    open_gateways,
+)
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.lockfile import Lock, Locked
-from capdex_router.install.plan import InstallPlan, make
+from capdex_router.install.outcome import InstallOutcome, Journal
+from capdex_router.install.plan import InstallPlan, folder_target, make
 from capdex_router.install.resolve import Release, resolve, search
 from capdex_router.install.wish import MAX_CANDIDATES, candidates
 from capdex_router.policy.consent import Asker, not_agreed
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import INSTALL
+from capdex_router.skills.placing import check_folders, placing, take_all_away
 
 AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
-
-
-class Journal(Protocol):
-    """Takes note of decisions: the audit log."""
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Append one line; raises UsageError if it cannot be written."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class InstallOutcome:
-    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`."""
-
-    name: str
-    status: str
-    entry: Locked | None = None
-    old: Locked | None = None
-    plan: InstallPlan | None = None
-    error: CapdexError | None = None
-
-    @property
-    def pinned(self) -> str:
-        """Why a package that is unchanged follows no newer version; empty if it follows all."""
-        entry = self.entry
-        if self.status != "unchanged" or entry is None or not entry.request:
-            return ""
-        return f"{entry.name}@{entry.request} was installed: install {entry.name} for the newest"
 
 
 class Installer:
@@ -105,10 +88,20 @@ class Installer:
         plan = replace(plan, entry=replace(plan.entry, explicit=True))
         return await self.carry_out(plan, asker)
 
-    async def plan(self, uri: CapabilityURI, *, allow_signer_change: bool = False) -> InstallPlan:
-        """Return what the installation of a URI would change; nothing is written."""
+    async def plan(
+        self,
+        uri: CapabilityURI,
+        *,
+        allow_signer_change: bool = False,
+        folders: Collection[str] = (),
+    ) -> InstallPlan:
+        """Return what the installation of a URI would change; nothing is written.
+
+        `folders` are absolute paths at which it is to be written as a skill, besides those that it
+        has.
+        """
         async with self.files() as files:
-            return await self._plan(uri, files, allow_signer_change)
+            return await self._plan(uri, files, allow_signer_change, folders)
 
     async def upgrades(
         self, names: Collection[str] = (), *, allow_signer_change: bool = False
@@ -144,7 +137,11 @@ class Installer:
         return InstallOutcome(plan.entry.name, status, plan.entry, plan.old, plan)
 
     async def _plan(
-        self, uri: CapabilityURI, files: Files, allow_signer_change: bool
+        self,
+        uri: CapabilityURI,
+        files: Files,
+        allow_signer_change: bool,
+        folders: Collection[str] = (),
     ) -> InstallPlan:
         try:
             release = await resolve(uri, self.config)
@@ -152,7 +149,14 @@ class Installer:
             raise await self._with_suggestions(error, uri) from None
         package = await fetch(release.announcement, self.cache, files)
         request = "" if uri.selector is None else str(uri.selector)
-        return self.planned(package, release, request, allow_signer_change=allow_signer_change)
+        return self.planned(
+            package,
+            release,
+            request,
+            allow_signer_change=allow_signer_change,
+            files=await fetch_files(package, self.cache, files),
+            folders=folders,
+        )
 
     def planned(
         self,
@@ -161,11 +165,16 @@ class Installer:
         request: str = "",
         *,
         allow_signer_change: bool = False,
+        files: Mapping[str, bytes] | None = None,
+        folders: Collection[str] = (),
     ) -> InstallPlan:
-        """Return the plan for a package that was resolved and verified; raises as `plan.make`."""
+        """Return the plan for a package that was resolved and verified, with its files by path.
+
+        Raises as `plan.make` and `check_folders`.
+        """
         lock = self.lock
         old = lock.packages.get(package.manifest.uri.name)
-        return make(
+        plan = make(
             package,
             release,
             request,
@@ -174,7 +183,11 @@ class Installer:
             agreed=self._signers(package.manifest.uri.name),
             had=frozenset() if old is None else self._had(old),
             allow_signer_change=allow_signer_change,
+            files=files,
+            folders=folders,
         )
+        check_folders(plan)
+        return plan
 
     def _signers(self, name: str) -> set[str]:
         """Return the signers of the contents that a person agreed to here under a name."""
@@ -214,8 +227,8 @@ class Installer:
     def _commit(self, plan: InstallPlan) -> bool:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""
         entry, old = plan.entry, plan.old
-        self.cache.put([plan.package.data])
-        with self.home.writing():
+        self.cache.put([plan.package.data, *plan.files.values()])
+        with self.home.writing(), placing(plan) as put:
             lock = self.lock
             if lock.packages.get(entry.name) != old:
                 raise InvalidInput(
@@ -233,6 +246,7 @@ class Installer:
                 if not before.by_digest.get(entry.sha256):
                     self.rights.forget([entry.sha256])
                 raise
+            put()
             self._forget_unused()
         self.seen(plan.package)
         event = "install" if old is None else "upgrade"
@@ -242,11 +256,18 @@ class Installer:
     # remove ---------------------------------------------------------------------------------------
 
     def remove(self, names: Collection[str]) -> list[Locked]:
-        """Remove some packages and their grants; raises InvalidInput NOT_FOUND."""
+        """Remove some packages, their grants, and what was written into their folders.
+
+        Files there that were edited or added stay. Raises InvalidInput NOT_FOUND, and Unavailable
+        if the bytes that tell which files are ours are missing.
+        """
         with self.home.writing():
             lock = self.lock
             gone = [_entry(lock, name) for name in dict.fromkeys(names)]
+            placed = [self.contents(x) for x in gone if x.folders and self.is_agreed(x)]
             self._store.write(lock.minus({entry.name for entry in gone}))
+            for one in placed:
+                take_all_away(*one)
             self._forget_unused()
         for entry in gone:
             self.journal.write("remove", **noted(entry))
@@ -266,6 +287,15 @@ class Installer:
         """Return the sha256 (hex) of all packages that a person agreed to on this machine."""
         return self.rights.read().digests(INSTALL, time.time())
 
+    def is_agreed(self, entry: Locked) -> bool:
+        """Return True if a person agreed here to a package, and to each folder of it."""
+        return self._had(entry).issuperset((INSTALL, *map(folder_target, entry.folders)))
+
+    def contents(self, entry: Locked) -> tuple[Locked, VerifiedPackage, dict[str, bytes]]:
+        """Return an installed package and its files, verified again; raises as `installed`."""
+        package = installed(entry, self.cache)
+        return entry, package, files_here(package, self.cache)
+
     def here(self, entry: Locked) -> VerifiedPackage | None:
         """Return an installed package, None if its bytes are missing or do not pass."""
         try:
@@ -277,7 +307,7 @@ class Installer:
         """Return `ready`, `missing` (its bytes) or `not agreed`; the bytes are not read."""
         if not self.cache.holds(bytes.fromhex(entry.sha256)):
             return "missing"
-        return "ready" if entry.sha256 in self.agreed() else "not agreed"
+        return "ready" if self.is_agreed(entry) else "not agreed"
 
     @asynccontextmanager
     async def files(self) -> AsyncIterator[Files]:

@@ -38,7 +38,8 @@ class Locked:
     `request` is the version or range as asked, empty for the latest. `chain` is the position of its
     announcement: `chain_id` and `publisher`, and `contract`, `block_number` and `sequence` where
     they are known. `hosts` are all parties that its bindings contact, `tools` is a sha256 (hex) of
-    tools and bindings, `lint` are codes. `explicit` is true if a person asked for it by name.
+    tools and bindings, `lint` are codes. `folders` are absolute paths at which it is written as a
+    skill. `explicit` is true if a person asked for it by name.
     `extra` has fields of later versions of this file, which are kept as they are.
     """
 
@@ -55,6 +56,7 @@ class Locked:
     tools: str = ""
     lint: tuple[str, ...] = ()
     explicit: bool = True
+    folders: tuple[str, ...] = ()
     extra: Json = field(default_factory=dict, hash=False)
 
     @property
@@ -82,12 +84,14 @@ class Locked:
     def to_json(self) -> Json:
         """Return the entry as the file has it."""
         known = {name: getattr(self, name) for name in _KNOWN}
+        if not self.folders:  # as files before it, which other versions compare
+            del known["folders"]
         return {**self.extra, **known}
 
 
 _KNOWN: Final = tuple(f.name for f in fields(Locked) if f.name != "extra")
 _TEXTS: Final = ("request", "version", "cid", "sha256", "verdict", "signer", "tools")
-_LISTS: Final = ("permissions", "hosts", "lint")
+_LISTS: Final = ("permissions", "hosts", "lint", "folders")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +202,7 @@ def _checked(entry: Json) -> Locked:
     for key in _TEXTS:
         _check_text(key, known[key])
     for key in _LISTS:
-        items = known[key]
+        items = known[key] if key != "folders" else entry.get(key, [])
         if not isinstance(items, list) or len(items) > MAX_ITEMS:
             raise ValueError(f"{key} is not a list of at most {MAX_ITEMS}")
         for item in items:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from capdex.diff.diff import Change, Rule, compare
@@ -16,10 +16,11 @@ from capdex_router.install.facts import accesses, lint_codes, lint_label, locked
 from capdex_router.install.lockfile import Lock, Locked
 from capdex_router.install.prompt_diff import prompt_diff
 from capdex_router.install.resolve import Release
-from capdex_router.policy.proposal import INSTALL, Kind, Proposal
+from capdex_router.policy.proposal import INSTALL, Access, Kind, Proposal
 from capdex_router.policy.quoting import escaped, quoted, visible
 
 _LABELS: Final = (None, "medium", "high")
+MAX_FIRST_LINE: Final = 256  # bytes that are shown of a script's first line
 _NO_LINT: Final = "text lint: nothing found"
 
 
@@ -30,7 +31,8 @@ class InstallPlan:
     `changes` are all changes of meaning since `old`; `widened` are those that a person must agree
     to again, each in one line. They are empty if `old` is None: then everything is asked.
     `had` are the targets that were granted with `old`, `granted` those that come with this one:
-    what a person took back from the old package stays taken back.
+    what a person took back from the old package stays taken back. `files` are those of the package
+    by path, and are written into each of the entry's folders.
     """
 
     package: VerifiedPackage
@@ -42,6 +44,12 @@ class InstallPlan:
     proven: str = ""
     warnings: tuple[str, ...] = ()
     had: frozenset[str] = frozenset()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All that the package may do, and the folders that it is written into."""
+        return (*accesses(self.package), *map(folder_access, self.entry.folders))
 
     @property
     def fresh(self) -> bool:
@@ -65,9 +73,9 @@ class InstallPlan:
         new = set(self.widened)
         asked = tuple(
             replace(one, lines=tuple(f"new: {x}" if x in new else x for x in one.lines))
-            for one in accesses(self.package)
+            for one in self.accesses
         )
-        new.difference_update(x for one in accesses(self.package) for x in one.lines)
+        new.difference_update(x for one in self.accesses for x in one.lines)
         changes = [f"new: {line}" for line in self.widened if line in new]
         rest = (one for one in self.changes if not one.risk and one.rule is not Rule.PROMPT)
         changes += [f"changed: {visible(one.message)}" for one in rest]
@@ -97,8 +105,23 @@ class InstallPlan:
         label = lint_label(entry.lint)
         yield f"text lint: {label} ({', '.join(entry.lint)})" if label else _NO_LINT
         yield from _broad(self.package)
+        yield from self._files()
         yield f"published by: {entry.chain['publisher']}"
         yield f"proof: {self.proven or 'none: it is the word of the nodes asked'}"
+
+    def _files(self) -> Iterator[str]:
+        if not self.files:
+            return
+        total = sum(map(len, self.files.values()))
+        yield f"files: {len(self.files)}, {total} bytes in all; capdex runs none of them"
+        for one in self.package.manifest.resources:
+            first = self.files[one.path][:MAX_FIRST_LINE].partition(b"\n")[0]
+            says = quoted(first.decode("utf-8", "replace")) if first.startswith(b"#!") else ""
+            if one.may_run or says:
+                mode = "executable" if one.executable else "not executable"
+                yield f"may be run by its host: {quoted(one.path)}, {mode}{says and f', {says}'}"
+        if self.entry.folders and self.package.manifest.tools:
+            yield "its tools are not in the folder: agents reach them by capdex router"
 
 
 def make(
@@ -111,11 +134,14 @@ def make(
     agreed: Collection[str],
     had: frozenset[str] = frozenset(),
     allow_signer_change: bool = False,
+    files: Mapping[str, bytes] | None = None,
+    folders: Collection[str] = (),
 ) -> InstallPlan:
     """Return the plan for a package; `old_package` is the installed one if its bytes are here.
 
     `agreed` are the signers of all that a person agreed to here under this name, and `had` the
-    targets that are granted to the installed one; both are empty if nobody agreed to it.
+    targets that are granted to the installed one; both are empty if nobody agreed to it. `files`
+    are the package's; it is written into `folders`, and into those of the old entry.
 
     Raises Refused SIGNER_CHANGED for another signer than theirs, unless it is allowed;
     VerificationFailure for a name that cannot be, or other bytes of one version.
@@ -123,6 +149,8 @@ def make(
     old = lock.packages.get(package.manifest.uri.name)
     entry = locked(package, request, release.chain, explicit=old is None or old.explicit)
     _check_name(entry.name, lock)
+    all_folders = tuple(dict.fromkeys((*(old.folders if old else ()), *folders)))
+    entry = replace(entry, folders=all_folders)
     if old is not None:
         entry = replace(entry, extra=old.extra)
         if old.version == entry.version and old.sha256 != entry.sha256:
@@ -149,21 +177,35 @@ def make(
         package,
         entry,
         old,
-        targets_after(compared, package, had),
+        (*targets_after(compared, package, had), *map(folder_target, all_folders)),
         proven=release.proven,
         warnings=release.warnings,
         had=had,
+        files=files or {},
     )
+    new = [folder_access(one) for one in all_folders if folder_target(one) not in had]
+    added = tuple(line for access in new for line in access.lines)
     if not had or plan.same:
-        return plan
+        return replace(plan, widened=added) if had else plan
     if compared is None:
         words = f"everything: the bytes of {entry.name} before are not here to compare"
         return replace(plan, widened=(words,))
     difference = compare(compared.manifest, package.manifest)
-    widened = list(_widened(compared, package, difference.risks))
+    widened = [*_widened(compared, package, difference.risks), *added]
     if changed_signer:
         widened.insert(0, f"signed by {_did(entry.signer)}, before by {', '.join(sorted(before))}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))
+
+
+def folder_target(folder: str) -> str:
+    """Return the target of the grant by which a package is written into a folder."""
+    return f"folder:{folder}"
+
+
+def folder_access(folder: str) -> Access:
+    """Return what writing into a folder is."""
+    line = f"writes SKILL.md and its files into {quoted(folder)}, for the agents that look there"
+    return Access(folder_target(folder), (line,))
 
 
 def targets_after(

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
-from capdex.package import VerifiedPackage
 from capdex_router.install.facts import check_proof
-from capdex_router.install.fetch import fetch, installed, missing
-from capdex_router.install.installer import AT_ONCE, Installer, InstallOutcome
+from capdex_router.install.fetch import fetch, fetch_files, missing
+from capdex_router.install.installer import AT_ONCE, Installer
 from capdex_router.install.lockfile import Locked
+from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan
 from capdex_router.policy.consent import Asker
+from capdex_router.skills.placing import drifts, mend
 
 Drift = dict[str, str]
 
@@ -35,24 +36,18 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
     stale = [entry for entry in entries if not entry.wanted.admits(entry.uri)]
     if stale and frozen:
         raise drift([_stale(entry) for entry in stale])
-    agreed = installer.agreed()
+    agreed = {x.name: x for x in entries if x not in stale and installer.is_agreed(x)}
     outcomes: list[InstallOutcome] = []
     absent: list[Locked] = []
-    for entry in entries:
-        if entry in stale or entry.sha256 not in agreed:
-            continue
+    for entry in agreed.values():
         try:
-            package = installed(entry, installer.cache)
+            outcomes.append(_mended(installer, entry, "unchanged"))
         except Unavailable:
             absent.append(entry)
-        else:
-            installer.seen(package)
-            outcomes.append(InstallOutcome(entry.name, "unchanged", entry))
-    for entry, package in await _fetch_all(installer, absent):
-        installer.seen(package)
-        outcomes.append(InstallOutcome(entry.name, "fetched", entry))
+    await _fetch_all(installer, absent)
+    outcomes += [_mended(installer, entry, "fetched") for entry in absent]
     for entry in entries:
-        if entry not in stale and entry.sha256 in agreed:
+        if entry.name in agreed:
             continue
         try:
             again = installer.plan(entry.wanted) if entry in stale else _announced(installer, entry)
@@ -69,16 +64,17 @@ def check(installer: Installer) -> list[Drift]:
     nothing on this machine says that the chain knows it.
     """
     found: list[Drift] = []
-    agreed = installer.agreed()
     for entry in installer.lock.packages.values():
         if not entry.wanted.admits(entry.uri):
             found.append(_stale(entry))
         try:
-            installed(entry, installer.cache)
+            contents = installer.contents(entry)
             check_proof(entry)
         except CapdexError as error:
             found.append({"name": entry.name, "why": error.line})
-        if entry.sha256 not in agreed:
+        else:
+            found += [{"name": entry.name, "why": why} for why in drifts(*contents)]
+        if not installer.is_agreed(entry):
             found.append({"name": entry.name, "why": "nobody agreed to it on this machine"})
     return found
 
@@ -103,7 +99,7 @@ async def _announced(installer: Installer, entry: Locked) -> InstallPlan:
     """
     check_proof(entry)
     try:
-        plan = await installer.plan(entry.uri)
+        plan = await installer.plan(entry.uri, folders=entry.folders)
     except InvalidInput as error:
         if error.code is not Code.NOT_FOUND:
             raise
@@ -126,23 +122,32 @@ def _not_announced(entry: Locked, why: str) -> VerificationFailure:
     )
 
 
-async def _fetch_all(
-    installer: Installer, entries: Sequence[Locked]
-) -> list[tuple[Locked, VerifiedPackage]]:
+def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
+    """Return the outcome for an entry whose bytes are here, after its folders are as they say."""
+    contents = installer.contents(entry)
+    installer.seen(contents[1])
+    if entry.folders:
+        with installer.home.writing():
+            status = "mended" if mend(*contents) else status
+    return InstallOutcome(entry.name, status, entry)
+
+
+async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
+    """Fetch the packages of some entries, and their files, into the cache."""
     if not entries:
-        return []
+        return
     if not installer.config.nodes:
         raise missing(entries[0].announcement)
     turns = asyncio.Semaphore(AT_ONCE)
     async with installer.files() as files:
 
-        async def one(entry: Locked) -> tuple[Locked, VerifiedPackage]:
+        async def one(entry: Locked) -> None:
             async with turns:
                 package = await fetch(entry.announcement, installer.cache, files)
-            installer.cache.put([package.data])
-            return entry, installed(entry, installer.cache)
+                named = await fetch_files(package, installer.cache, files)
+            installer.cache.put([package.data, *named.values()])
 
-        return list(await asyncio.gather(*map(one, entries)))
+        await asyncio.gather(*map(one, entries))
 
 
 def _stale(entry: Locked) -> Drift:

@@ -64,14 +64,22 @@ def owner_of(package: VerifiedPackage) -> Owner:
     return owner(package.manifest, package.announcement.sha256.hex(), package.signer)
 
 
-def skill(package: VerifiedPackage) -> Capability:
-    """Return the package itself: its prompt, with a message as its input."""
+def skill(
+    package: VerifiedPackage, stored: Callable[[bytes], bytes | None] = lambda sha256: None
+) -> Capability:
+    """Return the package itself: its prompt, with a message as its input.
+
+    `stored` gives the bytes of a sha256 that are on this machine: those of the package's files.
+    """
     manifest = package.manifest
     held = {"package": package.data, "schema": orjson.dumps(manifest.schema)}
+    files = {one.path: one.sha256 for one in manifest.resources}
 
     def read(part: str) -> bytes:
         if part in held:
             return held[part]
+        if part in files and (data := stored(files[part])) is not None:
+            return data
         why = f"{manifest.uri} names it, and its bytes are on IPFS"
         raise InvalidInput(f"the file {part[:128]!r} is not held here", Code.NOT_FOUND, why=why)
 

@@ -33,8 +33,9 @@ class BlockDirectory:
 
     kind: ClassVar[str] = "dir"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most_bytes: int = MAX_BLOCK_BYTES) -> None:
         self.path = path
+        self._most_bytes = most_bytes  # of a block
         self._folder = os.fspath(path)
         self.label = f"dir:{path}"
         self._lock = Lock()
@@ -43,7 +44,7 @@ class BlockDirectory:
         """Return the block, or None if it is absent or its bytes do not match its CID."""
         try:
             with open(self._file(cid), "rb") as file:
-                data = file.read(MAX_BLOCK_BYTES + 1)
+                data = file.read(self._most_bytes + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -114,9 +115,10 @@ class BlockDirectory:
     def _is_new(self, cid: Cid, data: bytes) -> bool:
         if not cid.matches(data):
             raise InvalidInput(f"the bytes given are not the block {cid}")
-        if len(data) > MAX_BLOCK_BYTES:
+        if len(data) > self._most_bytes:
             raise InvalidInput(
-                f"a block has at most {MAX_BLOCK_BYTES} bytes, this one {len(data)}", Code.TOO_LARGE
+                f"a block has at most {self._most_bytes} bytes, this one {len(data)}",
+                Code.TOO_LARGE,
             )
         return not self.holds(cid) or self.read(cid) is None
 

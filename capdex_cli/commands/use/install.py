@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from capdex.errors import CapdexError, Code, VerificationFailure
+from capdex.errors import CapdexError, Code, UsageError, VerificationFailure
 from capdex.uri import PREFIX
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
@@ -24,8 +27,9 @@ from capdex_cli.views.installing import (
 )
 
 if TYPE_CHECKING:
-    from capdex_router.install.installer import Installer, InstallOutcome
+    from capdex_router.install.installer import Installer
     from capdex_router.install.lockfile import Locked
+    from capdex_router.install.outcome import InstallOutcome
 
 SIGNER = click.option(
     "--allow-signer-change", is_flag=True, help="Accept a version that another key signed."
@@ -38,34 +42,57 @@ SIGNER = click.option(
         "capdex install weather",
         "capdex install 'did:nuwa:cap:weather@^1.2' --dry-run",
         "capdex install 'the weather in norwegian'",
+        "capdex install pdf-forms --to claude --to codex --user",
     ],
 )
 @click.argument("targets", metavar="CAPABILITY...", nargs=-1, required=True)
+@click.option(
+    "--to", multiple=True, metavar="HOST|DIR",
+    help="Write it as a skill for claude, codex, gemini, cursor, copilot or agents, or into DIR.",
+)  # fmt: skip
+@click.option("--user", is_flag=True, help="With --to HOST: for all projects of this user.")
 @click.option("--dry-run", "--plan", is_flag=True, help="Show the whole question, and stop.")
 @SIGNER
 def install_command(
-    app: App, targets: tuple[str, ...], dry_run: bool, allow_signer_change: bool
+    app: App,
+    targets: tuple[str, ...],
+    to: tuple[str, ...],
+    user: bool,
+    dry_run: bool,
+    allow_signer_change: bool,
 ) -> None:
     """Install capabilities for the agents of this machine.
 
     CAPABILITY is a name, a URI with a version or range, or a wish in words. The nodes of the
     network are asked and compared, the package is verified, and what it may do is shown: you are
     asked once. It is noted in capdex.lock, and a running capdex router offers it at once.
+
+    With --to, SKILL.md and the files of the package are written where a host looks for skills: in
+    this project, or with --user for all of them. capdex runs none of these files.
     """
+    if user and not to:
+        raise UsageError("--user needs --to", fix="name a host: --to claude")
     with open_installer(app) as installer:
         outcomes = [
-            app.run(_install(app, installer, target, dry_run, allow_signer_change))
+            app.run(_install(app, installer, target, to, user, dry_run, allow_signer_change))
             for target in targets
         ]
     _show(app, "install", outcomes)
 
 
 async def _install(
-    app: App, installer: Installer, target: str, dry_run: bool, allow_signer_change: bool
+    app: App,
+    installer: Installer,
+    target: str,
+    to: tuple[str, ...],
+    user: bool,
+    dry_run: bool,
+    allow_signer_change: bool,
 ) -> InstallOutcome:
-    from capdex_router.install.installer import InstallOutcome
+    from capdex_router.install.outcome import InstallOutcome
     from capdex_router.install.wish import choose
     from capdex_router.policy.consent import text
+    from capdex_router.skills.places import folder_of
 
     status = StatusLine(app.output)
     status.show(f"asking about {safe(target)}")
@@ -79,7 +106,9 @@ async def _install(
             if (name := chosen_candidate(app, error)) is None:
                 raise
             uri = await choose(name, installer.config)
-        plan = await installer.plan(uri, allow_signer_change=allow_signer_change)
+        place = partial(folder_of, user=user, project=Path.cwd(), environ=os.environ)
+        folders = [str(place(one, uri.name)) for one in to]
+        plan = await installer.plan(uri, allow_signer_change=allow_signer_change, folders=folders)
     finally:
         status.clear()
     for warning in plan.warnings:
@@ -154,7 +183,8 @@ async def _upgrade(
 def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     """Remove installed capabilities and the rights that were granted to them.
 
-    The objects that they keep stay, unless --purge-state is given.
+    Files that `install --to` wrote are removed, if nobody has changed them. The objects that they
+    keep stay, unless --purge-state is given.
     """
     from capdex_router.bindings.pins import Pins
 
@@ -170,6 +200,8 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
         purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
+    for folder in (one for entry in gone for one in entry.folders if os.path.lexists(one)):
+        app.output.warn(f"{safe(folder)} stays: it has files that capdex did not write")
     if purge_state:
         app.output.say(f"{number_of(purged, 'object')} removed")
     app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])
@@ -191,7 +223,7 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
     What you agreed to on this machine is verified, and fetched if it is missing. Every other line
     is resolved like an installation: the nodes (and the chain, with a trusted endpoint) must know
     the release as the line has it, and you are asked about each package. A line that fails is told
-    and has no effect.
+    and has no effect. Folders of skills are compared file by file, and written anew if they differ.
     """
     from capdex_router.install.sync import check, drift, sync
 
@@ -220,7 +252,7 @@ def installed_command(app: App) -> None:
         values = [_installed(installer, entry) for entry in entries]
     human = [
         (safe(x["name"]), safe(x["version"]), safe(x["request"] or "latest"), x["standing"],
-         safe(", ".join((*x["permissions"], *x["hosts"]))))
+         safe(", ".join((*x["permissions"], *x["hosts"], *x.get("folders", ())))))
         for x in values
     ]  # fmt: skip
     plain = [f"{x['name']}@{x['version']}" for x in values]

@@ -84,7 +84,7 @@ class Installed:
             raise _gone(ref)
         package = installed(entry, self._cache)
         if not name:
-            return skill(package)
+            return skill(package, self._cache.get)
         for tool in offered(package.manifest):
             if tool.name == name:
                 executor = self._executors(package, name)

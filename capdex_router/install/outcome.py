@@ -1,0 +1,38 @@
+"""What became of one capability that was to be installed, upgraded or brought up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from capdex.errors import CapdexError
+from capdex_router.install.lockfile import Locked
+from capdex_router.install.plan import InstallPlan
+
+
+class Journal(Protocol):
+    """Takes note of decisions: the audit log."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one line; raises UsageError if it cannot be written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOutcome:
+    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`."""
+
+    name: str
+    status: str
+    entry: Locked | None = None
+    old: Locked | None = None
+    plan: InstallPlan | None = None
+    error: CapdexError | None = None
+
+    @property
+    def pinned(self) -> str:
+        """Why a package that is unchanged follows no newer version; empty if it follows all."""
+        entry = self.entry
+        if self.status != "unchanged" or entry is None or not entry.request:
+            return ""
+        return f"{entry.name}@{entry.request} was installed: install {entry.name} for the newest"

@@ -1,0 +1,59 @@
+"""SKILL.md made from a package: front matter of the Agent Skills specification, then the prompt."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from capdex.errors import Code, InvalidInput
+from capdex.package import VerifiedPackage
+
+SKILL: Final = "SKILL.md"
+MAX_NAME_CHARS: Final = 64
+MAX_DESCRIPTION_CHARS: Final = 1_024
+# Line breaks of YAML that JSON leaves as they are.
+_ESCAPED: Final = {ord(x): f"\\u{ord(x):04x}" for x in "\x7f\x85\u2028\u2029\ufeff"}
+
+
+def skill_document(package: VerifiedPackage) -> bytes:
+    """Return the SKILL.md of a package; its metadata names the release and its sha256.
+
+    Raises InvalidInput for a package that cannot be a skill: without a prompt, or with a name or a
+    description that is longer than hosts take.
+    """
+    manifest = package.manifest
+    name, description = manifest.uri.name, manifest.description
+    prompt = manifest.prompt
+    if not prompt:
+        raise _no_skill(name, "it has no prompt, and a skill is one")
+    if len(name) > MAX_NAME_CHARS or len(description) > MAX_DESCRIPTION_CHARS:
+        raise _no_skill(
+            name,
+            f"hosts take a name of {MAX_NAME_CHARS} characters and a description of"
+            f" {MAX_DESCRIPTION_CHARS}",
+        )
+    fields = {"name": name, "description": description}
+    if license_ := manifest.metadata.get("license"):
+        fields["license"] = str(license_)
+    rows = [f"{key}: {_text(value)}" for key, value in fields.items()]
+    origin = {
+        "uri": str(manifest.uri),
+        "version": str(manifest.uri.version),
+        "sha256": package.announcement.sha256.hex(),
+    }
+    rows += ["metadata:", *(f"  {key}: {_text(value)}" for key, value in origin.items())]
+    return "\n".join(("---", *rows, "---", "", prompt.rstrip("\n"), "")).encode()
+
+
+def _text(value: str) -> str:
+    """Return a scalar that is the same in JSON and YAML."""
+    return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
+
+
+def _no_skill(name: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} cannot be written as a skill",
+        Code.INVALID_INPUT,
+        why=why,
+        fix="leave out --to: agents reach it by capdex router",
+    )

@@ -1,0 +1,180 @@
+"""The folder of a skill: compared with what a package says, replaced whole, and taken away.
+
+A new folder is made beside the old one, and the two change places in one step of the file system:
+whoever looks sees the old or the new one. No link is followed inside, and no file is ever run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from capdex.errors import Code, UsageError
+from capdex.net.files import creating, sync_folder
+from capdex.package import VerifiedPackage
+from capdex_router.skills.document import SKILL, skill_document
+
+STAGING: Final = ".capdex-"  # of a folder in which a new or an old folder lies for a moment
+_AT_CWD: Final = -100
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2(2)
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class SkillFile(NamedTuple):
+    """A file as it should be."""
+
+    data: bytes
+    executable: bool = False
+
+
+Content = Mapping[str, SkillFile]
+
+
+def content(package: VerifiedPackage, files: Mapping[str, bytes]) -> Content:
+    """Return all files of the folder by path; `files` are those that the package names.
+
+    Raises InvalidInput for a package that cannot be a skill.
+    """
+    named = {x.path: SkillFile(files[x.path], x.executable) for x in package.manifest.resources}
+    return {SKILL: SkillFile(skill_document(package)), **named}
+
+
+def differences(folder: Path, expected: Content) -> dict[str, str]:
+    """Return what is `edited`, `missing`, `extra` or of another `mode` in a folder, by path."""
+    if folder.is_symlink() or not folder.is_dir():
+        return {"": "missing" if not folder.exists() else "edited"}
+    found = dict.fromkeys(expected, "missing")
+    for path, place in _walk(folder):
+        wanted = expected.get(path)
+        if wanted is None:
+            found[path] = "extra"
+        elif (what := _difference(place, wanted)) is None:
+            del found[path]
+        else:
+            found[path] = what
+    return found
+
+
+def check_free(folder: Path) -> None:
+    """Raise UsageError if something is in the place of a folder that is to be made."""
+    if folder.is_symlink() or folder.exists():
+        raise UsageError(
+            f"{folder} is there already, and capdex did not write it",
+            why="a folder that is not capdex's is never changed",
+            fix="move it away, or name another directory with --to",
+        )
+
+
+@contextmanager
+def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
+    """Write a folder beside its place, durably; the function given puts it there, whole.
+
+    Raises UsageError UNREADABLE. What is not put in its place is gone at the end.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _drop_leftovers(folder.parent)
+        beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
+        beside.mkdir(mode=0o700)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    try:
+        new = beside / folder.name
+        try:
+            _write(new, expected)
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+        yield lambda: _put(new, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def take_away(folder: Path, expected: Content) -> None:
+    """Remove the files that were written and are still the same, and folders that are then empty.
+
+    What was edited or added stays. Raises UsageError UNREADABLE.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    try:
+        for path, place in list(_walk(folder)):
+            wanted = expected.get(path)
+            if wanted is not None and _difference(place, wanted) in (None, "mode"):
+                place.unlink()
+        for inside, _, _ in os.walk(folder, topdown=False):
+            with suppress(OSError):  # it is not empty
+                Path(inside).rmdir()
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield all but folders, by their paths within the folder; a link is one of them."""
+    for place, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        for name in (*files, *links):
+            path = Path(place) / name
+            yield path.relative_to(folder).as_posix(), path
+
+
+def _difference(path: Path, wanted: SkillFile) -> str | None:
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size != len(wanted.data):
+        return "edited"
+    if path.read_bytes() != wanted.data:
+        return "edited"
+    return None if bool(found.st_mode & 0o111) == wanted.executable else "mode"
+
+
+def _write(folder: Path, expected: Content) -> None:
+    folder.mkdir(mode=0o755)
+    for path, file in expected.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with creating(target, 0o755 if file.executable else 0o644) as stream:
+            stream.write(file.data)
+    for inside, _, _ in os.walk(folder):
+        sync_folder(Path(inside))
+
+
+def _put(new: Path, folder: Path) -> None:
+    """Let a new folder and what is in its place change places; the old one goes with `new`."""
+    try:
+        if not folder.exists():
+            new.rename(folder)
+        elif not _exchange(new, folder):  # macOS, some file systems
+            folder.rename(new.with_name(f"{folder.name}.old"))
+            new.rename(folder)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places in one step; False where the system cannot."""
+    call = getattr(_LIBC, "renameat2", None)
+    names = (_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE)
+    return call is not None and call(*names) == 0
+
+
+def _drop_leftovers(parent: Path) -> None:
+    """Remove what a killed process left; the caller holds the lock of the one writer."""
+    for leftover in parent.glob(f"{STAGING}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _unwritable(folder: Path, error: Exception) -> UsageError:
+    return UsageError(
+        f"the folder {folder} cannot be written",
+        Code.UNREADABLE,
+        why=str(error)[:300],
+        fix="check the path, and that the disk is not full; then: capdex sync",
+    )

@@ -1,0 +1,56 @@
+"""The folders in which hosts look for Agent Skills, in a project and for a user.
+
+Source: the table of vercel-labs/skills (src/agents.ts), and the hosts' own documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from capdex.errors import UsageError
+
+
+class SkillPlace(NamedTuple):
+    """Where a host looks: below a project, and below the user's folder of the host.
+
+    `variable` names the folder of the host if it is set, else it is `home` below the user's.
+    """
+
+    project: str
+    home: str
+    variable: str = ""
+
+
+PLACES: Final[Mapping[str, SkillPlace]] = {
+    "claude": SkillPlace(".claude/skills", ".claude", "CLAUDE_CONFIG_DIR"),
+    "codex": SkillPlace(".agents/skills", ".codex", "CODEX_HOME"),
+    "gemini": SkillPlace(".gemini/skills", ".gemini"),
+    "cursor": SkillPlace(".cursor/skills", ".cursor"),
+    "copilot": SkillPlace(".agents/skills", ".copilot", "COPILOT_HOME"),
+    "agents": SkillPlace(".agents/skills", ".agents"),
+}
+
+
+def folder_of(to: str, name: str, *, user: bool, project: Path, environ: Mapping[str, str]) -> Path:
+    """Return the folder of a skill for a host, or below a directory; links above it are resolved.
+
+    `to` is a host of PLACES or a directory, which may be new. Raises UsageError for a directory
+    with `user`.
+    """
+    place = PLACES.get(to)
+    if place is None:
+        if user:
+            raise UsageError(
+                f"{to!r} is no host",
+                why="a directory is the same for a project and for a user",
+                fix=f"choose one of {', '.join(PLACES)}, or leave out --user",
+            )
+        root = project / Path(to).expanduser()
+    elif user:
+        own = environ.get(place.variable) if place.variable else None
+        root = (Path(own) if own else Path(environ["HOME"]) / place.home) / "skills"
+    else:
+        root = project / place.project
+    return root.resolve() / name
