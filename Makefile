@@ -250,8 +250,9 @@ soak-faults: dev ## break disk, database, clock and writer below a node COUNT ti
 	$(BIN)/python tests/soak/faults.py $(COUNT) --seed $(SEED) --verbose
 
 soak-router: COUNT = 1000
-soak-router: .venv/.dev ## kill -9 an installer at COUNT of its writes; merge COUNT histories of state, and kill their store (SEED: others)
+soak-router: .venv/.dev ## kill -9 an installer at COUNT of its writes, and COUNT of those to skills; merge COUNT histories of state, and kill their store (SEED: others)
 	$(BIN)/python tests/soak/install.py $(COUNT) --seed $(SEED)
+	$(BIN)/python tests/soak/skills.py $(COUNT) --seed $(SEED)
 	$(BIN)/python tests/soak/state.py $(COUNT) --seed $(SEED)
 
 soak-consent: COUNT = 10000

@@ -265,9 +265,9 @@ class Installer:
             lock = self.lock
             gone = [_entry(lock, name) for name in dict.fromkeys(names)]
             placed = [self.contents(x) for x in gone if x.folders and self.is_agreed(x)]
-            self._store.write(lock.minus({entry.name for entry in gone}))
-            for one in placed:
+            for one in placed:  # before the lock, so that a removal that is cut off can be repeated
                 take_all_away(*one)
+            self._store.write(lock.minus({entry.name for entry in gone}))
             self._forget_unused()
         for entry in gone:
             self.journal.write("remove", **noted(entry))

@@ -80,7 +80,7 @@ def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _drop_leftovers(folder.parent)
+        drop_leftovers(folder.parent)
         beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
         beside.mkdir(mode=0o700)
     except OSError as error:
@@ -101,9 +101,17 @@ def take_away(folder: Path, expected: Content) -> None:
 
     What was edited or added stays. Raises UsageError UNREADABLE.
     """
+    drop_leftovers(folder.parent)
     if folder.is_symlink() or not folder.is_dir():
         return
     try:
+        if not differences(folder, expected):  # in one step
+            beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
+            beside.mkdir(mode=0o700)
+            folder.rename(beside / folder.name)
+            shutil.rmtree(beside, ignore_errors=True)
+            sync_folder(folder.parent)
+            return
         for path, place in list(_walk(folder)):
             wanted = expected.get(path)
             if wanted is not None and _difference(place, wanted) in (None, "mode"):
@@ -165,7 +173,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return call is not None and call(*names) == 0
 
 
-def _drop_leftovers(parent: Path) -> None:
+def drop_leftovers(parent: Path) -> None:
     """Remove what a killed process left; the caller holds the lock of the one writer."""
     for leftover in parent.glob(f"{STAGING}*"):
         shutil.rmtree(leftover, ignore_errors=True)

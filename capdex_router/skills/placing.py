@@ -9,7 +9,14 @@ from pathlib import Path
 from capdex.package import VerifiedPackage
 from capdex_router.install.lockfile import Locked
 from capdex_router.install.plan import InstallPlan, folder_target
-from capdex_router.skills.folder import check_free, content, differences, staged, take_away
+from capdex_router.skills.folder import (
+    check_free,
+    content,
+    differences,
+    drop_leftovers,
+    staged,
+    take_away,
+)
 
 
 def check_folders(plan: InstallPlan) -> None:
@@ -53,6 +60,7 @@ def mend(entry: Locked, package: VerifiedPackage, files: Mapping[str, bytes]) ->
     """Write each folder that differs anew, whole; return True if one did."""
     mended = False
     for folder in map(Path, entry.folders):
+        drop_leftovers(folder.parent)
         expected = content(package, files)
         if differences(folder, expected):
             with staged(folder, expected) as put:

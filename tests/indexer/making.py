@@ -94,7 +94,7 @@ def file_row(path: str, data: bytes) -> dict[str, Any]:
     cid = divide(data)[0][0]
     digest = hashlib.sha256(data).hexdigest()
     row = {"path": path, "cid": str(cid), "sha256": digest, "size": len(data)}
-    return row | {"media_type": "text/plain"}
+    return row | {"media_type": "text/plain", "executable": data.startswith(b"#!")}
 
 
 def signed(

@@ -2,9 +2,10 @@
 
 A process of its own installs, upgrades, synchronises or removes a package, and is killed by SIGKILL
 before, in the middle of, or after one of its system calls that change files (open for writing,
-write, fsync, rename, unlink). After every kill the lock file is the old or the new one, each of its
-packages verifies from the cache and has its rights, and the audit log is whole. Then the same work
-is done again, and must end as if nothing had happened. The last line is `N passed, N failed`.
+write, fsync, rename, unlink, mkdir, rmdir). After every kill the lock file is the old or the new
+one, each of its packages verifies from the cache and has its rights, and the audit log is whole.
+Then the same work is done again, and must end as if nothing had happened. The last line is
+`N passed, N failed`.
 """
 
 # ruff: noqa: T201, S311 - a script prints; random numbers here are not secret
@@ -47,7 +48,7 @@ from capdex_router.runtime.installed.short_forms import ShortForms
 from tests.indexer import making
 from tests.router.simulated import all_grants
 
-CALLS = ("open", "write", "fsync", "replace", "unlink")
+CALLS = ("open", "write", "fsync", "replace", "unlink", "rename", "mkdir", "rmdir")
 WHEN = ("before", "halfway", "after")
 
 
@@ -58,9 +59,11 @@ class Yes:
         return True
 
 
-def package(name: str, version: str, tools: int) -> VerifiedPackage:
+def package(
+    name: str, version: str, tools: int, files: dict[str, bytes] | None = None
+) -> VerifiedPackage:
     named = [making.tool(f"tool{number}", city="A city.") for number in range(tools)]
-    data = making.package_bytes(name, version, tools=named)
+    data = making.package_bytes(name, version, tools=named, files=files)
     cid = Cid.of(data)
     publisher = checksum_address(making.PUBLISHER)
     said = Announcement(

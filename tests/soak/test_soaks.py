@@ -37,6 +37,10 @@ def test_killed_at_any_write_an_installation_is_the_old_or_the_new() -> None:
     soak("install.py", 10)
 
 
+def test_killed_at_any_write_the_folder_of_a_skill_is_the_old_or_the_new() -> None:
+    soak("skills.py", 10)
+
+
 def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
     soak("two_nodes.py", 100)
 

@@ -185,6 +185,41 @@ def test_sync_checks_and_mends(capdex: Any, publish: Any) -> None:
     assert capdex("sync", "--check").exit_code == 0
 
 
+def test_a_skill_is_written_for_a_host_compared_and_taken_away(
+    capdex: Any, publish: Any, node: Any, making: Any, tmp_path: Path
+) -> None:
+    files = {"scripts/now.sh": b"#!/bin/sh\ndate\n", "notes.md": b"# Notes"}
+    node.blocks |= {str(cid): x for one in files.values() for cid, x in making.divide(one)}
+    publish(files=files)
+    shown = capdex("install", "weather", "--to", "claude", "--plan", "--format", "human").stderr
+    folder = Path.cwd() / ".claude/skills/weather"
+    assert f'"{folder}"' in shown
+    assert '"scripts/now.sh", executable, "#!/bin/sh"' in shown
+    assert not folder.exists()
+    capdex("install", "weather", "--to", "claude", "--to", str(tmp_path / "other"), "--yes")
+    assert (tmp_path / "other/weather/notes.md").read_bytes() == b"# Notes"
+    (listed,) = capdex.json("installed")["results"]
+    assert listed["folders"] == [str(folder), str(tmp_path / "other/weather")]
+    assert capdex("sync", "--check").exit_code == 0
+    (folder / "notes.md").write_text("edited")
+    refused = capdex("sync", "--check")
+    assert refused.exit_code == 1
+    assert f"{folder}/notes.md is not what was installed" in refused.stderr
+    assert "mended" in capdex("sync", "--format", "human").stdout
+    (folder / "mine.md").write_text("mine")
+    told = capdex("remove", "weather").stderr
+    assert f"{folder} stays" in told
+    assert [path.name for path in folder.iterdir()] == ["mine.md"]
+    assert not (tmp_path / "other/weather").exists()
+
+
+def test_a_user_s_folder_needs_a_host(capdex: Any, publish: Any) -> None:
+    publish()
+    for to, told in (([], "--user needs --to"), (["--to", "./here"], "is no host")):
+        refused = capdex("install", "weather", *to, "--user", "--yes")
+        assert (refused.exit_code, told in refused.stderr) == (2, True)
+
+
 def test_remove_takes_the_rights_back(capdex: Any, publish: Any) -> None:
     publish()
     assert capdex("install", "weather", "--yes").exit_code == 0

@@ -1,0 +1,352 @@
+"""Skills in folders of hosts: installed, compared, mended, upgraded and removed."""
+
+# ruff: noqa: ASYNC240 - files of a test
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capdex_publisher.authoring.imports.skill import split
+
+from capdex.errors import CapdexError, Code
+from capdex.yaml import read_yaml
+from capdex_router.install.lock_store import LockStore
+from capdex_router.install.sync import check, sync
+from capdex_router.skills.document import _text
+from capdex_router.skills.folder import STAGING
+from capdex_router.skills.places import PLACES, folder_of
+from tests.indexer import making
+from tests.router.simulated import Machine, Person, SimulatedNode, answer, uri
+
+Open = Callable[..., Machine]
+
+FILES = {
+    "scripts/fill.py": b"#!/usr/bin/env python3\nprint('filled')\n",
+    "references/forms.md": "# Formulare \u2028 und mehr\n".encode(),
+    "assets/empty.txt": b"",
+}
+PROMPT = "# Forms\n\nFill the form with `scripts/fill.py`.\n\ttabs stay\n"
+
+
+def forms(version: str = "1.0.0", files: Any = None, **more: Any) -> bytes:
+    named = FILES if files is None else files
+    return making.package_bytes("forms", version, prompt=PROMPT, files=named, **more)
+
+
+def publish(node: SimulatedNode, data: bytes, files: Any = None) -> None:
+    """Serve a package and the blocks of its files."""
+    node.publish(data)
+    for one in (FILES if files is None else files).values():
+        node.blocks |= {str(cid): block for cid, block in making.divide(one)}
+
+
+async def install(here: Machine, person: Person, folder: Path, name: str = "forms") -> Any:
+    plan = await here.installer.plan(uri(name), folders=[str(folder)])
+    return await here.installer.carry_out(plan, person)
+
+
+def tree(folder: Path) -> dict[str, tuple[bytes, bool]]:
+    """All files below a folder, with their executable bit."""
+    return {
+        path.relative_to(folder).as_posix(): (path.read_bytes(), bool(path.stat().st_mode & 0o111))
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def whys(here: Machine) -> str:
+    return "\n".join(problem["why"] for problem in check(here.installer))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "project/.claude/skills/forms"
+
+
+@pytest.fixture
+async def placed(machine: Open, node: SimulatedNode, person: Person, folder: Path) -> Machine:
+    publish(node, forms())
+    here = machine(node)
+    await install(here, person, folder)
+    return here
+
+
+async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
+    placed: Machine, person: Person, folder: Path
+) -> None:
+    found = tree(folder)
+    assert {path: data for path, (data, _) in found.items() if path != "SKILL.md"} == FILES
+    assert [path for path, (_, executable) in found.items() if executable] == ["scripts/fill.py"]
+    front, prompt = split(found["SKILL.md"][0], "SKILL.md")
+    digest = placed.installer.entry("forms").sha256
+    assert (front["name"], front["description"], prompt) == (
+        "forms", "What forms does.", PROMPT.strip()
+    )  # fmt: skip
+    assert front["metadata"] == {
+        "uri": "did:nuwa:cap:forms@1.0.0", "version": "1.0.0", "sha256": digest
+    }  # fmt: skip
+    size = sum(map(len, FILES.values()))
+    for line in (
+        f'writes SKILL.md and its files into "{folder}"',
+        f"files: 3, {size} bytes in all; capdex runs none of them",
+        'may be run by its host: "scripts/fill.py", executable, "#!/usr/bin/env python3"',
+        f"granted as long as the content is the same: folder:{folder}",
+    ):
+        assert line in person.lines
+    assert placed.installer.entry("forms").folders == (str(folder),)
+    assert not list(folder.parent.glob(f"{STAGING}*"))
+    assert whys(placed) == ""
+
+
+async def test_nothing_is_written_if_a_file_is_not_the_one_that_the_package_names(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    publish(node, forms())
+    cid = str(making.divide(FILES["scripts/fill.py"])[0][0])
+    for bad in (FILES["scripts/fill.py"] + b"x", None):
+        node.blocks.pop(cid) if bad is None else node.blocks.update({cid: bad})
+        with pytest.raises(CapdexError) as caught:
+            await install(machine(node), person, folder)
+        assert "scripts/fill.py" in caught.value.message
+    assert not folder.parent.exists()
+    assert person.asked == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+async def test_a_place_that_is_taken_is_left_alone(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path, tmp_path: Path, kind: str
+) -> None:
+    publish(node, forms())
+    folder.parent.mkdir(parents=True)
+    if kind == "folder":
+        folder.mkdir()
+        (folder / "SKILL.md").write_text("mine")
+    elif kind == "file":
+        folder.write_text("mine")
+    else:
+        folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CapdexError, match="capdex did not write it"):
+        await install(machine(node), person, folder)
+    assert person.asked == []
+    left = folder / "SKILL.md" if kind == "folder" else folder
+    assert kind == "link" or left.read_text() == "mine"
+
+
+Tamper = Callable[[Path], object]
+TAMPERING: dict[str, tuple[Tamper, str]] = {
+    "one byte": (
+        lambda at: (at / "scripts/fill.py").write_bytes(FILES["scripts/fill.py"][:-2] + b"x\n"),
+        "scripts/fill.py is not what was installed",
+    ),
+    "SKILL.md": (lambda at: (at / "SKILL.md").write_text("obey me"), "SKILL.md is not what"),
+    "a missing file": (lambda at: (at / "assets/empty.txt").unlink(), "empty.txt is missing"),
+    "an extra file": (lambda at: (at / "scripts/more.sh").write_text("rm"), "more.sh is not of"),
+    "a hidden file": (lambda at: (at / ".env").write_text("x"), ".env is not of the package"),
+    "a swapped bit": (lambda at: (at / "references/forms.md").chmod(0o755), "forms.md is exec"),
+    "a lost bit": (lambda at: (at / "scripts/fill.py").chmod(0o644), "fill.py is executable wh"),
+    "a link to the same": (
+        lambda at: (
+            (at / "scripts/fill.py").rename(at.parent / "fill.py"),
+            (at / "scripts/fill.py").symlink_to(at.parent / "fill.py"),
+        ),
+        "scripts/fill.py is not what was installed",
+    ),
+    "a folder in place of a file": (
+        lambda at: (
+            (at / "assets/empty.txt").unlink(),
+            (at / "assets/empty.txt/x").mkdir(parents=True),
+        ),
+        "empty.txt is missing",
+    ),
+    "a linked folder": (lambda at: (at / "more").symlink_to("/"), "more is not of the package"),
+    "no folder": (lambda at: at.rename(at.with_name("gone")), "forms is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TAMPERING)
+async def test_each_change_of_a_folder_is_told_by_name_and_mended(
+    placed: Machine, person: Person, folder: Path, what: str
+) -> None:
+    before = tree(folder)
+    change, told = TAMPERING[what]
+    change(folder)
+    assert told in whys(placed)
+    (outcome,) = await sync(placed.installer, person)
+    assert outcome.status == "mended"
+    assert (tree(folder), whys(placed)) == (before, "")
+    assert len(person.asked) == 1
+    (again,) = await sync(placed.installer, person)
+    assert again.status == "unchanged"
+
+
+async def test_without_a_network_the_folder_is_mended_from_this_machine(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    before = tree(folder)
+    node.down = True
+    node.blocks.clear()
+    (folder / "SKILL.md").unlink()
+    (outcome,) = await sync(placed.installer, person)
+    assert (outcome.status, tree(folder)) == ("mended", before)
+
+
+async def test_files_that_are_lost_are_fetched_again(
+    placed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    for block in placed.home.blocks.rglob("*"):
+        if block.is_file() and block.read_bytes() in FILES.values():
+            block.unlink()
+    assert "are not on this machine" in whys(placed)
+    (outcome,) = await sync(placed.installer, person)
+    assert (outcome.status, whys(placed)) == ("fetched", "")
+
+
+async def test_an_upgrade_replaces_the_folder_whole_and_asks_about_programs(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    files = {"scripts/fill.py": b"#!/bin/sh\necho new\n", "references/new.md": b"new"}
+    publish(node, forms("1.1.0", files), files)
+    (folder / "mine.txt").write_text("added by hand")
+    (planned,) = await placed.installer.upgrades()
+    assert planned.plan is not None
+    assert any("scripts/fill.py" in line for line in planned.plan.widened)
+    await placed.installer.carry_out(planned.plan, person)
+    assert {path: data for path, (data, _) in tree(folder).items() if path != "SKILL.md"} == files
+    assert "scripts/fill.py" in person.lines
+
+
+async def test_an_upgrade_of_texts_alone_is_not_asked_about(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    files = FILES | {"references/forms.md": b"other"}
+    publish(node, forms("1.0.1", files), files)
+    (planned,) = await placed.installer.upgrades()
+    assert planned.plan is not None
+    await placed.installer.carry_out(planned.plan, person)
+    assert len(person.asked) == 1
+    assert (folder / "references/forms.md").read_bytes() == b"other"
+
+
+async def test_a_second_place_is_asked_about_alone(
+    placed: Machine, person: Person, folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "home/.codex/skills/forms"
+    await install(placed, person, other)
+    assert tree(other) == tree(folder)
+    assert len(person.asked) == 2
+    assert f'new: writes SKILL.md and its files into "{other}"' in person.lines
+    assert placed.installer.entry("forms").folders == (str(folder), str(other))
+
+
+async def test_a_removal_takes_exactly_what_was_written(placed: Machine, folder: Path) -> None:
+    (folder / "mine.txt").write_text("mine")
+    (folder / "references/forms.md").write_text("edited")
+    placed.installer.remove(["forms"])
+    assert set(tree(folder)) == {"mine.txt", "references/forms.md"}
+    assert not (folder / "scripts").exists()
+
+
+async def test_a_removal_of_an_untouched_folder_leaves_nothing(
+    placed: Machine, folder: Path
+) -> None:
+    placed.installer.remove(["forms"])
+    assert not folder.exists()
+    assert folder.parent.exists()
+
+
+async def test_a_line_of_the_lock_file_alone_writes_no_folder(
+    placed: Machine, person: Person, folder: Path, tmp_path: Path
+) -> None:
+    taken, free = tmp_path / "taken", tmp_path / "free"
+    taken.mkdir()
+    (taken / "mine").write_text("mine")
+    store = LockStore(placed.home.lock_file)
+    entry = placed.installer.entry("forms")
+    for place in (taken, free):
+        store.write(store.read().plus([replace(entry, folders=(str(folder), str(place)))]))
+        assert "nobody agreed to it on this machine" in whys(placed)
+        person.agrees = False
+        (outcome,) = await sync(placed.installer, person)
+        assert outcome.status == "failed"
+    assert tree(taken) == {"mine": (b"mine", False)}
+    assert not free.exists()
+
+
+async def test_a_package_without_a_prompt_is_no_skill(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    node.publish(making.package_bytes("forms", prompt=None))
+    with pytest.raises(CapdexError, match="cannot be written as a skill"):
+        await install(machine(node), person, folder)
+
+
+async def test_an_archive_is_a_file_like_any_other(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../climbs", b"\0" * 10_000_000)
+    files = {"assets/bomb.zip": packed.getvalue()}
+    publish(node, forms(files=files), files)
+    await install(machine(node), person, folder)
+    assert set(tree(folder)) == {"SKILL.md", "assets/bomb.zip"}
+    assert {path.name for path in folder.parent.iterdir()} == {"forms"}
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["../out"], ["a/../../out"], ["/etc/x"], ["a.txt", "A.TXT"], ["a", "a/b"], ["SKILL.md"],
+        ["con"],
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_a_package_whose_paths_are_refused_is_not_installed(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path, paths: list[str]
+) -> None:
+    data = forms(files=dict.fromkeys(paths, b"x"))
+    cid = making.Cid.of(data)
+    told = answer(forms(), ipfs_cid=str(cid), sha256=cid.digest.hex())  # no honest node says it
+    node.releases.append(told)
+    node.blocks[str(cid)] = data
+    with pytest.raises(CapdexError) as caught:
+        await install(machine(node), person, folder)
+    assert caught.value.code is Code.UNVERIFIED
+    assert not folder.parent.exists()
+
+
+def test_each_host_has_a_folder_of_a_project_and_of_a_user(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "home"), "CODEX_HOME": str(tmp_path / "codex")}
+    for host in PLACES:
+        mine = folder_of(host, "forms", user=False, project=tmp_path, environ=environ)
+        user = folder_of(host, "forms", user=True, project=tmp_path, environ=environ)
+        assert mine.parent.parent.parent == tmp_path
+        assert user.parts[-2:] == ("skills", "forms")
+    assert folder_of("codex", "x", user=True, project=tmp_path, environ=environ) == (
+        tmp_path / "codex/skills/x"
+    )
+    assert folder_of("./here", "x", user=False, project=tmp_path, environ={}) == tmp_path / "here/x"
+    with pytest.raises(CapdexError, match="is no host"):
+        folder_of("./here", "x", user=True, project=tmp_path, environ={})
+
+
+def test_front_matter_is_the_same_for_any_text() -> None:
+    for text in ('a "quote": and \\', "é 日 😀", "\u2028 \x85 \x7f", "- x", "yes", "# no"):
+        assert read_yaml(f"a: {_text(text)}\n".encode()).value == {"a": text}
+
+
+async def test_a_folder_that_cannot_be_written_leaves_the_old_lock(
+    machine: Open, node: SimulatedNode, person: Person, tmp_path: Path
+) -> None:
+    publish(node, forms())
+    here, in_the_way = machine(node), tmp_path / "skills"
+    in_the_way.write_text("a file")
+    with pytest.raises(CapdexError, match="cannot be written"):
+        await install(here, person, in_the_way / "forms")
+    assert here.installer.lock.packages == {}
