@@ -33,14 +33,14 @@ from capdex_router.install.fetch import (
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.lockfile import Lock, Locked
 from capdex_router.install.outcome import InstallOutcome, Journal
-from capdex_router.install.plan import InstallPlan, folder_target, make
+from capdex_router.install.plan import InstallPlan, make
 from capdex_router.install.resolve import Release, resolve, search
 from capdex_router.install.wish import MAX_CANDIDATES, candidates
 from capdex_router.policy.consent import Asker, not_agreed
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import INSTALL
-from capdex_router.skills.placing import check_folders, placing, take_all_away
+from capdex_router.skills.placing import Placed, folder_target
 
 AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
 
@@ -170,7 +170,7 @@ class Installer:
     ) -> InstallPlan:
         """Return the plan for a package that was resolved and verified, with its files by path.
 
-        Raises as `plan.make` and `check_folders`.
+        Raises as `plan.make` and `Placed.check`.
         """
         lock = self.lock
         old = lock.packages.get(package.manifest.uri.name)
@@ -186,7 +186,7 @@ class Installer:
             files=files,
             folders=folders,
         )
-        check_folders(plan)
+        plan.placed.check(plan.had)
         return plan
 
     def _signers(self, name: str) -> set[str]:
@@ -228,7 +228,8 @@ class Installer:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""
         entry, old = plan.entry, plan.old
         self.cache.put([plan.package.data, *plan.files.values()])
-        with self.home.writing(), placing(plan) as put:
+        plan.placed.check(plan.had)
+        with self.home.writing(), plan.placed.staged() as put:
             lock = self.lock
             if lock.packages.get(entry.name) != old:
                 raise InvalidInput(
@@ -266,7 +267,7 @@ class Installer:
             gone = [_entry(lock, name) for name in dict.fromkeys(names)]
             placed = [self.contents(x) for x in gone if x.folders and self.is_agreed(x)]
             for one in placed:  # before the lock, so that a removal that is cut off can be repeated
-                take_all_away(*one)
+                one.take_away()
             self._store.write(lock.minus({entry.name for entry in gone}))
             self._forget_unused()
         for entry in gone:
@@ -291,10 +292,10 @@ class Installer:
         """Return True if a person agreed here to a package, and to each folder of it."""
         return self._had(entry).issuperset((INSTALL, *map(folder_target, entry.folders)))
 
-    def contents(self, entry: Locked) -> tuple[Locked, VerifiedPackage, dict[str, bytes]]:
+    def contents(self, entry: Locked) -> Placed:
         """Return an installed package and its files, verified again; raises as `installed`."""
         package = installed(entry, self.cache)
-        return entry, package, files_here(package, self.cache)
+        return Placed(package, files_here(package, self.cache), entry.folders)
 
     def here(self, entry: Locked) -> VerifiedPackage | None:
         """Return an installed package, None if its bytes are missing or do not pass."""

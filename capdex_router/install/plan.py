@@ -18,6 +18,7 @@ from capdex_router.install.prompt_diff import prompt_diff
 from capdex_router.install.resolve import Release
 from capdex_router.policy.proposal import INSTALL, Access, Kind, Proposal
 from capdex_router.policy.quoting import escaped, quoted, visible
+from capdex_router.skills.placing import Placed, folder_access, folder_target
 
 _LABELS: Final = (None, "medium", "high")
 MAX_FIRST_LINE: Final = 256  # bytes that are shown of a script's first line
@@ -50,6 +51,11 @@ class InstallPlan:
     def accesses(self) -> tuple[Access, ...]:
         """All that the package may do, and the folders that it is written into."""
         return (*accesses(self.package), *map(folder_access, self.entry.folders))
+
+    @property
+    def placed(self) -> Placed:
+        """The package in its folders."""
+        return Placed(self.package, self.files, self.entry.folders)
 
     @property
     def fresh(self) -> bool:
@@ -195,17 +201,6 @@ def make(
     if changed_signer:
         widened.insert(0, f"signed by {_did(entry.signer)}, before by {', '.join(sorted(before))}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))
-
-
-def folder_target(folder: str) -> str:
-    """Return the target of the grant by which a package is written into a folder."""
-    return f"folder:{folder}"
-
-
-def folder_access(folder: str) -> Access:
-    """Return what writing into a folder is."""
-    line = f"writes SKILL.md and its files into {quoted(folder)}, for the agents that look there"
-    return Access(folder_target(folder), (line,))
 
 
 def targets_after(

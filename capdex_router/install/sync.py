@@ -18,7 +18,6 @@ from capdex_router.install.lockfile import Locked
 from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan
 from capdex_router.policy.consent import Asker
-from capdex_router.skills.placing import drifts, mend
 
 Drift = dict[str, str]
 
@@ -73,7 +72,7 @@ def check(installer: Installer) -> list[Drift]:
         except CapdexError as error:
             found.append({"name": entry.name, "why": error.line})
         else:
-            found += [{"name": entry.name, "why": why} for why in drifts(*contents)]
+            found += [{"name": entry.name, "why": why} for why in contents.drifts()]
         if not installer.is_agreed(entry):
             found.append({"name": entry.name, "why": "nobody agreed to it on this machine"})
     return found
@@ -125,10 +124,10 @@ def _not_announced(entry: Locked, why: str) -> VerificationFailure:
 def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
     """Return the outcome for an entry whose bytes are here, after its folders are as they say."""
     contents = installer.contents(entry)
-    installer.seen(contents[1])
+    installer.seen(contents.package)
     if entry.folders:
         with installer.home.writing():
-            status = "mended" if mend(*contents) else status
+            status = "mended" if contents.mend() else status
     return InstallOutcome(entry.name, status, entry)
 
 
