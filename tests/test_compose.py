@@ -363,6 +363,14 @@ def test_everything_copied_into_the_image_is_let_through() -> None:
     assert IGNORED[1] == "*"
 
 
+def test_the_licences_of_all_that_is_installed_are_in_the_image() -> None:
+    written = "/opt/capdex/bin/python licences.py /opt/capdex/lib/python3.11/site-packages"
+    steps = re.sub(r"\\\n", "", DOCKERFILE).split("\n")
+    [step] = (x for x in steps if f"{written} > /licences" in x)
+    assert step.index("install --no-index --no-deps /own") < step.index(written)
+    assert "COPY --from=build /licences /usr/share/doc/capdex/licences\n" in DOCKERFILE
+
+
 def test_every_package_of_the_distribution_is_in_the_image() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]

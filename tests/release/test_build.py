@@ -66,9 +66,8 @@ def test_a_release_has_its_files_and_their_checksums(dist: Path) -> None:
     stem = f"capdex-{__version__}"
     ends = ("-py3-none-any.whl", ".tar.gz", "-constraints.txt", "-licences.txt", ".cdx.json")
     assert {x.name for x in dist.iterdir()} == {"SHA256SUMS", *(stem + end for end in ends)}
-    sums = dict(
-        reversed(line.split("  ")) for line in (dist / "SHA256SUMS").read_text().splitlines()
-    )
+    lines = (line.split("  ") for line in (dist / "SHA256SUMS").read_text().splitlines())
+    sums = {name: digest for digest, name in lines}
     files = [x for x in dist.iterdir() if x.name != "SHA256SUMS"]
     assert sums == {x.name: hashlib.sha256(x.read_bytes()).hexdigest() for x in files}
 
