@@ -49,6 +49,7 @@ def test_a_skill_is_published_with_its_files_and_comes_back_byte_for_byte(
     (folder / "scripts/fill.sh").chmod(0o755)
     made = shell.json("init", "--from-skill", "form-filler")
     assert [(x["subject"], x["after"]) for x in made["notes"]] == [("file .env", "it is hidden")]
+    assert made["files"] == 4
     assert made["next"] == "capdex validate form-filler.acp.yaml"
     assert shell.json("validate", made["file"])["ok"]
     shell("sign", made["file"])

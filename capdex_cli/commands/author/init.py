@@ -12,10 +12,12 @@ from capdex.uri import check_name
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, command
 from capdex_cli.terminal.output import Format
-from capdex_cli.terminal.text import columns, safe
+from capdex_cli.terminal.text import columns, number_of, safe, size
 
 if TYPE_CHECKING:
     from capdex_publisher.authoring.imports import Imported
+
+    from capdex.manifest.manifest import Manifest
 
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
@@ -206,14 +208,21 @@ def _report(app: App, imported: Imported) -> None:
 
 
 def _show(app: App, path: Path, imported: Imported, skill: Path | None) -> None:
+    from capdex.manifest.manifest import read
+
+    manifest = read(imported.text.encode()).require()
     value: dict[str, Any] = {
         "file": str(path),
         "name": imported.name,
+        "files": len(manifest.resources),
         "notes": [note.to_json() for note in imported.notes],
         "to_edit": list(imported.to_edit),
-        "next": _next(path, imported, skill),
+        "next": _next(path, manifest, skill),
     }
     human = [f"{app.output.out.mark('ok')} {safe(path)}"]
+    if value["files"]:
+        whole = size(sum(x.size for x in manifest.resources))
+        human.append(f"  {number_of(value['files'], 'file')}, {whole}, named with their hashes")
     if edits := imported.to_edit:
         human += ["", "  to edit before you publish:"]
         human += [f"    {safe(x)}" for x in edits[:MAX_EDITS]]
@@ -222,14 +231,12 @@ def _show(app: App, path: Path, imported: Imported, skill: Path | None) -> None:
     app.output.result("package", value, human=human, plain=[path])
 
 
-def _next(path: Path, imported: Imported, skill: Path | None) -> str:
+def _next(path: Path, manifest: Manifest, skill: Path | None) -> str:
     """Return the command that shows the first request, or checks a package that makes none."""
     import shlex
 
-    from capdex.manifest.manifest import read
     from capdex_cli.views.calls import command_line
 
-    manifest = read(imported.text.encode()).require()
     for tool in manifest.tools:
         if tool.name in manifest.bindings:
             return command_line("capdex", "try", f"{path}#{tool.name}", schema=tool.parameters)

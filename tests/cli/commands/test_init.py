@@ -40,3 +40,18 @@ def test_a_licence_that_is_no_expression_is_refused(
     document = capdex.json("init", "tides", "--license", "mit", *more)
     assert "license: " in (text := Path(document["file"]).read_text())
     assert "MIT" in text
+
+
+def test_the_files_of_a_skill_are_counted_and_their_folder_is_named(
+    capdex: Any, folder: Path, skill: str
+) -> None:
+    (folder / "skill/a.md").write_text("A" * 2048)
+    away = capdex("init", "--from-skill", skill, "--format", "human")
+    assert "  1 file, 2.0 KiB, named with their hashes" in away.stdout
+    assert "capdex validate fa-helper.acp.yaml --files skill" in away.stdout
+    beside = capdex.json("init", "--from-skill", skill, "--out", "skill.acp.yaml")
+    assert (beside["files"], beside["next"]) == (1, "capdex validate skill.acp.yaml")
+    checked = capdex.json("validate", "fa-helper.acp.yaml", "--files", skill)
+    assert checked["ok"]
+    (folder / "skill/a.md").write_text("B")
+    assert capdex("validate", "fa-helper.acp.yaml", "--files", skill).exit_code == 1
