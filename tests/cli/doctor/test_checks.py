@@ -121,6 +121,19 @@ def test_an_anvil_that_cannot_be_run_is_a_failed_check(doctor: Any, tmp_path: Pa
     assert (found["status"], found["fix"]) == ("fail", "correct CAPDEX_ANVIL, or unset it")
 
 
+def test_an_anvil_that_is_nowhere_is_fetched_or_told_how_to_install(
+    doctor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capdex_publisher.ethereum.anvil.BESIDE", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = doctor()["Anvil"]
+    assert (found["status"], "fetches it" in found["result"]) == ("none", True)
+    monkeypatch.setattr("capdex_cli.devnet.anvil.find_spec", lambda _: None)
+    found = doctor()["Anvil"]
+    assert found["status"] == "warn"
+    assert found["fix"] == "pip install 'capdex[local]', which fetches it"
+
+
 def test_a_broken_configuration_is_a_failed_check_with_its_own_fix(
     capdex: Any, folder: Path
 ) -> None:
