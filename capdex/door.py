@@ -18,8 +18,9 @@ def door(room: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        value = getattr(import_module(home_of[name]), name)
-        setattr(sys.modules[room], name, value)
-        return value
+        module = import_module(home_of[name])
+        for one in homes[home_of[name]]:  # the module itself may have the name of one of them
+            setattr(sys.modules[room], one, getattr(module, one))
+        return getattr(module, name)
 
     return get

@@ -53,3 +53,9 @@ def test_a_room_imports_no_module_before_a_name_is_asked_for() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = [x for x in ast.literal_eval(found.stdout) if x.partition(".")[0] in ROOMS]
     assert loaded == ["capdex.door"]
+
+
+def test_a_name_is_not_the_module_that_has_the_same_name() -> None:
+    code = "from capdex.routing import Combined, combine; print(type(combine).__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "function\n"
