@@ -51,7 +51,7 @@ def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -
     """
     from capdex_publisher.keys.secret import Secret, read_passphrase
 
-    own_file = app.settings.author_passphrase_file if author else None
+    own_file = _passphrase_file(app, "author-passphrase-file", of) if author else None
     if own_file is not None:
         return read_passphrase(file=own_file)
     fd = app.passphrase_fd
@@ -59,7 +59,7 @@ def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -
         if fd not in app.secrets:
             app.secrets[fd] = read_passphrase(fd=fd)
         return app.secrets[fd]
-    file = app.settings.passphrase_file
+    file = _passphrase_file(app, "passphrase-file", of)
     if file is None and (text := os.environ.get("CAPDEX_PASSPHRASE")):
         app.output.warn(
             "CAPDEX_PASSPHRASE can be read by other programs of yours; prefer --passphrase-file"
@@ -69,6 +69,18 @@ def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -
     question = f"{'New passphrase' if new else 'Passphrase'} of {what}{safe(of)}"
     prompt = (lambda: ask_secret(question, twice=new)) if app.may_ask else None
     return read_passphrase(file=file, prompt=prompt)
+
+
+def _passphrase_file(app: App, key: str, of: Path) -> Path | None:
+    """The file that is set. That of `capdex up` is for the keys beside it alone.
+
+    Otherwise a key for another chain would be encrypted by it, and lost with the local network.
+    """
+    settings = app.settings
+    file = settings.passphrase_file if key == "passphrase-file" else settings.author_passphrase_file
+    if file is not None and settings.up is not None and settings.origins[key] == str(settings.up):
+        return file if of.absolute().parent == file.parent else None
+    return file
 
 
 def ask_secret(question: str, *, twice: bool = False) -> str:

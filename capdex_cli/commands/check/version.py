@@ -31,7 +31,7 @@ def version_command(app: App) -> None:
         try:
             parts[part] = version(part)
         except PackageNotFoundError:
-            parts[part] = "missing"
+            parts[part] = "not installed"
     value = {
         "version": __version__,
         "commit": commit(),

@@ -158,6 +158,24 @@ def test_the_author_key_may_have_a_passphrase_of_its_own(
     assert capdex.json("validate", package.name)["verdict"] == "verified"
 
 
+def test_the_passphrase_of_a_local_network_is_for_its_own_keys_alone(
+    capdex: Any, folder: Path, passphrase_file: Path
+) -> None:
+    """A key for another chain would be lost with the folder of the local network."""
+    stack = {"chain_id": 31337, "rpc_url": "http://127.0.0.1:8545", "pid": os.getpid()}
+    keys = folder / ".capdex" / "keys"
+    keys.mkdir(parents=True)
+    (keys.parent / "up.json").write_text(json.dumps(stack), encoding="utf-8")
+    passphrase_file.rename(keys / "passphrase")
+    for words in (("account", "new"), ("keygen",)):
+        refused = capdex(*words, "--light")
+        assert refused.exit_code == 4
+        assert "--passphrase-file" in refused.stderr
+    assert not (folder / "home/data/keys").exists()
+    capdex.json("account", "new", "--light", "--out", ".capdex/keys/account.json")
+    capdex.json("account", "new", "--light", "--passphrase-file", ".capdex/keys/passphrase")
+
+
 def test_new_keys_end_with_the_next_command(capdex: Any, passphrase_file: Path) -> None:
     secret = ("--light", "--passphrase-file", "pass", "--format", "human")
     assert "next: capdex sign FILE\n" in capdex("keygen", *secret).stdout
