@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from capdex_publisher.authoring.imports.skill import split
 
 pytestmark = pytest.mark.real
 
@@ -73,7 +74,12 @@ def test_a_skill_is_published_with_its_files_and_comes_back_byte_for_byte(
     assert (back["files"], back["verdict"]) == (4, "verified")
     expected = {path: (data, path == "scripts/fill.sh") for path, data in FILES.items()}
     package = ((shell / made["file"]).read_bytes(), False)
-    assert contents(shell / "back") == expected | {"form-filler.acp.yaml": package}
+    written = contents(shell / "back")
+    front, body = split(written.pop("SKILL.md")[0], "SKILL.md")
+    source = split(SKILL.encode(), "SKILL.md")
+    assert ({x: front[x] for x in source[0]}, body) == source
+    assert front["metadata"]["uri"] == "did:nuwa:cap:form-filler@0.1.0"
+    assert written == expected | {"form-filler.acp.yaml": package}
 
     path = shell / made["file"]
     path.write_text(path.read_text("utf-8").replace("@0.1.0", "@0.1.1"), "utf-8")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from capdex.errors import InvalidInput
 from capdex.net.files import write_folder
 from capdex.uri import CapabilityURI
 from capdex.version import Version
@@ -46,17 +48,23 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
 
     The node and the gateway are not trusted: digest and publisher are read from the chain, and
     nothing is written unless every check holds, and never through a link. With DIR/ the files that
-    the package names are fetched and checked as well, and written beside it.
+    the package names are fetched and checked as well, and written beside it, with a SKILL.md made
+    of its prompt if it has one.
     """
     package = app.run(get_package(app, CapabilityURI.loose(uri)))
     found, resources = package.manifest.uri, package.manifest.resources
     remember([found])
     path = target or f"{found.name}-{found.version}.acp.yaml"
     if path.endswith("/"):
+        from capdex_router.skills.document import SKILL, skill_document
+
         files = app.run(get_files(app, resources))
         modes = {x.path: 0o755 if x.executable else 0o644 for x in resources}
         whole = {x: (data, modes[x]) for x, data in files.items()}
-        write_folder(Path(path), whole | {f"{found.name}.acp.yaml": (package.data, 0o644)})
+        whole[f"{found.name}.acp.yaml"] = package.data, 0o644
+        with suppress(InvalidInput):  # not every package can be a skill
+            whole[SKILL] = skill_document(package), 0o644
+        write_folder(Path(path), whole)
     else:
         write_download(path, package.data, replace=force or target is not None)
     if path == "-":
