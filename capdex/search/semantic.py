@@ -20,15 +20,15 @@ from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.search.segments.vectors import Vector, quantise
 from capdex.text.segment_set import Part
 
-SIMILARITY_WEIGHT: Final = 14.0  # a lexical score is about 5 for each rare word
+SIMILARITY_WEIGHT: Final = 20.0  # a lexical score is about 5 for each rare word
 FULL_WORDS: Final = 5  # the meaning of fewer words weighs less: they are names, or have several
 LEAST_SIMILARITY: Final = 0.15  # of a document without a word of the query
 NEAREST: Final = 300  # documents by signs whose similarity is computed
 BEST: Final = 300  # documents by words whose similarity is computed
 MAX_TIED: Final = 4 * BEST  # of equal scores or distances at the end of those
-MAX_DOES_CHARS: Final = 300  # of what a document does that are encoded; bounds the time
+MAX_TEXT_CHARS: Final = 2_000  # of a document that are encoded; bounds the time
 MAX_SAID_CHARS: Final = 300  # of its triggers, and of what users say in its examples
-MAX_TOOLS_CHARS: Final = 500
+ENCODED_VERSION: Final = 2  # raised whenever the same document is encoded as another text
 MAX_QUERY_CHARS: Final = 500
 
 
@@ -51,14 +51,16 @@ class Encoder(Protocol):
 
 
 def text_of(document: Document) -> str:
-    """Return what of a document is encoded: its name, what it does, and its tools."""
+    """Return what of a document is encoded: its name, what it does, its tools with parameters."""
     fields = document.fields
     name = fields.get("title") or fields.get("name") or document.name
     does = fields.get("description") or fields.get("summary") or ""
-    tools = " ".join(f"{_spoken(tool.name)}: {tool.description}" for tool in document.tools)
+    tools = " ".join(
+        f"{_spoken(tool.name)}: {tool.description} {tool.parameters}" for tool in document.tools
+    )
     said = fields.get("triggers", "").replace("\n", ". ")
-    texts = (does[:MAX_DOES_CHARS], said[:MAX_SAID_CHARS], tools[:MAX_TOOLS_CHARS])
-    return f"{_spoken(name)}. {' '.join(filter(None, texts))}"
+    texts = (does, said[:MAX_SAID_CHARS], tools)
+    return f"{_spoken(name)}. {' '.join(filter(None, texts))}"[:MAX_TEXT_CHARS]
 
 
 def encode_documents(encoder: Encoder, documents: Sequence[Document]) -> dict[str, Vector]:
