@@ -93,7 +93,7 @@ def test_bytes_of_another_digest_are_never_verified(package: tuple[Announcement,
 
 def test_a_skill_has_files_or_a_prompt_alone(making: Any) -> None:
     tools, files = [making.tool("look")], {"a.md": b"A"}
-    kinds = [
+    kinds: list[tuple[dict[str, Any], list[str]]] = [
         ({}, ["skill"]),
         ({"prompt": None}, []),
         ({"tools": tools}, ["tools"]),

@@ -50,7 +50,7 @@ async def test_files_of_a_package_are_resources_by_their_uri_and_its_own_parts_a
     row = {"path": "a.md", "cid": str(Cid.of(b"A")), "sha256": Cid.of(b"A").digest.hex()}
     text = scaffold("note", kind=PackageKind.PROMPT, description="Keeps notes.")
     text += "\nresources:\n  - " + json.dumps({**row, "size": 1, "media_type": "text/markdown"})
-    signer = LocalSigner("0x" + "11" * 32)
+    signer = LocalSigner(b"\x11" * 32)
     data = await sign((text + "\n").encode(), signer, chain_id=31337)
     package = verify(announcement_of(read(data), chain_id=31337, publisher=signer.address), data)
     (found,) = RouterProvider(skill(package), (), actions(tmp_path).invoker).resources()

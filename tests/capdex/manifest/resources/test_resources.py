@@ -26,7 +26,7 @@ from capdex.problems import Problem, Reason, Severity
 DATA = b"#!/bin/sh\necho hello\n"
 
 
-def item(path: str = "scripts/hello.sh", data: bytes = DATA, **other: Any) -> dict[str, Any]:
+def item(path: Any = "scripts/hello.sh", data: bytes = DATA, **other: Any) -> dict[str, Any]:
     return {
         "path": path,
         "cid": str(divide(data)[0][0]),
@@ -204,7 +204,7 @@ def test_the_limits_are_on_count_and_on_the_sum() -> None:
     many = [item(f"f{i}") for i in range(MAX_RESOURCES)]
     assert faults(*many) == []
     assert faults(*many, item("one-more")) == [(Reason.TOO_MANY, "resources")]
-    large = {"cid": str(divide(bytes(300_000))[0][0]), "size": 4 * 1024 * 1024}
+    large: dict[str, Any] = {"cid": str(divide(bytes(300_000))[0][0]), "size": 4 * 1024 * 1024}
     assert faults(*(item(f"f{i}", **large) for i in range(8))) == []
     nine = [item(f"f{i}", **large) for i in range(9)]
     assert faults(*nine) == [(Reason.BAD_RESOURCE, "resources")]
