@@ -1,6 +1,6 @@
 """The folders in which hosts look for Agent Skills, in a project and for a user.
 
-Source: the table of vercel-labs/skills (src/agents.ts), and the hosts' own documents.
+Source: the hosts' own lists of skills, tried with a skill in each place (docs/skills.md).
 """
 
 from __future__ import annotations

@@ -159,7 +159,8 @@ async def _upgrade(
             if plan is not None:
                 app.output.warn(
                     f"the newest {safe(outcome.name)} that the nodes know is "
-                    f"{safe(plan.entry.version)}, which is older"
+                    f"{safe(plan.entry.version)}, which is older than what is installed: that may "
+                    f"be yanked, as capdex show {safe(outcome.name)} tells"
                 )
                 outcome = replace(outcome, plan=None)
             done.append(outcome)
