@@ -20,7 +20,7 @@ from capdex_service.answers.rendered import Answer, Moment, Rendered, told
 from capdex_service.queries.reader import Reader, read_cards
 
 DEFAULT_PAGE: Final = 10
-FACETS: Final = ("kind", "domain", "tag", "language", "license", "permission", "binding")
+FACETS: Final = ("domain", "kind", "tag", "language", "license", "permission", "binding")
 DETAILS: Final = ("brief", "full")
 # Arguments that clients write into `filters` by mistake, each with an example.
 ARGUMENTS: Final = {
