@@ -18,7 +18,6 @@ from functools import partial
 from typing import TypeVar
 
 import orjson
-from capdex_indexer.projection.block_range import LogRows
 from eth_abi import encode
 
 from capdex.encoding.keccak import keccak
@@ -27,6 +26,7 @@ from capdex.net.rpc.types import read_logs
 from capdex.registry.events import PUBLISHED
 from capdex.registry.logs import LogHead
 from capdex.uri import name_id
+from capdex_indexer.projection.block_range import LogRows
 
 T = TypeVar("T")
 ACCOUNT = bytes(12) + keccak(b"account")[:20]

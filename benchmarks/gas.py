@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from capdex_publisher.ethereum.anvil import pick_port, run_anvil
 from web3 import AsyncHTTPProvider, AsyncWeb3
 
 from capdex.ipld.cid import Cid
+from capdex_publisher.ethereum.anvil import pick_port, run_anvil
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOLC = REPOSITORY / "contracts" / "solc-wrap"

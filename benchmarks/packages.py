@@ -31,15 +31,6 @@ import aiohttp
 import structlog
 import uvloop
 from aiohttp import web
-from capdex_indexer.fetch.fetcher import Fetcher
-from capdex_indexer.node.signals import tune_interpreter
-from capdex_indexer.projection.block_range import BlockRange, LogRows
-from capdex_indexer.store import Deployment, Store
-from capdex_indexer.sync.log_completeness import check_logs
-from capdex_indexer.workers.pool import Verifier
-from capdex_publisher.authoring.scaffold import scaffold
-from capdex_publisher.authoring.sign import sign
-from capdex_publisher.keys.keystore import DidKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 
@@ -58,6 +49,15 @@ from capdex.registry.events import PUBLISHED, Announcement
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml.reader import read_yaml
+from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.node.signals import tune_interpreter
+from capdex_indexer.projection.block_range import BlockRange, LogRows
+from capdex_indexer.store import Deployment, Store
+from capdex_indexer.sync.log_completeness import check_logs
+from capdex_indexer.workers.pool import Verifier
+from capdex_publisher.authoring.scaffold import scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.keys.keystore import DidKey
 
 CHAIN_ID = 31337
 ACCOUNT = bytes(19) + b"\x01"

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from capdex_service.queries.reader import Reader
-
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from capdex_explorer.samples import Samples
+from capdex_service.queries.reader import Reader
 
 MAX_PARAMETERS: Final = 64
 

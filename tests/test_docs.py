@@ -9,8 +9,6 @@ from pathlib import Path
 
 import eth_abi
 import pytest
-from capdex_indexer.query.search import FILTER_NAMES
-from capdex_service.answers import hit_schemas, schemas
 from click import Option
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -33,6 +31,8 @@ from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
 from capdex_cli.commands.run.node import node_command
+from capdex_indexer.query.search import FILTER_NAMES
+from capdex_service.answers import hit_schemas, schemas
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")

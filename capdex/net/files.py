@@ -203,7 +203,8 @@ def write_download(path: Path, data: bytes, *, replace: bool) -> None:
 def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
     """Create a folder with files, each bytes and a mode by its path below: all of them or nothing.
 
-    Raises UsageError if the name is taken by something else than an empty folder.
+    All of it is durable, but for the name of the folder. Raises UsageError if the name is taken by
+    something else than an empty folder, and UNREADABLE if it cannot be written.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -212,6 +213,8 @@ def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             with creating(file, mode) as opened:
                 opened.write(data)
+        for inside, _, _ in os.walk(partial):
+            sync_folder(Path(inside))
         partial.rename(path)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)

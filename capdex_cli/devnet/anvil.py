@@ -19,12 +19,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from capdex_publisher.ethereum.anvil import find_anvil, platform_name
-
 from capdex.errors import Code, UsageError, VerificationFailure
 from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.output import Output
 from capdex_cli.terminal.status_line import StatusLine
+from capdex_publisher.ethereum.anvil import find_anvil, platform_name
 
 VERSION: Final = "1.7.1"
 POLL_S: Final = 0.1

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from capdex_publisher.keys import keystore as keys
-from capdex_publisher.keys.secret import read_passphrase
-from capdex_publisher.keys.signer import LocalSigner
 from filelock import FileLock, Timeout
 
 from capdex.errors import Code, UsageError
 from capdex.net.files import write_private_file
+from capdex_publisher.keys import keystore as keys
+from capdex_publisher.keys.secret import read_passphrase
+from capdex_publisher.keys.signer import LocalSigner
 
 MARKER: Final = ".capdex-up"  # only a directory with this file is ever emptied
 LOCK: Final = "up.lock"

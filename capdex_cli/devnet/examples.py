@@ -8,6 +8,14 @@ import time
 from pathlib import Path
 from typing import Final
 
+from capdex.diff.diff import Allowance
+from capdex.errors import UsageError
+from capdex.manifest.manifest import read
+from capdex.net.ipfs.open import Storage
+from capdex.uri import PREFIX, CapabilityURI
+from capdex.version import Version
+from capdex_cli.terminal.output import Output
+from capdex_cli.terminal.text import number_of
 from capdex_indexer.query.index import Index
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.keys.keystore import DidKey
@@ -17,15 +25,6 @@ from capdex_publisher.publish.upload import Uploader
 from capdex_publisher.registry.change import make_change
 from capdex_publisher.registry.lifecycle import change_release
 from capdex_publisher.registry.registry import Registry
-
-from capdex.diff.diff import Allowance
-from capdex.errors import UsageError
-from capdex.manifest.manifest import read
-from capdex.net.ipfs.open import Storage
-from capdex.uri import PREFIX, CapabilityURI
-from capdex.version import Version
-from capdex_cli.terminal.output import Output
-from capdex_cli.terminal.text import number_of
 
 PLAY_WEI: Final = 10**18  # worthless: money of the local chain
 YANKED: Final = "yanked.json"  # {"name@version": "reason"}: releases to yank after publishing

@@ -15,17 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from capdex_indexer.node.node import Node
-from capdex_indexer.node.signals import run_until_stopped
-from capdex_indexer.options import NodeOptions
-from capdex_publisher.deploy import create2
-from capdex_publisher.deploy.deploy import deploy
-from capdex_publisher.ethereum.anvil import FUNDS_WEI, fund, pick_port, run_anvil
-from capdex_publisher.ethereum.client import Chain
-from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
-from capdex_publisher.registry.registry import Registry
-from capdex_service.limits.hosts import known_hosts
-
 from capdex.errors import Code, UsageError
 from capdex.net.files import write_atomically
 from capdex.net.ipfs.open import open_storage
@@ -37,6 +26,16 @@ from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
 from capdex_cli.terminal import logs
 from capdex_cli.terminal.output import Output
+from capdex_indexer.node.node import Node
+from capdex_indexer.node.signals import run_until_stopped
+from capdex_indexer.options import NodeOptions
+from capdex_publisher.deploy import create2
+from capdex_publisher.deploy.deploy import deploy
+from capdex_publisher.ethereum.anvil import FUNDS_WEI, fund, pick_port, run_anvil
+from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
+from capdex_publisher.registry.registry import Registry
+from capdex_service.limits.hosts import known_hosts
 
 HOST: Final = "127.0.0.1"
 POLL_S: Final = 0.2  # new heads come by websocket; polling is the fallback

@@ -30,9 +30,8 @@ def python(_: Subject) -> DoctorCheck:
 
 def anvil(_: Subject) -> DoctorCheck:
     """Look for Anvil, the chain of `capdex up`."""
-    from capdex_publisher.ethereum.anvil import find_anvil
-
     from capdex_cli.devnet.anvil import can_fetch, fetched_anvil
+    from capdex_publisher.ethereum.anvil import find_anvil
 
     try:
         found = find_anvil(fetched_anvil())

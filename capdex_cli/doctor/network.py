@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
-from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
 from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
@@ -27,6 +26,7 @@ from capdex.net.rpc.types import quantity
 from capdex_cli.config.sources import is_loopback
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
+from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
 SKEW_S: Final = 60  # an error in a commitment's age that does no harm
 QUIET_S: Final = 600  # every public chain has a newer block than this

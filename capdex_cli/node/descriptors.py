@@ -6,6 +6,7 @@ import resource
 from typing import Final
 
 import msgspec
+
 from capdex_service.limits.options import ClientLimits
 
 MAX_DESCRIPTORS: Final = 65_536  # more are of no use, and closing all of them takes time

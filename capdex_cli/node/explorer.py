@@ -6,14 +6,14 @@ import time
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.http.status import Ask, Surface, answer_page
-from capdex_service.http.problem import EXCEPTION_HANDLERS
-from capdex_service.queries.reader import Reader
 
 from capdex_cli.config.settings import TEMPLATES
 from capdex_cli.node.validate_file import FileValidation
 from capdex_explorer.http.routes import Explorer
 from capdex_explorer.site import Site
+from capdex_indexer.http.status import Ask, Surface, answer_page
+from capdex_service.http.problem import EXCEPTION_HANDLERS
+from capdex_service.queries.reader import Reader
 
 STATUS_S: Final = 1.0  # that the status on a page may be old: counting costs a database some work
 

@@ -11,19 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Final, TextIO, cast
 
 import structlog
-from capdex_indexer.http import gateway, mirror
-from capdex_indexer.http.status import Ask, Surface, build_routes
-from capdex_indexer.node.node import Node
-from capdex_indexer.node.signals import run_until_stopped
-from capdex_indexer.options import NodeOptions
-from capdex_service.http.problem import EXCEPTION_HANDLERS
-from capdex_service.http.routes import ReaderRoutes, build_reader_routes
-from capdex_service.limits.bodies import WholeBody
-from capdex_service.limits.client_faults import ClientFaults
-from capdex_service.limits.clients import client_check
-from capdex_service.limits.hosts import HostCheck, known_hosts
-from capdex_service.limits.options import ClientLimits
-from capdex_service.queries.reader import Reader
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
@@ -43,6 +30,19 @@ from capdex_cli.terminal.output import Output
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.views.backfill_progress import show_backfill
 from capdex_explorer.http.routes import Explorer
+from capdex_indexer.http import gateway, mirror
+from capdex_indexer.http.status import Ask, Surface, build_routes
+from capdex_indexer.node.node import Node
+from capdex_indexer.node.signals import run_until_stopped
+from capdex_indexer.options import NodeOptions
+from capdex_service.http.problem import EXCEPTION_HANDLERS
+from capdex_service.http.routes import ReaderRoutes, build_reader_routes
+from capdex_service.limits.bodies import WholeBody
+from capdex_service.limits.client_faults import ClientFaults
+from capdex_service.limits.clients import client_check
+from capdex_service.limits.hosts import HostCheck, known_hosts
+from capdex_service.limits.options import ClientLimits
+from capdex_service.queries.reader import Reader
 
 STOP_WITHIN_S: Final = 4.5  # service managers and tests may count on five seconds
 

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Final, cast
 
 import uvicorn
-from capdex_service.limits.client_faults import ClientFaults
-from capdex_service.limits.connections import build_table
-from capdex_service.limits.options import ClientLimits
-from capdex_service.limits.protocol import BoundedProtocol
 from starlette.types import ASGIApp
 
 from capdex.errors import Code, UsageError
 from capdex.net.tasks import end
+from capdex_service.limits.client_faults import ClientFaults
+from capdex_service.limits.connections import build_table
+from capdex_service.limits.options import ClientLimits
+from capdex_service.limits.protocol import BoundedProtocol
 
 BACKLOG: Final = 1024  # connections that come in a moment; the kernel may have a lower limit
 STOP_S: Final = 3  # open requests have this long to end

@@ -15,12 +15,12 @@ from struct import Struct
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.workers.frames import WorkStatus, send_answer
-from capdex_indexer.workers.main import CPU_S, bound_memory
-from capdex_indexer.workers.process import WorkerProcess
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.turns import Turns
+from capdex_indexer.workers.frames import WorkStatus, send_answer
+from capdex_indexer.workers.main import CPU_S, bound_memory
+from capdex_indexer.workers.process import WorkerProcess
 
 COMMAND: Final = (sys.executable, "-P", "-m", "capdex_cli.node.validate_file")
 WAIT_S: Final = 8.0  # wall clock, with the wait for a turn and the start of the process

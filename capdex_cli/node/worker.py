@@ -15,10 +15,6 @@ from typing import Final
 
 import msgspec
 import structlog
-from capdex_indexer.db.heartbeat import BEAT_S
-from capdex_indexer.http.status import Surface
-from capdex_indexer.node.node import Node
-from capdex_indexer.node.signals import run_until_stopped
 from starlette.responses import Response
 
 from capdex.errors import CapdexError, Code, Unavailable
@@ -26,6 +22,10 @@ from capdex.net.tasks import run_to_completion
 from capdex_cli.node.serve import STOP_WITHIN_S, serve
 from capdex_cli.node.workers import MAX_LINE_BYTES, NodePageRequest, PageAnswer, WorkerOptions
 from capdex_cli.terminal import logs
+from capdex_indexer.db.heartbeat import BEAT_S
+from capdex_indexer.http.status import Surface
+from capdex_indexer.node.node import Node
+from capdex_indexer.node.signals import run_until_stopped
 
 MAX_LAG_CHARS: Final = 100  # more than `/status` reads
 LOOK_S: Final = 0.2  # between two looks for the writer's heartbeat at the start

@@ -18,12 +18,12 @@ from typing import Final
 
 import msgspec
 import structlog
-from capdex_indexer.http.status import Surface, answer_page
-from capdex_indexer.options import NodeOptions, Role
-from capdex_service.limits.options import ClientLimits
 
 from capdex.net.tasks import end
 from capdex.problems import Verdict
+from capdex_indexer.http.status import Surface, answer_page
+from capdex_indexer.options import NodeOptions, Role
+from capdex_service.limits.options import ClientLimits
 
 # -P: never a module of the directory that the node was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "capdex_cli.node.worker")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 from capdex_cli.terminal.output import Format, Output, for_agent
 
 if TYPE_CHECKING:
+    from capdex_cli.config.settings import Settings
     from capdex_publisher.keys.secret import Secret
     from capdex_publisher.keys.signer import Signer
-
-    from capdex_cli.config.settings import Settings
 
 T = TypeVar("T")
 

@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from capdex_indexer.monitoring.health import Health
-
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import duration, grouped
+from capdex_indexer.monitoring.health import Health
 
 EVERY_S: Final = 0.5
 WINDOW_S: Final = 30.0  # of the pace: ranges with events are slower than empty ones

@@ -9,9 +9,6 @@ from typing import Final
 
 import orjson
 import structlog
-from capdex_service.answers.errors import public_error
-from capdex_service.http.problem import problem
-from capdex_service.limits.addresses import CLIENT
 from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,6 +21,9 @@ from capdex_explorer.http.page_cache import PageCache
 from capdex_explorer.http.rendered import Rendered
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
+from capdex_service.answers.errors import public_error
+from capdex_service.http.problem import problem
+from capdex_service.limits.addresses import CLIENT
 
 TIME_LIMIT_S: Final = 10.0
 HTML: Final = "text/html; charset=utf-8"

@@ -7,9 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from capdex_service.answers.rendered import Moment
-
 from capdex_explorer.http.rendered import Rendered
+from capdex_service.answers.rendered import Moment
 
 MAX_BYTES: Final = 32 << 20  # plain and compressed
 MAX_AGE_S: Final = 3600.0  # of any page, since some say how old a release is

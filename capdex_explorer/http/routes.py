@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from capdex_service.queries.names import LATEST
-from capdex_service.queries.resolve import name_page
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -34,6 +32,8 @@ from capdex_explorer.pages import (
 )
 from capdex_explorer.site import Page, Site, address_of, is_uri
 from capdex_explorer.views.environment import build_environment
+from capdex_service.queries.names import LATEST
+from capdex_service.queries.resolve import name_page
 
 # Each page has its JSON at the same path with `.json`.
 PAGES: Final[dict[str, Page]] = {

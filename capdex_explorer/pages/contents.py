@@ -6,13 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from capdex_service.queries.releases import ShownRelease, find_release
-
 from capdex.json import Json
 from capdex.manifest.bindings import contacts, secret_uses
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest, read
 from capdex_explorer.site import Site
+from capdex_service.queries.releases import ShownRelease, find_release
 
 MAX_CACHED: Final = 128  # manifests: parsing one takes longer than all else on a page
 

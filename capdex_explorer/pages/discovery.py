@@ -8,15 +8,15 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import orjson
-from capdex_service.http.openapi import document
-from capdex_service.queries.names import names_like
-from capdex_service.queries.releases import find_release
 
 from capdex.errors import InvalidInput
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, not_found
 from capdex_explorer.views.badge import badge_svg
 from capdex_explorer.views.verdicts import MISSING, badge_of, marks_of
+from capdex_service.http.openapi import document
+from capdex_service.queries.names import names_like
+from capdex_service.queries.releases import find_release
 
 FIRST: Final = string.ascii_lowercase + string.digits  # of names
 MAX_NAMES: Final = 50_000  # of one sitemap (https://www.sitemaps.org/protocol.html)

@@ -6,14 +6,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from capdex_service.queries.names import copied_name
-from capdex_service.queries.releases import lineages
-
 from capdex.diff import compare
 from capdex.json import Json
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site
 from capdex_explorer.views.text import count, name_of
+from capdex_service.queries.names import copied_name
+from capdex_service.queries.releases import lineages
 
 MAX_CACHED: Final = 4000
 MAX_SHOWN: Final = 12

@@ -6,13 +6,12 @@ import json
 import re
 from typing import Any, Final
 
-from capdex_service.queries.releases import waiting_releases
-
 from capdex.codes import all_codes
 from capdex.errors import CapdexError, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI
 from capdex_explorer.site import PageRequest, Site, View, address_of, not_found
+from capdex_service.queries.releases import waiting_releases
 
 MAX_PASTED_CHARS: Final = 20_000
 _DIGEST: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{64})")

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.query import MAX_MESSAGE_CHARS
-from capdex_service.queries import proofs
-from capdex_service.queries.releases import ShownRelease, list_versions
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
@@ -22,6 +19,9 @@ from capdex_explorer.site import PageRequest, Site, View, release_tag
 from capdex_explorer.views.markdown import markdown
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 from capdex_explorer.views.snippets import checking_commands, connections
+from capdex_indexer.query import MAX_MESSAGE_CHARS
+from capdex_service.queries import proofs
+from capdex_service.queries.releases import ShownRelease, list_versions
 
 MAX_TOOL_CHARS: Final = 24_000  # of the tools on one page, which shows their texts twice
 MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed if it is random

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from capdex_service.queries.history import account_history
-from capdex_service.queries.search import SearchRequest, search
-
 from capdex.did import account_of
 from capdex.encoding.abi import checksum_address
 from capdex.json import Json
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, not_found
+from capdex_service.queries.history import account_history
+from capdex_service.queries.search import SearchRequest, search
 
 PAGE: Final = 50
 MAX_HOMEPAGES: Final = 5

@@ -8,15 +8,14 @@ from functools import partial
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from capdex_indexer.query import LISTED_BY
-from capdex_service.queries.releases import find_release, listed_by, newest_releases
-
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import badge_of, marks_of, title_of
+from capdex_indexer.query import LISTED_BY
+from capdex_service.queries.releases import find_release, listed_by, newest_releases
 
 NEWEST: Final = 30  # on a page
 MAX_PAGES: Final = 100  # of one list: the sitemap has all names

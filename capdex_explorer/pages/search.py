@@ -5,13 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import quote
 
-from capdex_indexer.query import FILTER_NAMES
-from capdex_indexer.query.search.filters import NOT
-from capdex_service.queries.names import names_like
-from capdex_service.queries.releases import listed_by
-from capdex_service.queries.route import route
-from capdex_service.queries.search import FACETS, SearchRequest, explained_search, search
-
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.metadata import DOMAINS
@@ -20,6 +13,12 @@ from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.pages.publisher import is_publisher
 from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
 from capdex_explorer.views.snippets import connections
+from capdex_indexer.query import FILTER_NAMES
+from capdex_indexer.query.search.filters import NOT
+from capdex_service.queries.names import names_like
+from capdex_service.queries.releases import listed_by
+from capdex_service.queries.route import route
+from capdex_service.queries.search import FACETS, SearchRequest, explained_search, search
 
 PAGE: Final = 10
 NEWEST: Final = 8

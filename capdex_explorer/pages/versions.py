@@ -6,9 +6,6 @@ from difflib import unified_diff
 from itertools import accumulate, takewhile
 from typing import Any, Final
 
-from capdex_service.queries.history import block_history, name_history
-from capdex_service.queries.releases import ShownRelease, find_release, list_versions
-
 from capdex.diff import Change, compare, taken_step
 from capdex.errors import InvalidInput
 from capdex.json import Json
@@ -17,6 +14,8 @@ from capdex.version import Version
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
+from capdex_service.queries.history import block_history, name_history
+from capdex_service.queries.releases import ShownRelease, find_release, list_versions
 
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
 MAX_LINE_CHARS: Final = 400

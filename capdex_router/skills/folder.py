@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from capdex.errors import Code, UsageError
-from capdex.net.files import creating, sync_folder
+from capdex.net.files import sync_folder, write_folder
 from capdex.package import VerifiedPackage
 from capdex_router.skills.document import SKILL, skill_document
 
@@ -87,10 +87,8 @@ def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
         raise _unwritable(folder, error) from None
     try:
         new = beside / folder.name
-        try:
-            _write(new, expected)
-        except OSError as error:
-            raise _unwritable(folder, error) from None
+        modes = {x: 0o755 if file.executable else 0o644 for x, file in expected.items()}
+        write_folder(new, {x: (file.data, modes[x]) for x, file in expected.items()})
         yield lambda: _put(new, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -140,17 +138,6 @@ def _difference(path: Path, wanted: SkillFile) -> str | None:
     if path.read_bytes() != wanted.data:
         return "edited"
     return None if bool(found.st_mode & 0o111) == wanted.executable else "mode"
-
-
-def _write(folder: Path, expected: Content) -> None:
-    folder.mkdir(mode=0o755)
-    for path, file in expected.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with creating(target, 0o755 if file.executable else 0o644) as stream:
-            stream.write(file.data)
-    for inside, _, _ in os.walk(folder):
-        sync_folder(Path(inside))
 
 
 def _put(new: Path, folder: Path) -> None:

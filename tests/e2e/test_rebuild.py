@@ -20,10 +20,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from capdex_indexer.projection.block_range import BlockRange, LogRows
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Deployment, Store
-from capdex_indexer.sync.log_completeness import check_logs
 from eth_abi.abi import decode as decode_abi
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
@@ -36,6 +32,10 @@ from capdex.registry.events import TOPICS, Voted, decode
 from capdex.registry.logs import BlockRef, LogHead, RawLog
 from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.uri import PREFIX, check_name, is_reserved, name_id, skeleton
+from capdex_indexer.projection.block_range import BlockRange, LogRows
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Deployment, Store
+from capdex_indexer.sync.log_completeness import check_logs
 
 OPERATIONS = int(os.environ.get("OPERATIONS", "5000"))
 SEED, SEEDS = int(os.environ.get("SEED", "1")), int(os.environ.get("SEEDS", "1"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from capdex_publisher.authoring.imports.skill import split
 
 pytestmark = pytest.mark.real

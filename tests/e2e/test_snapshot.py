@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.snapshot import archive
 from eth_abi import encode
 
 from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex_indexer.snapshot import archive
 
 RELEASES = 30
 ABI = Path(__file__).parents[2] / "capdex" / "abi"

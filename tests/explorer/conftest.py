@@ -12,14 +12,6 @@ from typing import Any
 
 import pytest
 import uvicorn
-from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Store
-from capdex_indexer.sync.loop import SyncProgress
-from capdex_service.http.routes import build_reader_routes
-from capdex_service.limits.hosts import LOOPBACK
-from capdex_service.queries.reader import Reader
 
 from capdex import manifest
 from capdex.net.ipfs.block_store import BlockDirectory
@@ -28,6 +20,14 @@ from capdex.registry.logs import BlockRef
 from capdex_cli.node.explorer import build_explorer
 from capdex_cli.node.serve import build_app
 from capdex_cli.node.server import listen
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.sync.loop import SyncProgress
+from capdex_service.http.routes import build_reader_routes
+from capdex_service.limits.hosts import LOOPBACK
+from capdex_service.queries.reader import Reader
 from tests.explorer import hostile
 from tests.indexer import making
 

@@ -18,6 +18,12 @@ from random import Random
 from typing import Any
 
 import structlog
+from mutation import mutate_bytes, mutate_text, mutate_value
+from target import ROOT, Target
+
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.problems import Verdict
+from capdex_cli.node.serve import build_app
 from capdex_indexer.http.status import Surface
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.query.index import Index
@@ -26,12 +32,6 @@ from capdex_service.answers.errors import PUBLIC
 from capdex_service.http.routes import build_reader_routes
 from capdex_service.limits.hosts import LOOPBACK
 from capdex_service.queries.reader import Reader
-from mutation import mutate_bytes, mutate_text, mutate_value
-from target import ROOT, Target
-
-from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.problems import Verdict
-from capdex_cli.node.serve import build_app
 
 MODERN = "2026-07-28"
 META = {

@@ -21,12 +21,12 @@ import psycopg
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Store
-from capdex_indexer.sync import recovery
 
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.errors import RpcError
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.sync import recovery
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

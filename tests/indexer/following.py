@@ -9,15 +9,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
-from capdex_indexer.chain.reader import ChainReader
-from capdex_indexer.store import Deployment, Store
-from capdex_indexer.sync.loop import SyncProgress, follow_chain
-
 from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.transport import ReadReply, read_in_thread
 from capdex.registry.logs import LogPosition, RawLog
+from capdex_indexer.chain.reader import ChainReader
+from capdex_indexer.store import Deployment, Store
+from capdex_indexer.sync.loop import SyncProgress, follow_chain
 
 FAIL_AFTER_S = 30.0  # a hang's end; no test waits for it
 

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from capdex_indexer.projection.block_range import BlockRange, LogRows
-from capdex_indexer.projection.package_rows import Judgement
-from capdex_indexer.store import Deployment, Job, Store
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_abi import encode
 from eth_hash.auto import keccak
@@ -26,6 +23,9 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry import events
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex.uri import PREFIX
+from capdex_indexer.projection.block_range import BlockRange, LogRows
+from capdex_indexer.projection.package_rows import Judgement
+from capdex_indexer.store import Deployment, Job, Store
 
 CHAIN_ID = 31337
 REGISTRY = bytes.fromhex("5fbdb2315678afecb367f032d93f642f64180aa3")

@@ -10,10 +10,11 @@ from typing import Any
 
 import aiohttp
 import uvicorn
+from starlette.applications import Starlette
+
 from capdex_indexer.http import gateway, mirror
 from capdex_indexer.http.status import Surface, build_routes
 from capdex_indexer.sync.loop import SyncProgress
-from starlette.applications import Starlette
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,6 @@ from types import ModuleType
 from typing import Any
 
 import orjson
-from capdex_indexer.db.models import REGISTRY
-from capdex_indexer.query.digest import Digest
-from capdex_indexer.query.index import Index
-from capdex_indexer.snapshot import archive, export
-from capdex_indexer.store import Store
 
 from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
@@ -24,6 +19,11 @@ from capdex.problems import Verdict
 from capdex.proof.document import Slot
 from capdex.proof.log_head import LogProof
 from capdex.registry.logs import BlockRef, LogHead
+from capdex_indexer.db.models import REGISTRY
+from capdex_indexer.query.digest import Digest
+from capdex_indexer.query.index import Index
+from capdex_indexer.snapshot import archive, export
+from capdex_indexer.store import Store
 
 TESTS = Path(__file__).parents[1]
 Json = dict[str, Any]

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import mcp
 import pytest
+
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Operator
 from capdex_service.mcp.server import build_server

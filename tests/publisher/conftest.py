@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_account import Account
+
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex_publisher.deploy.deploy import DeployedContract, deploy
 from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.keys.signer import LocalSigner
 from capdex_publisher.registry.registry import Registry
-from eth_account import Account
-
-from capdex.net.ipfs.block_store import BlockDirectory
 
 RICH = 10**20
 

@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.node.node import Node, NodeOptions
 from nodes import wait_until
 
 from capdex.encoding.abi import checksum_address
 from capdex.problems import Verdict
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.node.node import Node, NodeOptions
 
 T = TypeVar("T")
 

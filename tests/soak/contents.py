@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from capdex_indexer.db.engine import open_reader
-from capdex_indexer.query.digest import Digest, read_digest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
+
+from capdex_indexer.db.engine import open_reader
+from capdex_indexer.query.digest import Digest, read_digest
 
 # Everything an index says, by table: releases by their sequence, since ids are local. What the
 # operator of one node said (denials, instructions), and when something was tried, is left out.

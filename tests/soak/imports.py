@@ -39,13 +39,13 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from aiohttp import web
 from attempts import conclude
+
+from capdex.errors import CapdexError, InvalidInput
+from capdex.manifest.manifest import read
 from capdex_publisher.authoring.imports import Imported, write_package
 from capdex_publisher.authoring.imports.openapi.document import Document as Source
 from capdex_publisher.authoring.imports.openapi.tool import import_operations
 from capdex_publisher.authoring.imports.source import parse
-
-from capdex.errors import CapdexError, InvalidInput
-from capdex.manifest.manifest import read
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
 from capdex_router.policy.secrets import SecretFile, Secrets

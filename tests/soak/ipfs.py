@@ -38,13 +38,6 @@ from typing import Any
 
 import proxy
 import structlog
-from capdex_indexer.chain.reader import ChainReader
-from capdex_indexer.fetch.fetcher import Fetcher
-from capdex_indexer.projection.block_range import BlockRange
-from capdex_indexer.store import Store
-from capdex_indexer.sync.log_completeness import check_logs
-from capdex_indexer.sync.loop import follow_chain
-from capdex_indexer.workers.pool import Verifier
 from ipfs_faults import HEALTHY, KINDS, MIXED, afflicted, serving
 
 from capdex.ipld.cid import Cid
@@ -52,6 +45,13 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.rpc.client import Rpc
 from capdex.registry.logs import LogPosition, RawLog
+from capdex_indexer.chain.reader import ChainReader
+from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.projection.block_range import BlockRange
+from capdex_indexer.store import Store
+from capdex_indexer.sync.log_completeness import check_logs
+from capdex_indexer.sync.loop import follow_chain
+from capdex_indexer.workers.pool import Verifier
 
 PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
 LOOK_S = 0.02

@@ -26,10 +26,11 @@ from random import Random
 from typing import Any
 
 from attempts import arguments, attempt, conclude
+from state import loaded
+
 from capdex_indexer.query import Index, SearchFilters
 from capdex_indexer.query.search import follower, live, snapshots
 from capdex_indexer.store import Store
-from state import loaded
 
 MAKING = Path(__file__).parents[1] / "indexer" / "making.py"
 POINTS = 40  # of a life: some saves, with a merge after each three

@@ -21,9 +21,6 @@ from random import Random
 
 from attempts import arguments, conclude
 from author import Author
-from capdex_indexer.db.engine import open_reader
-from capdex_indexer.db.models import REGISTRY
-from capdex_indexer.query.digest import read_digest, read_leaves
 from contents import Watch, contents, differences, digest, rows
 from databases import databases
 from gateway import Gateway
@@ -32,6 +29,9 @@ from proxy import Proxy
 
 from capdex.ipld.cid import Cid
 from capdex.proof.index_digest import Frontier
+from capdex_indexer.db.engine import open_reader
+from capdex_indexer.db.models import REGISTRY
+from capdex_indexer.query.digest import read_digest, read_leaves
 
 CHAIN_ID = 4242
 ANVIL = ("--chain-id", str(CHAIN_ID), "--gas-limit", "1000000000")

@@ -15,9 +15,8 @@ from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.text import columns, number_of, safe, size
 
 if TYPE_CHECKING:
-    from capdex_publisher.authoring.imports import Imported
-
     from capdex.manifest.manifest import Manifest
+    from capdex_publisher.authoring.imports import Imported
 
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all

@@ -153,12 +153,11 @@ def fund_command(app: App, address: str | None) -> None:
 
     So a second account can rehearse what it will do on a public chain.
     """
+    from capdex.encoding.abi import parse_address
     from capdex_publisher.ethereum.anvil import FUNDS_WEI, fund
     from capdex_publisher.ethereum.client import Chain
     from capdex_publisher.ethereum.transaction import ether
     from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
-
-    from capdex.encoding.abi import parse_address
 
     network = app.settings.need_network("rpc_url", "chain_id")
     if network.chain != DEV_CHAIN_ID:

@@ -60,10 +60,9 @@ def sign_command(
 async def _sign(
     app: App, packages: tuple[str, ...], files: Path | None, publisher: str | None, dry_run: bool
 ) -> None:
+    from capdex.manifest.manifest import read as read_package
     from capdex_publisher.authoring.sign import sign_file
     from capdex_publisher.authoring.validate import PackageFile
-
-    from capdex.manifest.manifest import read as read_package
 
     chain_id = app.settings.need_network("chain_id").chain
     author = await open_author(app)
@@ -128,11 +127,10 @@ def verify_command(app: App, files: tuple[str, ...], offline: bool, homepage: bo
 
 
 async def _verify(app: App, name: str, offline: bool, homepage: bool) -> dict[str, Any]:
-    from capdex_publisher.authoring.validate import self_announcement
-    from capdex_publisher.registry.verified_get import announcement_of
-
     from capdex.manifest.manifest import read as read_package
     from capdex.package import RejectedPackage, judge
+    from capdex_publisher.authoring.validate import self_announcement
+    from capdex_publisher.registry.verified_get import announcement_of
 
     reading = read_package(read(name))
     manifest = reading.require()
@@ -164,9 +162,9 @@ async def _verify(app: App, name: str, offline: bool, homepage: bool) -> dict[st
 
 async def _ask_homepage(manifest: Manifest, chain_id: int, publisher: str) -> dict[str, Any]:
     """Return what the host of a homepage says; private addresses are not contacted."""
-    from capdex_publisher.authoring.homepage import MAX_PROOF_BYTES, TIMEOUT_S, check_homepage
     from yarl import URL
 
+    from capdex_publisher.authoring.homepage import MAX_PROOF_BYTES, TIMEOUT_S, check_homepage
     from capdex_router.bindings.egress import Egress
 
     egress = Egress()

@@ -31,12 +31,13 @@ from capdex_cli.terminal.text import safe, short
 from capdex_cli.views.progress import not_served, open_registry, until_served
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from capdex_publisher.sponsor.budget import Share
     from capdex_publisher.sponsor.request import SponsorRequest
     from capdex_publisher.sponsor.sponsor import Sponsor
     from capdex_service.limits.client_faults import ClientFaults
     from capdex_service.limits.options import ClientLimits
-    from starlette.types import ASGIApp
 
 DEFAULT_PORT = 8767
 SUFFIX = ".publication.json"
@@ -154,10 +155,9 @@ def serve_command(
     Each package is verified before anything is paid. What was spent, by reverted transactions too,
     is kept in the state directory; --fee-cap limits one publication. Runs until it is stopped.
     """
+    from capdex_cli.terminal import logs
     from capdex_indexer.node.signals import run_until_stopped
     from capdex_publisher.sponsor.budget import Share
-
-    from capdex_cli.terminal import logs
 
     allowed = _accounts(allow, allow_file)
     most = None if account_budget is None else wei(account_budget, "account-budget")
@@ -182,13 +182,12 @@ sponsor_command = Group(
 async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> SponsorRequest:
     from contextlib import AsyncExitStack
 
+    from capdex.net.ipfs.open import Gateway
+    from capdex.package import VerifiedPackage
     from capdex_publisher.authoring.validate import PackageFile
     from capdex_publisher.progress import ignore
     from capdex_publisher.publish.prepare import Preparation
     from capdex_publisher.sponsor.send import sign_request
-
-    from capdex.net.ipfs.open import Gateway
-    from capdex.package import VerifiedPackage
 
     signer = await open_signer(app)
     preparation = Preparation(
@@ -272,14 +271,14 @@ async def _serve(
     import asyncio
 
     import structlog
+
+    from capdex_cli.node.server import listen, serve_app, url_of
     from capdex_publisher.publish.upload import Uploader
     from capdex_publisher.sponsor.budget import Budget
     from capdex_publisher.sponsor.sponsor import Sponsor
     from capdex_service.limits.client_faults import ClientFaults
     from capdex_service.limits.hosts import known_hosts
     from capdex_service.limits.options import ClientLimits
-
-    from capdex_cli.node.server import listen, serve_app, url_of
 
     log = structlog.get_logger(part="sponsor")
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
@@ -307,14 +306,15 @@ def _app(
     sponsor: Sponsor, names: Sequence[str], faults: ClientFaults, limits: ClientLimits
 ) -> ASGIApp:
     """Return the ASGI application of a sponsor behind the checks of client, host and body."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+
     from capdex_publisher.sponsor.http import routes
     from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES
     from capdex_service.http.problem import EXCEPTION_HANDLERS
     from capdex_service.limits.bodies import WholeBody
     from capdex_service.limits.clients import client_check
     from capdex_service.limits.hosts import HostCheck
-    from starlette.applications import Starlette
-    from starlette.middleware import Middleware
 
     return Starlette(
         routes=routes(sponsor),

@@ -18,9 +18,8 @@ from capdex_cli.views.progress import open_registry
 from capdex_cli.views.release import flags, name_of
 
 if TYPE_CHECKING:
-    from capdex_publisher.registry.registry import Registry
-
     from capdex.registry.state import NameState
+    from capdex_publisher.registry.registry import Registry
 
 NODE_PAGE: Final = 50
 MAX_NODE_PAGES: Final = 20  # a thousand names of one account; the chain has them all

@@ -21,9 +21,8 @@ from capdex_cli.views.progress import open_registry
 from capdex_cli.views.release import card, freshness, part, rows_of
 
 if TYPE_CHECKING:
-    from capdex_publisher.registry.audit import NameAudit
-
     from capdex.manifest.manifest import Manifest
+    from capdex_publisher.registry.audit import NameAudit
 
 
 @command("show", examples=["capdex show weather", "capdex show weather@1.3.0 --json"])

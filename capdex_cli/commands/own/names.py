@@ -12,10 +12,9 @@ from capdex_cli.terminal.click_commands import Group, command
 from capdex_cli.views.progress import open_registry
 
 if TYPE_CHECKING:
+    from capdex.registry.state import NameState
     from capdex_publisher.registry.change import RegistryChange
     from capdex_publisher.registry.registry import Registry
-
-    from capdex.registry.state import NameState
 
 OTHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # an account for the examples
 

@@ -84,9 +84,8 @@ def _creation(
     app: App, votes: bool, token: str | None, timepoint: int, ages_s: tuple[int | None, int | None]
 ) -> Creation:
     """Return the contract of these options; raises UsageError if they do not fit together."""
-    from capdex_publisher.deploy import create2
-
     from capdex.encoding.abi import parse_address
+    from capdex_publisher.deploy import create2
 
     if not votes and (token or timepoint):
         raise UsageError("--token and --timepoint are options of votes", fix="add --votes")

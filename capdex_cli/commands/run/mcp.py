@@ -22,12 +22,11 @@ from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 
 if TYPE_CHECKING:
+    from capdex.net.stdio import Stdio
+    from capdex.problems import Verdict
     from capdex_indexer.query.index import Index
     from capdex_indexer.query.status import IndexStatus
     from capdex_service.mcp.tools import Profile
-
-    from capdex.net.stdio import Stdio
-    from capdex.problems import Verdict
 
 
 @command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
@@ -53,10 +52,9 @@ def mcp_command(
 
     Reads the database of a node that runs, or has run, on this machine.
     """
-    from capdex_service.mcp.tools import PROFILES
-
     from capdex.net.stdio import Stdio
     from capdex_cli.terminal.errors import show
+    from capdex_service.mcp.tools import PROFILES
 
     tools = PROFILES[profile]
     verdicts = served_verdicts(serve_signed)
@@ -88,14 +86,13 @@ async def _serve(
     profile: Profile,
     semantic: bool | None,
 ) -> None:
+    from capdex.net.ipfs.block_store import BlockDirectory
+    from capdex_cli.node.serve import open_prover
+    from capdex_cli.terminal import logs
     from capdex_indexer.query.search import directory_of
     from capdex_indexer.query.search.mapped_encoder import MappedEncoder
     from capdex_service.mcp.server import serve_stdio
     from capdex_service.queries.reader import Reader
-
-    from capdex.net.ipfs.block_store import BlockDirectory
-    from capdex_cli.node.serve import open_prover
-    from capdex_cli.terminal import logs
 
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     with _index(db) as (index, state):

@@ -139,11 +139,10 @@ def node_command(
     One process reads the chain, fetches and verifies packages, and serves /mcp, /c, /index, /ipfs,
     /health, /ready, /status and /metrics. Options not given are taken from the chosen network.
     """
-    from capdex_indexer.options import NodeOptions, Role
-
     from capdex.errors import UsageError
     from capdex_cli.config.settings import Network
     from capdex_cli.node.serve import run_node
+    from capdex_indexer.options import NodeOptions, Role
 
     if role == "writer" and workers > 1:
         raise UsageError("a node of --role writer has no --workers", fix="leave --workers out")

@@ -134,12 +134,11 @@ def queue_command(
     of the next one. A release is parked after 20 tries, or when judging it exceeded its limits: it
     is not tried again until --rearm. A running node notices --rearm within a second.
     """
+    from capdex.problems import Availability
+    from capdex.uri import PREFIX, check_name
     from capdex_indexer.db.engine import open_reader, transaction
     from capdex_indexer.query.pending import WAITING, read_queue
     from capdex_indexer.store import Operator
-
-    from capdex.problems import Availability
-    from capdex.uri import PREFIX, check_name
 
     name = None if name is None else check_name(name.removeprefix(PREFIX))
     url = database_url(app, db)

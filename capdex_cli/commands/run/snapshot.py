@@ -23,11 +23,10 @@ from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import columns, number_of, size
 
 if TYPE_CHECKING:
+    from capdex.proof.log_head import LogProof
     from capdex_indexer.snapshot.archive import SnapshotManifest
     from capdex_indexer.snapshot.export import ExportPlan
     from capdex_indexer.snapshot.verify import VerifiedSnapshot
-
-    from capdex.proof.log_head import LogProof
 
 
 @command(
@@ -61,9 +60,8 @@ def export_command(
     The node may run meanwhile. With an endpoint (--rpc-url, or that of the network) the file
     contains a proof of the log heads, so that an import needs only the hash of its block.
     """
-    from capdex_indexer.snapshot.export import export_snapshot, plan_export
-
     from capdex.net.ipfs.block_store import BlockDirectory
+    from capdex_indexer.snapshot.export import export_snapshot, plan_export
 
     url = database_url(app, db)
     planned = plan_export(url, block)
@@ -152,11 +150,10 @@ async def _import(
     """Check the snapshot, then restore it; return the check and the number of packages kept."""
     from contextlib import nullcontext
 
-    from capdex_indexer.snapshot.restore import restore
-    from capdex_indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
-
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex.net.rpc.client import Rpc
+    from capdex_indexer.snapshot.restore import restore
+    from capdex_indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
 
     network = app.settings.need_network("chain_id", "registry")
     url = database_url(app, db)

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.query import IndexedRelease
 
 from capdex.json import Json
 from capdex.uri import PREFIX
+from capdex_indexer.query import IndexedRelease
 from capdex_service.answers import text
 from capdex_service.answers.capability_text import (
     LINE_TOKENS,

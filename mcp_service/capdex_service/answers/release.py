@@ -6,9 +6,8 @@ that a client needs to check it against the chain.
 
 from __future__ import annotations
 
-from capdex_indexer.query import IndexedRelease, NameRecord, Position
-
 from capdex.json import Json
+from capdex_indexer.query import IndexedRelease, NameRecord, Position
 
 
 def release(found: IndexedRelease) -> Json:

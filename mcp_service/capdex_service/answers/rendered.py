@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.query import IndexedRelease, Position
 
+from capdex_indexer.query import IndexedRelease, Position
 from capdex_service.answers.release import as_of, release
 
 _FINALITY: Final = (b'"head"', b'"finalized"')

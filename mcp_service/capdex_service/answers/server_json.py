@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from capdex_indexer.query import IndexedRelease
-
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI, check_name
+from capdex_indexer.query import IndexedRelease
 
 NAMESPACE: Final = "did.nuwa.cap"  # `/` and the name of the capability follow
 BINDING: Final = "mcp_service"

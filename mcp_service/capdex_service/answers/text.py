@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from capdex_indexer.query import IndexedRelease
-
 from capdex.manifest.bindings import secret_uses
+from capdex_indexer.query import IndexedRelease
 
 HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
 DOES_TOKENS: Final = 24  # of what it does

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capdex.uri import CapabilityURI
 from capdex_indexer.query import FILTER_NAMES
 from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
-
-from capdex.uri import CapabilityURI
 from capdex_service.answers.cmp import LEVELS
 from capdex_service.answers.rendered import Answer
 from capdex_service.http.pages import Question

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from capdex_indexer.query import IndexedRelease
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
@@ -15,6 +14,7 @@ from capdex.manifest.manifest import Manifest
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
+from capdex_indexer.query import IndexedRelease
 from capdex_service.answers import brief, capability_text, cmp
 from capdex_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
 from capdex_service.answers.rendered import Answer, Rendered

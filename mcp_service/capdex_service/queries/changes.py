@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capdex_indexer.query import ListedRelease, read_changes, read_listed_releases, read_revision
-
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex_indexer.query import ListedRelease, read_changes, read_listed_releases, read_revision
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.reader import LAST, Reader
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sqlalchemy import Connection
+
+from capdex.json import Json
 from capdex_indexer.query import (
     HistoryEvent,
     read_account_history,
@@ -11,9 +14,6 @@ from capdex_indexer.query import (
     read_name_history,
     read_revision,
 )
-from sqlalchemy import Connection
-
-from capdex.json import Json
 from capdex_service.answers.release import as_of
 from capdex_service.queries.reader import Reader
 

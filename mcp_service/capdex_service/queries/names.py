@@ -5,6 +5,12 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import Final
 
+from sqlalchemy import Connection
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex.uri import MAX_NAME_CHARS, check_name
+from capdex.version import MAX_VERSION_CHARS
 from capdex_indexer.query import (
     read_first_seen,
     read_listed,
@@ -15,12 +21,6 @@ from capdex_indexer.query import (
     read_revision,
     read_versions_like,
 )
-from sqlalchemy import Connection
-
-from capdex.errors import InvalidInput
-from capdex.json import Json
-from capdex.uri import MAX_NAME_CHARS, check_name
-from capdex.version import MAX_VERSION_CHARS
 from capdex_service.queries.reader import Reader
 
 PAGE: Final = 50

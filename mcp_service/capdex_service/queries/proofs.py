@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import orjson
 import structlog
-from capdex_indexer.query import Position, read_revision
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
 from capdex.version import Version
+from capdex_indexer.query import Position, read_revision
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import render_resolution

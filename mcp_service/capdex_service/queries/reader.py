@@ -14,14 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
-from capdex_indexer.query import (
-    Index,
-    IndexedRelease,
-    read_listed,
-    read_revision,
-    read_tools,
-    resolution,
-)
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, Unavailable
@@ -33,6 +25,14 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex.yaml import read_yaml
+from capdex_indexer.query import (
+    Index,
+    IndexedRelease,
+    read_listed,
+    read_revision,
+    read_tools,
+    resolution,
+)
 from capdex_service.answers.card import Card
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.answer_cache import AnswerCache

@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from sqlalchemy import Connection
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.json import Json
+from capdex.uri import check_name
+from capdex.version import Version
 from capdex_indexer.query import (
     IndexedRelease,
     count_versions,
@@ -20,12 +26,6 @@ from capdex_indexer.query import (
     read_versions,
     read_waiting,
 )
-from sqlalchemy import Connection
-
-from capdex.errors import Code, InvalidInput, Unavailable
-from capdex.json import Json
-from capdex.uri import check_name
-from capdex.version import Version
 from capdex_service.answers.release import as_of, name_head, of_page, release
 from capdex_service.queries.reader import Reader
 

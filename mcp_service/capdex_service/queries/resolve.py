@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
 from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.schema import parse_json
 from capdex.uri import CapabilityURI, check_name
+from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
 from capdex_service.answers import brief, text
 from capdex_service.answers.release import name_head, of_page
 from capdex_service.answers.rendered import Answer, Rendered, render, render_release

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.query import MAX_PAGE, Route
 
 from capdex.errors import InvalidInput
 from capdex.routing import MatchedTrigger
+from capdex_indexer.query import MAX_PAGE, Route
 from capdex_service.answers import brief, text
 from capdex_service.answers.card import Card
 from capdex_service.answers.rendered import Answer, Moment, Rendered, told

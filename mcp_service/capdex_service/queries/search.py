@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import orjson
-from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
-from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
 from capdex.json_schema.arguments import read_arguments
 from capdex.search.explain import Explanation
+from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
+from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from capdex_service.answers import brief, text
 from capdex_service.answers.card import Card
 from capdex_service.answers.rendered import Answer, Moment, Rendered, told

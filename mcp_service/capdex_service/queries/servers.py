@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import orjson
-from capdex_indexer.query import BoundReleases, IndexedRelease
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json import Json
+from capdex_indexer.query import BoundReleases, IndexedRelease
 from capdex_service.answers import server_json
 from capdex_service.answers.paging import read_cursor, write_cursor
 from capdex_service.answers.rendered import Answer

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -21,6 +20,7 @@ from capdex.manifest.manifest import SECTIONS, read
 from capdex.manifest.metadata import KNOWN
 from capdex.problems import Reason, Severity
 from capdex.yaml.reader import read_yaml
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = ROOT / "docs" / "schema" / "acp-1.json"

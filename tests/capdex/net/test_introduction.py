@@ -10,8 +10,6 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from capdex_service.mcp.server import build_server as build_registry
-from capdex_service.mcp.tools import PROFILES
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
@@ -20,6 +18,8 @@ from capdex.net import envelope
 from capdex.net.introduction import HANDSHAKE_VERSIONS, MODERN_VERSION, Introduction
 from capdex_router.faces.server import build_server as build_router
 from capdex_router.faces.tools import INTRODUCTION
+from capdex_service.mcp.server import build_server as build_registry
+from capdex_service.mcp.tools import PROFILES
 
 Json = dict[str, Any]
 NO_ONE: Any = None  # none of these messages reaches what a server is over

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from capdex_cli.config.settings import REGISTRY, VOTES
 from capdex_publisher.deploy import create2
 from capdex_publisher.keys import keystore as keys
 from capdex_publisher.keys.secret import Secret
-
-from capdex_cli.config.settings import REGISTRY, VOTES
 
 SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
 SEPOLIA = pytest.mark.parametrize("anvil", [("--chain-id", "11155111")], indirect=True)

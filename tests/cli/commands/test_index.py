@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.db.models import DECODER_VERSION
-from capdex_indexer.projection.block_range import BlockRange, LogRows
-from capdex_indexer.store import Deployment, Store
 
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.registry.logs import BlockRef
+from capdex_indexer.db.models import DECODER_VERSION
+from capdex_indexer.projection.block_range import BlockRange, LogRows
+from capdex_indexer.store import Deployment, Store
 
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 BLOCK = BlockRef(3, b"\x03" * 32, b"\x02" * 32, 1_700_000_000)

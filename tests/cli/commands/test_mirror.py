@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from capdex_indexer.store import Operator, Store
 
 

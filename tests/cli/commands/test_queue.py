@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.store import Delay, Store
 
 from capdex.problems import Reason
+from capdex_indexer.store import Delay, Store
 
 
 @pytest.fixture

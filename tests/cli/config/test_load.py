@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.deploy import create2
 
 from capdex.errors import Code, UsageError
 from capdex_cli.config.load import CARRIED, load, variables
 from capdex_cli.config.settings import REGISTRY, TEMPLATES, VOTES, Network
 from capdex_cli.config.sources import NOT_FROM_A_PROJECT
+from capdex_publisher.deploy import create2
 
 SEPOLIA = 'default-network = "sepolia"\n[networks.sepolia]\nchain-id = 11155111\n'
 

@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from capdex_publisher.ethereum.anvil import platform_name
 
 from capdex.errors import Code, UsageError, VerificationFailure
 from capdex_cli.devnet import anvil
 from capdex_cli.devnet.anvil import ARCHIVES, VERSION, Archive, fetched_anvil, ready_anvil
 from capdex_cli.terminal.output import Output
+from capdex_publisher.ethereum.anvil import platform_name
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = f"@foundry-rs/anvil-{platform_name()}"

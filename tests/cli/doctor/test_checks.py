@@ -18,16 +18,16 @@ from threading import Thread
 from typing import Any
 
 import pytest
+
+from capdex.ipld.cid import Cid
+from capdex_cli.doctor import network
+from capdex_cli.doctor.check import EACH_S
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import DeployedContract, deploy
 from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.keys import keystore as keys
 from capdex_publisher.keys.secret import Secret
 from capdex_publisher.keys.signer import LocalSigner
-
-from capdex.ipld.cid import Cid
-from capdex_cli.doctor import network
-from capdex_cli.doctor.check import EACH_S
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - what must never be shown
 Answer = Callable[[str, str, bytes], tuple[int, dict[str, str], bytes]]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from capdex_indexer.store import Deployment, Store
 
 TIMES = 300

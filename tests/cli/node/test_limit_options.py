@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from capdex_service.limits.options import ClientLimits
 
 from capdex_cli.node import serve as node_run
 from capdex_cli.node.limit_options import DEFAULTS
+from capdex_service.limits.options import ClientLimits
 
 READER = ("node", "--role", "reader", "--db", "sqlite:///index.db")
 

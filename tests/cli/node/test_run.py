@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.options import NodeOptions
-from capdex_indexer.store import Deployment, Store
 
 from capdex_cli.node import serve as node_run
+from capdex_indexer.options import NodeOptions
+from capdex_indexer.store import Deployment, Store
 
 REGISTRY = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 GIVEN = ("--rpc-url", "http://127.0.0.1:8545", "--chain-id", "31337", "--registry", REGISTRY)

@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 import uvloop
-from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.options import Role
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Deployment, Store
-from capdex_service.limits.hosts import LOOPBACK
 
 from capdex.errors import Code, UsageError
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.options import Role
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Deployment, Store
+from capdex_service.limits.hosts import LOOPBACK
 
 
 def options(role: Role = Role.BOTH) -> SimpleNamespace:

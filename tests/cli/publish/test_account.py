@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.keys.keystore import store_account
-from capdex_publisher.keys.secret import Secret
 from eth_account import Account
 
 from capdex_cli.config.settings import user_directories
+from capdex_publisher.keys.keystore import store_account
+from capdex_publisher.keys.secret import Secret
 
 TYPED, VARIABLE, CONFIGURED, IN_ENVIRONMENT = (
     Account.from_key(bytes([number]) * 32) for number in (1, 2, 3, 4)

@@ -7,14 +7,14 @@ import io
 from contextlib import suppress
 
 import pytest
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.sync.loop import SyncProgress
 
 from capdex.errors import Code, Unavailable
 from capdex.registry.logs import BlockRef
 from capdex_cli.terminal.output import Format, Output, Stream
 from capdex_cli.terminal.status_line import ERASE, StatusLine
 from capdex_cli.views.backfill_progress import Pace, show_backfill
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.sync.loop import SyncProgress
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from capdex_service.answers.rendered import Moment
 
 from capdex_explorer.http.page_cache import MAX_AGE_S, MAX_STALE_S, PageCache
 from capdex_explorer.http.rendered import Rendered
+from capdex_service.answers.rendered import Moment
 
 PAGE = Rendered.of(b"x" * 100, "text/html")
 

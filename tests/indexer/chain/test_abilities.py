@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from capdex_indexer.chain.start_block import locate_registry
 
 from capdex.errors import Code
 from capdex.net.rpc import failover
 from capdex.net.rpc.abilities import PROBED
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
+from capdex_indexer.chain.start_block import locate_registry
 
 pytestmark = pytest.mark.usefixtures("hasty")
 SINGLE = [frozenset({name}) for name in PROBED]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from capdex_indexer.chain.reorg import ForkChoice, HashReport, choose_fork
 from hypothesis import given
 from hypothesis import strategies as st
+
+from capdex_indexer.chain.reorg import ForkChoice, HashReport, choose_fork
 
 OURS, NEW, OTHER = (bytes([n]) * 32 for n in (1, 2, 3))
 WORDS = st.lists(

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from capdex_indexer.chain.backfill import (
     MAX_BLOCKS,
     MAX_GROWTH,
@@ -8,8 +11,6 @@ from capdex_indexer.chain.backfill import (
     TARGET_LOGS,
     RangeSizer,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 REPLY = st.tuples(
     st.integers(1, 200_000), st.integers(0, 100_000), st.integers(0, 2**27), st.booleans()

@@ -3,11 +3,11 @@ from __future__ import annotations
 from contextlib import aclosing
 
 import pytest
-from capdex_indexer.chain.reader import ChainReader
-from capdex_indexer.projection.block_range import BlockRange, Reorg
 
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import read_header
+from capdex_indexer.chain.reader import ChainReader
+from capdex_indexer.projection.block_range import BlockRange, Reorg
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from capdex_indexer.chain.start_block import locate_registry
 
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
+from capdex_indexer.chain.start_block import locate_registry
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

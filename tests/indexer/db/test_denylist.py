@@ -9,13 +9,6 @@ from threading import Event
 from typing import Any
 
 import pytest
-from capdex_indexer.db import denylist
-from capdex_indexer.db.engine import open_reader, transaction
-from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.query.digest import read_digest
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Operator, Store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +18,13 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
+from capdex_indexer.db import denylist
+from capdex_indexer.db.engine import open_reader, transaction
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.digest import read_digest
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Operator, Store
 
 # The best of each name first.
 PAIRS = [("note", "1.1.0"), ("note", "1.0.0"), ("note", "2.0.0-rc.1"), ("weather", "1.0.0")]

@@ -14,6 +14,10 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import Engine, text
+
+from capdex.errors import Code, UsageError
+from capdex.problems import Reason
 from capdex_indexer.db.engine import open_operator, open_reader, open_writer, transaction
 from capdex_indexer.db.migrations import migrate
 from capdex_indexer.db.models import IndexTable
@@ -21,10 +25,6 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.store import Delay, Operator, Store
 from capdex_indexer.store import deployment as deployments
 from capdex_indexer.store import store as stores
-from sqlalchemy import Engine, text
-
-from capdex.errors import Code, UsageError
-from capdex.problems import Reason
 
 
 def test_models_and_migrations_agree(database_url: str) -> None:

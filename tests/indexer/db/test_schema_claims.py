@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from capdex_indexer.query import Index, IndexedRelease
-from capdex_indexer.store import Store
-
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
+from capdex_indexer.query import Index, IndexedRelease
+from capdex_indexer.store import Store
 
 NOBODY = {"schema_uri": None, "memory_scope": None}
 SHARED: dict[str, Any] = {"schema_uri": "did:nuwa:state:diary#v1", "memory_scope": "sc:diary"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from capdex_indexer.fetch.fair_queue import TURNS, FairQueue
-from capdex_indexer.store import Job, Lane
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.registry.events import Announcement
+from capdex_indexer.fetch.fair_queue import TURNS, FairQueue
+from capdex_indexer.store import Job, Lane
 
 
 def job(release_id: int, publisher: str = "0xA", lane: Lane = Lane.NEW) -> Job:

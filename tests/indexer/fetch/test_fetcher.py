@@ -10,14 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from capdex_indexer.fetch import fetcher as fetch
-from capdex_indexer.fetch import result_writer
-from capdex_indexer.fetch.fetcher import Fetcher
-from capdex_indexer.fetch.result_writer import MAX_TRIES, delay_s
-from capdex_indexer.query.index import Index
-from capdex_indexer.query.pending import read_queue
-from capdex_indexer.store import Delay, Lane, Operator, Store
-from capdex_indexer.workers.pool import Verifier
 
 from capdex.encoding.multiformats import write_varint
 from capdex.errors import Code, Unavailable
@@ -26,6 +18,14 @@ from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.source import FetchOutcome, SourceFault
 from capdex.problems import Reason
+from capdex_indexer.fetch import fetcher as fetch
+from capdex_indexer.fetch import result_writer
+from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.fetch.result_writer import MAX_TRIES, delay_s
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.pending import read_queue
+from capdex_indexer.store import Delay, Lane, Operator, Store
+from capdex_indexer.workers.pool import Verifier
 
 
 class Shelf:

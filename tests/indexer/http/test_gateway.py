@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.http.gateway import BlockFormat, ByteRange, read_request
-from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.query.index import Index
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers, QueryParams
@@ -25,6 +21,10 @@ from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.open import MultiSource
+from capdex_indexer.http.gateway import BlockFormat, ByteRange, read_request
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
 
 CARS = Path(__file__).parents[2] / "vectors" / "car" / "gateway-conformance"
 PACKAGE = b"metadata: {}\n"

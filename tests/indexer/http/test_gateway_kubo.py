@@ -11,14 +11,14 @@ from typing import Any
 
 import aiohttp
 import pytest
-from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.query.index import Index
 
 from capdex.encoding.multiformats import read_varint
 from capdex.ipld.car import write_car
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
 
 pytestmark = pytest.mark.real
 

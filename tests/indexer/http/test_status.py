@@ -10,14 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.db.heartbeat import Heartbeat
-from capdex_indexer.db.models import DECODER_VERSION
-from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import DEPTHS, Health
-from capdex_indexer.monitoring.metrics import Counters
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Store
-from capdex_indexer.sync.loop import SyncProgress
 from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
@@ -30,6 +22,14 @@ from capdex.net.rpc.pacing import Circuit
 from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.logs import LogHead
+from capdex_indexer.db.heartbeat import Heartbeat
+from capdex_indexer.db.models import DECODER_VERSION
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import DEPTHS, Health
+from capdex_indexer.monitoring.metrics import Counters
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.sync.loop import SyncProgress
 
 KEY = "a1b2c3d4e5f6"
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"

@@ -11,6 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capdex.errors import InvalidInput, Unavailable, UsageError
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.uri import check_name
 from capdex_indexer.db.engine import open_reader, transaction
 from capdex_indexer.http.status import Surface
 from capdex_indexer.mirror.content import CONFIG, name_at, path_of
@@ -18,12 +24,6 @@ from capdex_indexer.mirror.directory import MirrorResult, write_mirror
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Delay, Operator, Store
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from capdex.errors import InvalidInput, Unavailable, UsageError
-from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.uri import check_name
 
 NAMES = ["ab", "a-b", "note", "note-book", "n" * 64]
 GATEWAY = "/ipfs/{cid}?format=raw"

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from capdex_indexer.db.heartbeat import Heartbeat
-from capdex_indexer.monitoring.health import DEPTHS, Health
-from capdex_indexer.query.status import Position
-from capdex_indexer.sync.loop import SyncProgress
 
 from capdex.codes import error_codes
 from capdex.errors import Code, Unavailable
 from capdex.registry.logs import BlockRef
+from capdex_indexer.db.heartbeat import Heartbeat
+from capdex_indexer.monitoring.health import DEPTHS, Health
+from capdex_indexer.query.status import Position
+from capdex_indexer.sync.loop import SyncProgress
 
 BORN = 1_700_000_000  # block 0; a block a second
 

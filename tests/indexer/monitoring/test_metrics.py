@@ -7,10 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.monitoring.metrics import Counters, render
-from capdex_indexer.query.status import IndexStatus
-from capdex_indexer.sync.loop import SyncProgress
 from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
@@ -19,6 +15,10 @@ from capdex.net.ipfs.source import FetchOutcome, SourceState
 from capdex.net.rpc.abilities import Abilities
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.pacing import Circuit
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.monitoring.metrics import Counters, render
+from capdex_indexer.query.status import IndexStatus
+from capdex_indexer.sync.loop import SyncProgress
 
 EMPTY = IndexStatus(
     block_number=None,

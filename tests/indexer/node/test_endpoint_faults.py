@@ -15,10 +15,6 @@ from typing import Any
 import aiohttp
 import pytest
 import structlog
-from capdex_indexer.chain import reorg
-from capdex_indexer.node.node import Node
-from capdex_indexer.options import NodeOptions
-from capdex_service.limits.hosts import LOOPBACK
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code
@@ -26,6 +22,10 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
+from capdex_indexer.chain import reorg
+from capdex_indexer.node.node import Node
+from capdex_indexer.options import NodeOptions
+from capdex_service.limits.hosts import LOOPBACK
 
 FAIL_AFTER_S = 20.0  # a hang's end; no test waits for it
 MANY = 10_000  # answers: more than a test asks for

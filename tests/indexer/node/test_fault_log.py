@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from capdex_indexer.node.fault_log import INTERVAL_S, FaultLog
 from structlog.testing import capture_logs
 
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.errors import RpcFault
 from capdex.net.rpc.pacing import Circuit
+from capdex_indexer.node.fault_log import INTERVAL_S, FaultLog
 
 
 def endpoint(fault: RpcFault | None) -> EndpointState:

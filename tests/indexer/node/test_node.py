@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.chain.start_block import locate_registry
-from capdex_indexer.node.node import Node, NodeOptions
-from capdex_indexer.sync.loop import SyncProgress
 from eth_abi import encode
 from eth_hash.auto import keccak
 
@@ -24,6 +21,9 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.client import Rpc
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
+from capdex_indexer.chain.start_block import locate_registry
+from capdex_indexer.node.node import Node, NodeOptions
+from capdex_indexer.sync.loop import SyncProgress
 
 FAIL_AFTER_S = 60.0  # a hang's end; no test waits for it
 DEV = 31337

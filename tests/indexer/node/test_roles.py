@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from capdex_indexer.db import engine as database
-from capdex_indexer.node import node
-from capdex_indexer.node import writer as seat
-from capdex_indexer.node.node import Node, NodeOptions, Role
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.problems import Verdict
+from capdex_indexer.db import engine as database
+from capdex_indexer.node import node
+from capdex_indexer.node import writer as seat
+from capdex_indexer.node.node import Node, NodeOptions, Role
 
 pytestmark = pytest.mark.real
 

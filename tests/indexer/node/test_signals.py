@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
 from capdex_indexer.node.signals import run_until_stopped
 
 ROOT = Path(__file__).parents[3]

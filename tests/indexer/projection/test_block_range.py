@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from capdex_indexer.projection import event_rows as rows
-from capdex_indexer.projection.block_range import LogRows
 from eth_abi import encode
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,6 +12,8 @@ from capdex.encoding.keccak import keccak
 from capdex.ipld.cid import Cid
 from capdex.registry.events import PUBLISHED, Published, decode
 from capdex.registry.logs import LogColumns, LogHead, LogPosition, RawLog
+from capdex_indexer.projection import event_rows as rows
+from capdex_indexer.projection.block_range import LogRows
 
 TYPES = ["uint64", "string", "string", "string", "bytes32"]
 DIGEST = bytes(range(32))

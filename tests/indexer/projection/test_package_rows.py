@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from capdex_indexer.projection.package_rows import MAX_JSON_CHARS, Judgement, document
 
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
@@ -16,6 +15,7 @@ from capdex.manifest.manifest import read
 from capdex.package import judge
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
+from capdex_indexer.projection.package_rows import MAX_JSON_CHARS, Judgement, document
 
 NAMES = tuple(Judgement.__slots__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from capdex_indexer.query import BoundReleases, Index
 from capdex_indexer.store import Store
 

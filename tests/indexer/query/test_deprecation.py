@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from capdex_indexer.query import Index, IndexedRelease
-from capdex_indexer.store import Store
 
 from capdex.uri import CapabilityURI
+from capdex_indexer.query import Index, IndexedRelease
+from capdex_indexer.store import Store
 
 SAID = ("deprecated", "deprecation_message", "name_deprecated", "name_message", "replaced_by")
 

@@ -9,12 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.db.models import DECODER_VERSION
-from capdex_indexer.projection import event_rows as rows
-from capdex_indexer.projection.package_rows import Judgement
-from capdex_indexer.query import digest
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Delay, Store
 from sqlalchemy import create_engine, event
 
 from capdex.errors import InvalidInput, Unavailable
@@ -22,6 +16,12 @@ from capdex.package import RULES_VERSION
 from capdex.problems import Reason
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.logs import LogHead
+from capdex_indexer.db.models import DECODER_VERSION
+from capdex_indexer.projection import event_rows as rows
+from capdex_indexer.projection.package_rows import Judgement
+from capdex_indexer.query import digest
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Delay, Store
 
 
 @pytest.fixture

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from capdex_indexer.projection.event_rows import precedence
-from capdex_indexer.query import MAX_QUERY_CHARS, Index, SearchFilters
-from capdex_indexer.store import Delay, Store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +12,9 @@ from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.problems import Reason, Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version, latest
+from capdex_indexer.projection.event_rows import precedence
+from capdex_indexer.query import MAX_QUERY_CHARS, Index, SearchFilters
+from capdex_indexer.store import Delay, Store
 
 
 def resolve(index: Index, text: str) -> Any:

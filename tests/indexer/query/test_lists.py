@@ -10,6 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+
+from capdex.encoding.abi import checksum_address
+from capdex.problems import Verdict
 from capdex_indexer.query import (
     BoundReleases,
     Index,
@@ -18,12 +24,6 @@ from capdex_indexer.query import (
     read_versions_like,
 )
 from capdex_indexer.store import Operator, Store
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sqlalchemy import Connection
-
-from capdex.encoding.abi import checksum_address
-from capdex.problems import Verdict
 
 FATES = ("served", "rejected", "pending", "denied", "denied name", "yanked", "repeated")
 NAMES = ("amber", "birch", "cedar")

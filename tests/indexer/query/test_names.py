@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from capdex.problems import Verdict
 from capdex_indexer.db.denylist import Denial, Denials
 from capdex_indexer.query import (
     Index,
@@ -13,8 +15,6 @@ from capdex_indexer.query import (
     read_versions_like,
 )
 from capdex_indexer.store import Store
-
-from capdex.problems import Verdict
 
 VERIFIED = frozenset({Verdict.VERIFIED})
 

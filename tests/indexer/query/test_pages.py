@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from capdex.problems import Verdict
 from capdex_indexer.db.denylist import Denials
 from capdex_indexer.query import (
     Index,
@@ -16,8 +18,6 @@ from capdex_indexer.query import (
     read_waiting,
 )
 from capdex_indexer.store import Store
-
-from capdex.problems import Verdict
 
 
 @pytest.fixture

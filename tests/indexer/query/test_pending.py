@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from capdex_indexer.db.engine import open_reader, transaction
-from capdex_indexer.query.pending import QueuePage, read_queue
-from capdex_indexer.store import Delay, Lane, Store
 
 from capdex.errors import InvalidInput
 from capdex.problems import Availability, Reason
+from capdex_indexer.db.engine import open_reader, transaction
+from capdex_indexer.query.pending import QueuePage, read_queue
+from capdex_indexer.store import Delay, Lane, Store
 
 
 def read(url: str, **options: Any) -> QueuePage:

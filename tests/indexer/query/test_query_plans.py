@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.db.columns import STANDS
-from capdex_indexer.db.models import ReleaseRow, table
-from capdex_indexer.query import release as found
-from capdex_indexer.store import Store, listing
 from sqlalchemy import select
 from sqlalchemy.dialects import sqlite
 
 from capdex.problems import Verdict
+from capdex_indexer.db.columns import STANDS
+from capdex_indexer.db.models import ReleaseRow, table
+from capdex_indexer.query import release as found
+from capdex_indexer.store import Store, listing
 
 RELEASE = table(ReleaseRow)
 STANDING = select(RELEASE.c.id).where(STANDS, RELEASE.c.cap_uri == "x")

@@ -14,17 +14,6 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp.test_utils import TestServer
-from capdex_indexer.query.index import Index
-from capdex_indexer.snapshot import archive as records
-from capdex_indexer.snapshot import export
-from capdex_indexer.snapshot.restore import restore_events, restore_packages
-from capdex_indexer.snapshot.verify import (
-    ExpectedIndex,
-    TrustAnchor,
-    VerifiedSnapshot,
-    verify_snapshot,
-)
-from capdex_indexer.store import Operator, Store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +26,17 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.client import Rpc
 from capdex.proof.index_digest import Counts, event_leaf
 from capdex.registry.logs import LogPosition, RawLog
+from capdex_indexer.query.index import Index
+from capdex_indexer.snapshot import archive as records
+from capdex_indexer.snapshot import export
+from capdex_indexer.snapshot.restore import restore_events, restore_packages
+from capdex_indexer.snapshot.verify import (
+    ExpectedIndex,
+    TrustAnchor,
+    VerifiedSnapshot,
+    verify_snapshot,
+)
+from capdex_indexer.store import Operator, Store
 
 
 @pytest.fixture(scope="session")

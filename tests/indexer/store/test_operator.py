@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Delay, Store
-from capdex_indexer.store.operator import Operator, read_subject
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.problems import Reason
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Delay, Store
+from capdex_indexer.store.operator import Operator, read_subject
 
 HASH = "0x" + "ab" * 32
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from capdex_indexer.projection.block_range import BlockRange, LogRows
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.logs import BlockRef, LogHead
 from capdex.uri import CapabilityURI
+from capdex_indexer.projection.block_range import BlockRange, LogRows
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
 
 
 def resolve(index: Index, text: str, **options: Any) -> Any:

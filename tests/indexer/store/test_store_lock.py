@@ -17,14 +17,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
+
+from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex_indexer.db import engine as database
 from capdex_indexer.db.engine import SessionLost
 from capdex_indexer.db.heartbeat import Heartbeat
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
-from sqlalchemy import make_url
-
-from capdex.errors import CapdexError, Code, Unavailable, UsageError
 
 WRITER = """
 import sys

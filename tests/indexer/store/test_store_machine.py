@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_indexer.db.engine import open_reader
-from capdex_indexer.query.digest import DigestCache, read_digest
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Store
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import Engine, event
+
+from capdex_indexer.db.engine import open_reader
+from capdex_indexer.query.digest import DigestCache, read_digest
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
 
 NAMES = ("note", "memo")
 KINDS = ("publish", "lie", "yank", "unyank", "noise", "claim")

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from capdex_indexer.chain import reader as chain
-from capdex_indexer.chain.log_head import MAX_REFUSALS
-from capdex_indexer.sync.recovery import RECHECK_EVERY
 
 from capdex.errors import Code
 from capdex.net.rpc.failover import MAX_ATTEMPTS
+from capdex_indexer.chain import reader as chain
+from capdex_indexer.chain.log_head import MAX_REFUSALS
+from capdex_indexer.sync.recovery import RECHECK_EVERY
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

@@ -6,11 +6,11 @@ import asyncio
 from functools import partial
 
 import pytest
-from capdex_indexer.chain.start_block import locate_registry
 
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.new_heads import wake_on_heads
+from capdex_indexer.chain.start_block import locate_registry
 
 pytestmark = pytest.mark.real
 

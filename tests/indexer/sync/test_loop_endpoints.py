@@ -6,14 +6,14 @@ import asyncio
 import re
 
 import pytest
-from capdex_indexer.chain import reader as chain
-from capdex_indexer.chain import reorg as forks
-from capdex_indexer.store import Operator
-from capdex_indexer.workers.pool import Verifier
 
 from capdex.errors import Code
 from capdex.net.rpc import transport as jsonrpc
 from capdex.net.tasks import run_to_completion
+from capdex_indexer.chain import reader as chain
+from capdex_indexer.chain import reorg as forks
+from capdex_indexer.store import Operator
+from capdex_indexer.workers.pool import Verifier
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

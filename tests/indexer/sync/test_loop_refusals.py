@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 import pytest
-from capdex_indexer.chain import reader as chain
 
 from capdex.net.rpc.errors import RpcFault, of_error
+from capdex_indexer.chain import reader as chain
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
+from capdex.errors import Code, Unavailable
+from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault
+from capdex.registry.logs import BlockRef, LogHead
 from capdex_indexer.sync.log_completeness import Checkpoint, MissingLogs
 from capdex_indexer.sync.recovery import (
     PAUSE_BASE_S,
@@ -11,10 +15,6 @@ from capdex_indexer.sync.recovery import (
     RECHECK_EVERY,
     Recovery,
 )
-
-from capdex.errors import Code, Unavailable
-from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault
-from capdex.registry.logs import BlockRef, LogHead
 
 
 def block(number: int) -> BlockRef:

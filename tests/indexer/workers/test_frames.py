@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from capdex_indexer.projection.block_range import LogReader
-from capdex_indexer.workers.frames import REQUEST, read_columns, read_logs, read_request
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.net.rpc.replies import Answer, read_one
 from capdex.net.rpc.types import hex_
+from capdex_indexer.projection.block_range import LogReader
+from capdex_indexer.workers.frames import REQUEST, read_columns, read_logs, read_request
 
 
 def reply_of(chain: Any) -> bytes:

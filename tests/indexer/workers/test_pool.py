@@ -13,19 +13,6 @@ from typing import Any
 
 import pytest
 import structlog
-from capdex_indexer.db.models import RELEASE
-from capdex_indexer.fetch import fetcher
-from capdex_indexer.fetch.fetcher import Fetcher
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.projection.block_range import LogReader
-from capdex_indexer.projection.package_rows import Judgement
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Store
-from capdex_indexer.sync.loop import SyncProgress
-from capdex_indexer.workers import pool
-from capdex_indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, WorkStatus
-from capdex_indexer.workers.pool import COMMAND, Parked, Verifier
-from capdex_indexer.workers.process import WorkerLost
 from sqlalchemy import select
 
 from capdex.encoding.abi import checksum_address
@@ -39,6 +26,19 @@ from capdex.package import judge
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.logs import BlockRef
+from capdex_indexer.db.models import RELEASE
+from capdex_indexer.fetch import fetcher
+from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.projection.block_range import LogReader
+from capdex_indexer.projection.package_rows import Judgement
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_indexer.sync.loop import SyncProgress
+from capdex_indexer.workers import pool
+from capdex_indexer.workers.frames import ANSWER, MAX_REPLY_BYTES, WorkStatus
+from capdex_indexer.workers.pool import COMMAND, Parked, Verifier
+from capdex_indexer.workers.process import WorkerLost
 
 PACKAGES = Path(__file__).parents[2] / "vectors" / "packages" / "hostile"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import orjson
 import pytest
-from capdex_service.answers import cmp
-from capdex_service.answers.paging import MAX_PAGE_BYTES
 
 from capdex.errors import InvalidInput
 from capdex.manifest import read
 from capdex.manifest.manifest import Manifest
+from capdex_service.answers import cmp
+from capdex_service.answers.paging import MAX_PAGE_BYTES
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 

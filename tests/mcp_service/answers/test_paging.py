@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from capdex_service.answers.paging import fill, read_cursor, write_cursor
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
+from capdex_service.answers.paging import fill, read_cursor, write_cursor
 
 
 @given(st.lists(st.text(max_size=40)), st.integers(1, 5), st.integers(1, 100))

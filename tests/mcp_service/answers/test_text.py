@@ -7,16 +7,16 @@ from typing import Any
 
 import orjson
 import pytest
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Store
-from capdex_service.answers.text import cut
-from capdex_service.mcp.calls import call
-from capdex_service.queries.reader import Reader
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
+from capdex_indexer.query.index import Index
+from capdex_indexer.store import Store
+from capdex_service.answers.text import cut
+from capdex_service.mcp.calls import call
+from capdex_service.queries.reader import Reader
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from capdex_indexer.query import Index, IndexedRelease
-from capdex_service.answers.errors import PUBLIC
-from capdex_service.queries.reader import Reader
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
+from capdex_indexer.query import Index, IndexedRelease
+from capdex_service.answers.errors import PUBLIC
+from capdex_service.queries.reader import Reader
 
 from .conftest import COMMANDS, Thrown
 

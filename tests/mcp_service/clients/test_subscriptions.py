@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+
 from capdex_indexer.query import Index
 
 pytestmark = pytest.mark.real

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from capdex_indexer.query import Index
 from capdex_service.mcp import endpoint
 from capdex_service.mcp.server import build_server

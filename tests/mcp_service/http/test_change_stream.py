@@ -11,15 +11,15 @@ from typing import Any
 
 import aiohttp
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from capdex.problems import Verdict
 from capdex_indexer.query import Index
 from capdex_indexer.store import Store
 from capdex_service.http.change_stream import ChangeStream
 from capdex_service.limits.streams import StreamPlaces
 from capdex_service.queries.reader import Reader
-from starlette.applications import Starlette
-from starlette.routing import Route
-
-from capdex.problems import Verdict
 
 Serve = Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
 

@@ -7,12 +7,12 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from capdex_service.http import openapi
-from capdex_service.http.v1 import QUESTIONS
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from capdex.manifest import editor_schema
+from capdex_service.http import openapi
+from capdex_service.http.v1 import QUESTIONS
 
 DOCUMENT: dict[str, Any] = orjson.loads(openapi.document())
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from capdex_service.http.parameters import choice, number, read_parameters, required, words
-from capdex_service.http.v1 import read_resolve, read_search
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
+from capdex_service.http.parameters import choice, number, read_parameters, required, words
+from capdex_service.http.v1 import read_resolve, read_search
 
 KNOWN = ("uri", "include")
 

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import mcp
 import pytest
+
 from capdex_indexer.query.index import Index
 from capdex_service.limits.bodies import MAX_BODY_BYTES
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+from jsonschema import Draft202012Validator
+
 from capdex_service.answers.hit_schemas import RESULTS_SCHEMA
 from capdex_service.answers.schemas import RESOLUTION_SCHEMA
-from jsonschema import Draft202012Validator
 
 PROBLEM = "application/problem+json"
 NOTE = "/v1/resolve?uri=did:nuwa:cap:note"

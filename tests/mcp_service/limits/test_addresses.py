@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from capdex_service.limits.addresses import LOOPBACK, UNKNOWN, Addresses, client_key
 
 from capdex.errors import Code, UsageError
+from capdex_service.limits.addresses import LOOPBACK, UNKNOWN, Addresses, client_key
 
 PROXIES = ("10.0.0.0/8", "2001:db8:ffff::1", "127.0.0.1")
 

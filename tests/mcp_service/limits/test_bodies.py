@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from capdex_service.limits.bodies import MAX_BODY_BYTES, WholeBody
-from capdex_service.limits.client_faults import ClientFaults
 from starlette.requests import Request
 from starlette.responses import Response
 from structlog.testing import capture_logs
+
+from capdex_service.limits.bodies import MAX_BODY_BYTES, WholeBody
+from capdex_service.limits.client_faults import ClientFaults
 
 GONE = {"type": "http.disconnect"}
 

@@ -6,9 +6,10 @@ import asyncio
 import logging
 
 import pytest
-from capdex_service.limits.client_faults import INTERVAL_S, ClientFaults
 from starlette.requests import ClientDisconnect
 from structlog.testing import capture_logs
+
+from capdex_service.limits.client_faults import INTERVAL_S, ClientFaults
 
 
 def test_each_kind_is_logged_once_in_an_interval_with_its_count() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 import pytest
+
+from capdex.errors import UsageError
 from capdex_service.limits.addresses import CLIENT
 from capdex_service.limits.clients import ClientCheck, client_check
 from capdex_service.limits.options import ClientLimits
-
-from capdex.errors import UsageError
 
 TOKEN = b"0123456789abcdef"
 Answer = tuple[int, dict[str, str], Any]

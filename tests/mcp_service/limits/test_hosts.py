@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from capdex_service.limits.hosts import LOOPBACK, HostCheck, known_hosts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
+from capdex_service.limits.hosts import LOOPBACK, HostCheck, known_hosts
 
 ANY = "0.0.0.0"  # noqa: S104 - nothing is bound here
 Headers = list[tuple[bytes, bytes]]

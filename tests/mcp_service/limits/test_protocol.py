@@ -14,6 +14,8 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
+
+from capdex_cli.node.server import listen
 from capdex_service.limits.addresses import Addresses
 from capdex_service.limits.connections import ConnectionTable
 from capdex_service.limits.options import ClientLimits
@@ -23,8 +25,6 @@ from capdex_service.limits.protocol import (
     BoundedProtocol,
     JoiningTransport,
 )
-
-from capdex_cli.node.server import listen
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"

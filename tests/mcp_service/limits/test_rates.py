@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from capdex_service.limits.rates import BURST_S, Rates
 from hypothesis import given
 from hypothesis import strategies as st
+
+from capdex_service.limits.rates import BURST_S, Rates
 
 
 def test_a_burst_is_let_through_then_one_request_at_a_time() -> None:

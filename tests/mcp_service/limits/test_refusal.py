@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from capdex_service.limits.refusal import refuse
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex_service.limits.refusal import refuse
 
 LARGE = InvalidInput("a request has at most 7 bytes", Code.TOO_LARGE)
 BUSY = Unavailable("too many requests", Code.RATE_LIMITED, fix="wait a second")

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from capdex_service.limits.addresses import CLIENT
-from capdex_service.limits.streams import StreamPlaces
 
 from capdex.errors import Code, Unavailable
+from capdex_service.limits.addresses import CLIENT
+from capdex_service.limits.streams import StreamPlaces
 
 
 def scope(client: str) -> Any:

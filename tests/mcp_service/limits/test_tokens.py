@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from capdex_service.limits.tokens import Tokens
 
 from capdex.errors import Code, UsageError
+from capdex_service.limits.tokens import Tokens
 
 PLAIN, OTHER = "0123456789abcdef", "a-token_with.all~signs+/=="
 HASHED = hashlib.sha256(OTHER.encode()).hexdigest()

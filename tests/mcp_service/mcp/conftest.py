@@ -7,6 +7,7 @@ from typing import Any
 
 import mcp
 import pytest
+
 from capdex_indexer.query.index import Index
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.subscriptions import feed

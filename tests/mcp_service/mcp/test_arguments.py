@@ -6,12 +6,13 @@ from typing import Any
 
 import mcp
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from capdex_service.mcp.calls import call
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.tools import TOOLS
 from capdex_service.queries.reader import Reader
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 GIVEN: dict[str, dict[str, Any]] = {
     "resolve_capability": {"cap_uri": "did:nuwa:cap:guide"},

@@ -9,14 +9,14 @@ from typing import Any
 
 import mcp
 import pytest
+
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex_indexer.query import Index
 from capdex_indexer.store import Store
 from capdex_service.answers.cmp import LEVELS
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.tools import INSTRUCTIONS, PROFILES
 from capdex_service.queries.reader import Reader
-
-from capdex.net.ipfs.block_store import BlockDirectory
 
 Count = Callable[[str], int]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import mcp
 import pytest
-from capdex_service.mcp.completion import MAX_VALUES
 from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference
+
+from capdex_service.mcp.completion import MAX_VALUES
 
 ERAS = ("auto", "legacy")
 NAME = ResourceTemplateReference(uri="capdex://{name}")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from capdex_service.mcp.tools import ALL
 
 from capdex_router.faces.tools import TOOLS
+from capdex_service.mcp.tools import ALL
 from tests.mcp_service.clients.conftest import PYTHON_1
 from tests.mcp_service.clients.scripts import AGENTS
 

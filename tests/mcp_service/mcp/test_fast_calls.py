@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import ASGIApp
+
 from capdex_service.mcp.fast_calls import FastCalls
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.tools import PROFILES, TOOLS, Profile
 from capdex_service.queries.reader import Reader
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.types import ASGIApp
 
 COUNT = 1000
 OLD, NEW = "2025-11-25", "2026-07-28"

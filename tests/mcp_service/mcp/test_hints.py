@@ -7,6 +7,7 @@ from typing import Any
 
 import mcp
 import pytest
+
 from capdex_service.mcp.calls import EXAMPLES
 from capdex_service.mcp.tools import TOOLS
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import mcp
 import pytest
-from capdex_service.mcp.resources import ResourceUri
 from mcp.shared.exceptions import MCPError
 
 from capdex.errors import InvalidInput
+from capdex_service.mcp.resources import ResourceUri
 
 ERAS = ("auto", "legacy")
 

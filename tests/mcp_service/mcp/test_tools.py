@@ -16,6 +16,14 @@ from typing import Any
 
 import mcp
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from capdex.problems import Verdict
+from capdex.profiles import cap
 from capdex_indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
 from capdex_indexer.query.search.filters import OTHERS
 from capdex_indexer.store import Store
@@ -28,14 +36,6 @@ from capdex_service.queries.proofs import PROOF_KINDS
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import INCLUDES
 from capdex_service.queries.search import MAX_REPLY_BYTES
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
-from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
-
-from capdex.problems import Verdict
-from capdex.profiles import cap
 
 FREE = {
     "yanked": False,

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+
+from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.problems import Verdict
 from capdex_indexer.query import Index
 from capdex_indexer.store import Store
 from capdex_service.answers.paging import MAX_PAGE_BYTES
 from capdex_service.queries.capabilities import describe, list_capabilities, read_level
 from capdex_service.queries.reader import Reader
-from jsonschema import Draft202012Validator
-
-from capdex.errors import CapdexError, Code, InvalidInput
-from capdex.problems import Verdict
 
 NAMES = ["eyes", "far-away", "guide", "maps", "now-bound", "plain", "was-bound"]
 

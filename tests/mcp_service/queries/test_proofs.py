@@ -12,18 +12,18 @@ from typing import Any
 
 import mcp
 import pytest
-from capdex_indexer.query import Index
-from capdex_indexer.store import Store
-from capdex_service.answers.schemas import RESOLUTION_SCHEMA
-from capdex_service.mcp import calls
-from capdex_service.mcp.server import build_server
-from capdex_service.queries.reader import Reader
 from jsonschema import Draft202012Validator
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.version import Version
+from capdex_indexer.query import Index
+from capdex_indexer.store import Store
+from capdex_service.answers.schemas import RESOLUTION_SCHEMA
+from capdex_service.mcp import calls
+from capdex_service.mcp.server import build_server
+from capdex_service.queries.reader import Reader
 
 VERIFIED = frozenset({Verdict.VERIFIED})
 HASH = "0x" + "ab" * 32

@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
+
+from capdex.errors import CapdexError, Code
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.problems import Verdict
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_indexer.store.operator import Operator
@@ -14,11 +19,6 @@ from capdex_service.answers.rendered import Answer, Rendered
 from capdex_service.queries.answer_cache import AnswerCache
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import WHOLE, name_page, question, resolve
-from sqlalchemy import Connection
-
-from capdex.errors import CapdexError, Code
-from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.problems import Verdict
 
 NOTE, MEMO = "did:nuwa:cap:note", "did:nuwa:cap:memo"
 

@@ -9,12 +9,12 @@ from typing import Any
 import aiohttp
 import mcp
 import pytest
+from jsonschema import Draft202012Validator
+
 from capdex_indexer.query import Index
 from capdex_service.answers.hit_schemas import ROUTES_SCHEMA
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.route import route
-from jsonschema import Draft202012Validator
-
 from tests.mcp_service.conftest import VERIFIED, fill
 
 

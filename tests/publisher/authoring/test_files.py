@@ -7,6 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import InvalidInput
+from capdex.ipld.unixfs import divide
+from capdex.limits import MAX_RESOURCE_BYTES
+from capdex.manifest.manifest import ManifestReading, read
+from capdex.manifest.resources import Resource
+from capdex.problems import Reason, Severity
 from capdex_publisher.authoring.files import (
     folder_of,
     list_files,
@@ -17,15 +26,6 @@ from capdex_publisher.authoring.files import (
 from capdex_publisher.authoring.lint import lint_files
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.validate import PackageFile, validate
-from hypothesis import given
-from hypothesis import strategies as st
-
-from capdex.errors import InvalidInput
-from capdex.ipld.unixfs import divide
-from capdex.limits import MAX_RESOURCE_BYTES
-from capdex.manifest.manifest import ManifestReading, read
-from capdex.manifest.resources import Resource
-from capdex.problems import Reason, Severity
 
 FILES = {
     "LICENSE": b"Apache\n",

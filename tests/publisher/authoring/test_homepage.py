@@ -6,14 +6,14 @@ import json
 from datetime import datetime
 
 import pytest
-from capdex_publisher.authoring.homepage import MAX_PROOF_BYTES, check_homepage
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Unavailable
 from capdex.manifest.manifest import read
 from capdex.problems import Severity
+from capdex_publisher.authoring.homepage import MAX_PROOF_BYTES, check_homepage
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 
 PUBLISHER = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
 PROOF = "https://tea.dev/.well-known/capdex.json"

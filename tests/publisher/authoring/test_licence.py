@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from capdex_publisher.authoring.licence import check_licence
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
+from capdex_publisher.authoring.licence import check_licence
 
 
 @pytest.mark.parametrize(

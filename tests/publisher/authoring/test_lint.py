@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from capdex_publisher.authoring.lint import lint, refuse_mistakes
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
-from capdex_publisher.authoring.validate import PackageFile, validate
 
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import read
 from capdex.problems import Reason, Severity
+from capdex_publisher.authoring.lint import lint, refuse_mistakes
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.validate import PackageFile, validate
 
 
 def codes(text: str) -> list[tuple[Reason, str, int]]:

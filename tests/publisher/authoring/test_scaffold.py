@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.manifest import manifest
 from capdex.yaml.characters import forbidden
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 
 names = st.from_regex(r"[a-z][a-z0-9]{1,9}(-[a-z0-9]{1,9}){0,4}", fullmatch=True)
 characters = st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.lint import lint, refuse_mistakes
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
-from capdex_publisher.authoring.secret_shapes import secret_like
-from capdex_publisher.authoring.validate import PackageFile, validate
 
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import read
 from capdex.problems import Reason, Severity
+from capdex_publisher.authoring.lint import lint, refuse_mistakes
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.secret_shapes import secret_like
+from capdex_publisher.authoring.validate import PackageFile, validate
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 MIXED = "b7Kq2Xv9Tz4Lm8Rw3Yp6Nc1Hd5Js0Fg7Ae2Uo9Ik"  # of no service, as is everything below

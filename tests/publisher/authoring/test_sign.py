@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from eth_account import Account
+
+from capdex import package
+from capdex.errors import Code, InvalidInput, Refused, UsageError
+from capdex.manifest.manifest import read
 from capdex_publisher.authoring.scaffold import scaffold
 from capdex_publisher.authoring.sign import sign, sign_file
 from capdex_publisher.authoring.validate import PackageFile, announcement_of
 from capdex_publisher.keys.keystore import create_did_key
 from capdex_publisher.keys.secret import Secret
 from capdex_publisher.keys.signer import LocalSigner
-from eth_account import Account
-
-from capdex import package
-from capdex.errors import Code, InvalidInput, Refused, UsageError
-from capdex.manifest.manifest import read
 
 ACCOUNT = LocalSigner(Account.from_key(b"\x07" * 32).key)
 ANVIL = LocalSigner(

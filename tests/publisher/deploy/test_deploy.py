@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.net.files import write_atomically
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.errors import RpcFault, rpc_error
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import DeployedContract, deploy, find, read_deployment, stands
 from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.keys.signer import LocalSigner
 from capdex_publisher.progress import Shallow, Step
 from capdex_publisher.registry.registry import Registry
-
-from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
-from capdex.net.files import write_atomically
-from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import RpcFault, rpc_error
 
 SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
 FACTORY_TRANSACTION = (

@@ -12,6 +12,10 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
+from eth_account import Account
+
+from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.ipld.cid import Cid
 from capdex_publisher.ethereum.client import Chain, Patience
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import LocalSigner
@@ -19,10 +23,6 @@ from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.pending import PendingTransaction
 from capdex_publisher.tx.submit import submit
-from eth_account import Account
-
-from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
-from capdex.ipld.cid import Cid
 
 GWEI = 10**9
 CID = Cid.of(b"bytes")

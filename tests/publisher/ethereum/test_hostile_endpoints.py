@@ -7,11 +7,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
-from capdex_publisher.ethereum.client import Chain
-from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
-from capdex_publisher.registry.registry import Registry
-from capdex_publisher.tx.confirm import confirm
-from capdex_publisher.tx.submit import submit
 from eth_account import Account
 from eth_hash.auto import keccak
 from hypothesis import given
@@ -21,6 +16,11 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import artifact
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
+from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 
 ADDRESS = Account.from_key(b"\x07" * 32).address
 SELECTORS = [

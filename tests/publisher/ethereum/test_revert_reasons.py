@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from capdex_publisher.ethereum.revert_reasons import CONTRACTS, UNKNOWN, artifact, decode, explain
 from eth_abi.abi import encode
 
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
+from capdex_publisher.ethereum.revert_reasons import CONTRACTS, UNKNOWN, artifact, decode, explain
 
 OWNER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 CALLER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

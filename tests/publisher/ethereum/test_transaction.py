@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from capdex_publisher.ethereum.transaction import Fees, Transaction
 from hypothesis import given
 from hypothesis import strategies as st
+
+from capdex_publisher.ethereum.transaction import Fees, Transaction
 
 FEES = st.builds(Fees, st.integers(0, 10**13), st.integers(0, 10**13))
 TRANSACTIONS = st.builds(

@@ -8,15 +8,15 @@ import pickle
 import traceback
 
 import pytest
-from capdex_publisher.keys import keystore as keys
-from capdex_publisher.keys import public_accounts
-from capdex_publisher.keys.secret import Secret, read_passphrase
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import Code, Refused, UsageError
+from capdex_publisher.keys import keystore as keys
+from capdex_publisher.keys import public_accounts
+from capdex_publisher.keys.secret import Secret, read_passphrase
 
 PASSPHRASE = Secret("correct horse battery staple")
 ORDER = signing.ORDERS[signing.Algorithm.SECP256K1]

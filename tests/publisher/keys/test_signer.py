@@ -9,10 +9,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
-from capdex_publisher.keys.external_signer import MAX_ANSWER_BYTES, ExternalSigner, open_external
-from capdex_publisher.keys.signer import LocalSigner
-from capdex_publisher.keys.signer_replies import check_message, check_transaction
-from capdex_publisher.tx.submit import submit
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from hypothesis import given
@@ -20,6 +16,10 @@ from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
+from capdex_publisher.keys.external_signer import MAX_ANSWER_BYTES, ExternalSigner, open_external
+from capdex_publisher.keys.signer import LocalSigner
+from capdex_publisher.keys.signer_replies import check_message, check_transaction
+from capdex_publisher.tx.submit import submit
 
 ACCOUNT = Account.from_key(b"\x07" * 32)
 OTHER = Account.from_key(b"\x08" * 32)

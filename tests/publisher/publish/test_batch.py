@@ -6,6 +6,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+
+from capdex.errors import Code, Refused, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.registry.events import Published
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
@@ -16,11 +21,6 @@ from capdex_publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bo
 from capdex_publisher.publish.publish import publish as publish_files
 from capdex_publisher.publish.upload import Uploader
 from capdex_publisher.tx.submit import submit
-
-from capdex.errors import Code, Refused, Unavailable
-from capdex.ipld.cid import Cid
-from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.registry.events import Published
 
 
 class Killed(BaseException):

@@ -7,6 +7,11 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from eth_account import Account
+
+from capdex.encoding.abi import parse_address
+from capdex.errors import Code, InvalidInput, Refused
+from capdex.registry.events import Claimed, Committed, Published
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
@@ -23,11 +28,6 @@ from capdex_publisher.publish.upload import Uploader
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.submit import submit
-from eth_account import Account
-
-from capdex.encoding.abi import parse_address
-from capdex.errors import Code, InvalidInput, Refused
-from capdex.registry.events import Claimed, Committed, Published
 
 AGE_S = 60
 DAY_S = 86_400

@@ -8,6 +8,18 @@ import logging
 import sys
 
 import pytest
+from eth_account import Account
+
+from capdex.errors import Code, InvalidInput, Refused, Unavailable, VerificationFailure
+from capdex.ipld.cid import Cid
+from capdex.ipld.unixfs import divide
+from capdex.manifest.manifest import read
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.multi_source import MultiSource
+from capdex.net.ipfs.resources import fetch_resources
+from capdex.registry.events import PUBLISHED, Published
+from capdex.registry.logs import LogHead
+from capdex.yaml.reader import read_yaml
 from capdex_publisher.authoring.files import list_files, section
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
@@ -21,18 +33,6 @@ from capdex_publisher.publish.prepare import FileRead, FileSigned
 from capdex_publisher.publish.publish import publish as publish_files
 from capdex_publisher.publish.upload import Uploader
 from capdex_publisher.publish.version_check import VersionComparison
-from eth_account import Account
-
-from capdex.errors import Code, InvalidInput, Refused, Unavailable, VerificationFailure
-from capdex.ipld.cid import Cid
-from capdex.ipld.unixfs import divide
-from capdex.manifest.manifest import read
-from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.ipfs.resources import fetch_resources
-from capdex.registry.events import PUBLISHED, Published
-from capdex.registry.logs import LogHead
-from capdex.yaml.reader import read_yaml
 
 
 class Killed(BaseException):

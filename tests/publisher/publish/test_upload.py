@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 from aiohttp import web
-from capdex_publisher.publish.upload import Uploader
 
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.open import Gateway
+from capdex_publisher.publish.upload import Uploader
 
 DATA = b"a package"
 

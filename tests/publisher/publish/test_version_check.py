@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
-from capdex_publisher.authoring.sign import sign
-from capdex_publisher.authoring.validate import announcement_of
-from capdex_publisher.publish.preflight import look_up
-from capdex_publisher.publish.version_check import compare_with_previous
-from capdex_publisher.tx.confirm import confirm
-from capdex_publisher.tx.submit import submit
 
 from capdex.diff.diff import Allowance
 from capdex.errors import Code, InvalidInput
@@ -17,6 +10,13 @@ from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import verify
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import announcement_of
+from capdex_publisher.publish.preflight import look_up
+from capdex_publisher.publish.version_check import compare_with_previous
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 
 WIDER = frozenset({Allowance.WIDENED_PERMISSION})
 

@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
+from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.ipld.cid import Cid
+from capdex.registry.events import (
+    DeprecationChanged,
+    MaintainerChanged,
+    Transferred,
+    Voted,
+    YankChanged,
+)
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import deploy
 from capdex_publisher.ethereum.contract import Contract, Receipt
@@ -29,16 +39,6 @@ from capdex_publisher.registry.registry import Registry
 from capdex_publisher.registry.votes import vote
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.submit import submit
-
-from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
-from capdex.ipld.cid import Cid
-from capdex.registry.events import (
-    DeprecationChanged,
-    MaintainerChanged,
-    Transferred,
-    Voted,
-    YankChanged,
-)
 
 NOBODY = "0x" + "00" * 20
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.ipld.cid import Cid
+from capdex.net.rpc.errors import RpcFault, rpc_error
+from capdex.registry.events import Claimed, Published, YankChanged
 from capdex_publisher.registry.change import carry_out_change, plan_change
 from capdex_publisher.registry.lifecycle import change_release, deprecate_name
 from capdex_publisher.registry.name_history import fold, name_state, name_view, names_held
@@ -15,11 +20,6 @@ from capdex_publisher.registry.ownership import (
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.submit import submit
-
-from capdex.errors import Code, InvalidInput, Unavailable
-from capdex.ipld.cid import Cid
-from capdex.net.rpc.errors import RpcFault, rpc_error
-from capdex.registry.events import Claimed, Published, YankChanged
 
 SECRET = b"\0" * 32
 

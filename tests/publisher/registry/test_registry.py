@@ -7,17 +7,17 @@ import logging
 import socket
 
 import pytest
-from capdex_publisher.ethereum.client import Chain
-from capdex_publisher.keys.signer import LocalSigner
-from capdex_publisher.registry.registry import Registry
-from capdex_publisher.tx.confirm import confirm
-from capdex_publisher.tx.submit import submit
 from eth_account import Account
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.registry.events import Published
+from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.keys.signer import LocalSigner
+from capdex_publisher.registry.registry import Registry
+from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.submit import submit
 
 ANVIL_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 

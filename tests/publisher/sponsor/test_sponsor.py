@@ -14,6 +14,13 @@ from typing import cast
 import orjson
 import pytest
 import uvicorn
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.package import VerifiedPackage
+from capdex.registry.events import Published
 from capdex_publisher.authoring.files import describe, section
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
@@ -28,13 +35,6 @@ from capdex_publisher.sponsor.http import routes
 from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
 from capdex_publisher.sponsor.send import send_request, sign_request
 from capdex_publisher.sponsor.sponsor import Sponsor
-from hypothesis import given
-from hypothesis import strategies as st
-from starlette.applications import Starlette
-
-from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
-from capdex.package import VerifiedPackage
-from capdex.registry.events import Published
 from tests.publisher.ethereum.test_client import until
 from tests.publisher.publish.test_publish import Killed
 

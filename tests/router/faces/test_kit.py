@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.scaffold import PackageKind, scaffold
-from capdex_publisher.authoring.sign import sign
-from capdex_publisher.authoring.validate import announcement_of
-from capdex_publisher.keys.signer import LocalSigner
 
 from capdex.ipld.cid import Cid
 from capdex.json import Json
 from capdex.manifest import read
 from capdex.package import verify
+from capdex_publisher.authoring.scaffold import PackageKind, scaffold
+from capdex_publisher.authoring.sign import sign
+from capdex_publisher.authoring.validate import announcement_of
+from capdex_publisher.keys.signer import LocalSigner
 from capdex_router.faces import kit
 from capdex_router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
 from capdex_router.policy.consent import Refuse

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.imports.skill import split
 
 from capdex.errors import CapdexError, Code
 from capdex.yaml import read_yaml
+from capdex_publisher.authoring.imports.skill import split
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.sync import check, sync
 from capdex_router.skills.document import _text

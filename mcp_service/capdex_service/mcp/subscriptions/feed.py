@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
-from capdex_indexer.query import NameChange
 from mcp.shared.subscriptions import ResourceUpdated
 from starlette.types import Scope
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.tasks import end
+from capdex_indexer.query import NameChange
 from capdex_service.limits.streams import StreamPlaces
 from capdex_service.mcp.subscriptions.interest import Interest
 from capdex_service.queries.reader import LAST, Reader

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 
 import pytest
-from capdex_indexer.query.search.cursor import read_cursor, write_cursor
-from capdex_indexer.query.search.filters import SearchFilters
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.search import After
+from capdex_indexer.query.search.cursor import read_cursor, write_cursor
+from capdex_indexer.query.search.filters import SearchFilters
 
 KEY = b"k" * 32
 PLACES = st.builds(After, st.integers(0, 2), st.floats(width=32, allow_nan=False), st.text())

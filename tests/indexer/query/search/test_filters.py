@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from capdex_indexer.query.search.filters import MAX_VALUES, SearchFilters
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex import search
 from capdex.errors import InvalidInput
+from capdex_indexer.query.search.filters import MAX_VALUES, SearchFilters
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),

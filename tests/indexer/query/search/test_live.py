@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from capdex.errors import Code, Unavailable
 from capdex_indexer.query import Index
 from capdex_indexer.query.search import follower
 from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.store import Store
-
-from capdex.errors import Code, Unavailable
 
 Opened = Callable[..., Index]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import structlog
-from capdex_indexer.query.search.mapped_encoder import FILE, MappedEncoder
 
 from capdex.search.encoder import SentenceEncoder
+from capdex_indexer.query.search.mapped_encoder import FILE, MappedEncoder
 
 TEXTS = ["Will it rain tomorrow?", "我想把美元换成欧元", ""]
 MAPS = """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from capdex_service.mcp.subscriptions.interest import Interest, notification
 from mcp.shared.subscriptions import ResourceUpdated
 
 from capdex.errors import InvalidInput
+from capdex_service.mcp.subscriptions.interest import Interest, notification
 
 CHANGES = "capdex://registry/changes"
 

@@ -9,10 +9,11 @@ from typing import Any
 import mcp
 import mcp_types as types
 import pytest
-from capdex_indexer.query.index import Index
-from capdex_service.mcp.subscriptions.sessions import MAX_URIS
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
+
+from capdex_indexer.query.index import Index
+from capdex_service.mcp.subscriptions.sessions import MAX_URIS
 
 WITHIN_S = 60  # of a notification: far more than it takes
 CHANGES = "capdex://registry/changes"

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from capdex_service.mcp.subscriptions.sessions import MAX_FILES, MAX_URIS, Sessions
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
+from capdex_service.mcp.subscriptions.sessions import MAX_FILES, MAX_URIS, Sessions
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import aiohttp
 import mcp
 import mcp_types as types
 import pytest
+
 from capdex_service.mcp.subscriptions.sessions import Sessions
 
 WITHIN_S = 60  # of a notification: far more than it takes

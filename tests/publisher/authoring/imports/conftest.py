@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from capdex_publisher.authoring.imports import Imported
 
 from capdex.manifest.manifest import Manifest, read
 from capdex.problems import Severity
+from capdex_publisher.authoring.imports import Imported
 
 ROOT = Path(__file__).parents[4]
 

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from capdex_publisher.authoring.imports import Imported, import_mcp, write_package
-from capdex_publisher.authoring.imports.report import Note
 
 from capdex.errors import Unavailable, UsageError
 from capdex.manifest.manifest import Manifest
+from capdex_publisher.authoring.imports import Imported, import_mcp, write_package
+from capdex_publisher.authoring.imports.report import Note
 
 ROOT = Path(__file__).parents[4]
 BIN = ROOT / "node_modules" / ".bin"

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from capdex.errors import InvalidInput, Unavailable, UsageError
+from capdex.manifest.manifest import read
 from capdex_publisher.authoring.imports import (
     Imported,
     import_mcp,
@@ -20,9 +23,6 @@ from capdex_publisher.authoring.imports import (
     write_package,
 )
 from capdex_publisher.authoring.imports.source import parse
-
-from capdex.errors import InvalidInput, Unavailable, UsageError
-from capdex.manifest.manifest import read
 
 STUB = Path(__file__).with_name("mcp_stub.py")
 CHAIN = [(x, y) for y, x in pairwise("abcdefghijkl")]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.imports import Imported, import_openai, write_package
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.manifest.manifest import Manifest, read
+from capdex_publisher.authoring.imports import Imported, import_openai, write_package
 
 ManifestOf = Callable[[Imported], Manifest]
 

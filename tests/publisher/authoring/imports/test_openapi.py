@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
-from capdex_publisher.authoring.imports.source import parse
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput, UsageError
 from capdex.manifest.manifest import Manifest, read
+from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_publisher.authoring.imports.source import parse
 
 ManifestOf = Callable[[Imported], Manifest]
 

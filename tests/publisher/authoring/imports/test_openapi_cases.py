@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
 
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
+from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
 
 ManifestOf = Callable[[Imported], Manifest]
 DOCUMENTS = Path(__file__).with_name("documents")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from capdex_publisher.authoring.imports.report import MAX_CHARS, MAX_NOTES, Note, tidied
 from hypothesis import given
 from hypothesis import strategies as st
+
+from capdex_publisher.authoring.imports.report import MAX_CHARS, MAX_NOTES, Note, tidied
 
 words = st.text(max_size=400)
 

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import CapdexError, InvalidInput, UsageError
+from capdex.manifest.manifest import Manifest, read
 from capdex_publisher.authoring.imports import (
     Imported,
     import_option_for,
@@ -13,11 +18,6 @@ from capdex_publisher.authoring.imports import (
     write_package,
 )
 from capdex_publisher.authoring.imports.skill import split
-from hypothesis import given
-from hypothesis import strategies as st
-
-from capdex.errors import CapdexError, InvalidInput, UsageError
-from capdex.manifest.manifest import Manifest, read
 
 ManifestOf = Callable[[Imported], Manifest]
 
