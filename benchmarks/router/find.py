@@ -68,7 +68,7 @@ class Source:
         return self._packages
 
     def load(self, ref: CapabilityRef) -> Capability:
-        raise NotImplementedError
+        raise LookupError(f"{ref.capability_id} is here in short alone")
 
 
 def recall(search: Search, questions: Sequence[Question]) -> float:
