@@ -19,9 +19,12 @@ SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp
 # WORKERS=0 runs in one process.
 WORKERS ?= 3
 PYTEST_ARGS ?=
-COUNT ?= 10
+COUNT =
+KIND =
 SEEDS ?= 10
 SEED ?= 1
+SPELL = 60
+SEARCHES = 0
 DB ?= sqlite
 ROUNDS ?= 5
 SEMANTIC ?= 1
@@ -29,11 +32,11 @@ SEMANTIC ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev dist release-check node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak soak-contracts soak-fuzz soak-kill soak-reorg \
-  soak-rpc soak-connections soak-faults soak-two-nodes soak-ipfs soak-rebuild soak-router soak-consent soak-search soak-import soak-openapi soak-load soak-mcp lock clean
+  slither coverage-contracts coverage pytest test docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak \
+  lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-25s%s\n", $$1, $$2}'
+	@sed -n -e 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' -e 's/^soak\.\([a-z-]*\) = .*## \(.*\)/  KIND=\1|\2/p' Makefile | awk -F'|' '{printf "%-27s%s\n", $$1, $$2}'
 
 # --- what `make run` needs -------------------------------------------------------------------
 
@@ -216,85 +219,38 @@ screens: dev ## the pictures of pages in docs/images, made from the examples
 bench-router: .venv/.dev ## what the router takes: context, start, finding, routing, calls, sandbox, intents, state, installation
 	for part in context start find route call bindings sandbox intents state install; do $(BIN)/python benchmarks/router/$$part.py || exit 1; done
 
-soak: dev ## every property of Python and of the contract, with many more examples
-	@$(MAKE) --no-print-directory soak-contracts
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS)
+# The kinds of `make soak`: a command, and what it does. Some start nodes, and need their parts.
+soak.connections = $(BIN)/python tests/soak/connections.py $(or $(COUNT),5000) --seed $(SEED) ## hold COUNT hostile connections to a node with 1 024 descriptors while it fetches and answers
+soak.consent = CONSENT_EXAMPLES=$(or $(COUNT),10000) $(BIN)/pytest -n $(WORKERS) tests/router/test_consent.py ## COUNT examples of: what is granted, stored or sent stands in what a person was asked
+soak.contracts = cd contracts && FOUNDRY_FUZZ_RUNS=10000 $(call CALLS,$(or $(COUNT),1000000)) $(FORGE) test ## invariants over COUNT calls, and 10 000 inputs for each fuzz test
+soak.faults = $(BIN)/python tests/soak/faults.py $(or $(COUNT),26) --seed $(SEED) --verbose ## break disk, database, clock and writer below a node COUNT times
+soak.fuzz = $(BIN)/python tests/fuzz/soak.py $(or $(COUNT),20000) --seed $(SEED) ## COUNT mutated packages, CIDs, CARs, signatures, logs, proofs
+soak.import = $(BIN)/python tests/soak/imports.py $(or $(COUNT),100) --seed $(SEED) ## import all operations of well-known and COUNT other OpenAPI documents, and compare their requests with a library's (1 GB)
+soak.ipfs = $(BIN)/python tests/soak/ipfs.py $(or $(COUNT),200) --seed $(SEED) ## COUNT packages from a gateway with each kind of fault; a chain beside a dead one
+soak.kill = $(BIN)/python tests/soak/kill.py $(or $(COUNT),500) --db $(DB) --seed $(SEED) ## kill -9 a node COUNT times while it indexes (DB=postgres: there)
+soak.load = $(BIN)/python tests/soak/load.py $(or $(COUNT),300) --searches $(SEARCHES) ## 1 000 resolves/s and SEARCHES searches/s for COUNT seconds at 100 000 packages beside hostile connections
+soak.mcp = $(BIN)/python tests/fuzz/soak.py $(or $(COUNT),200000) --seed $(SEED) --targets messages --blind ## COUNT mutated JSON-RPC messages to a node, in both revisions of the protocol
+soak.openapi = COUNT=$(or $(COUNT),10000) SEED=$(SEED) $(BIN)/pytest -s -n 0 tests/mcp_service/http/test_openapi_requests.py ## COUNT requests made from the OpenAPI document against a running node
+soak.rebuild = OPERATIONS=$(or $(COUNT),5000) SEEDS=$(SEEDS) $(BIN)/pytest -s tests/e2e/test_rebuild.py $(PYTEST_ARGS) ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
+soak.reorg = $(BIN)/python tests/soak/reorg.py $(or $(COUNT),300) --db $(DB) --seed $(SEED) ## reorganise the chain below a node COUNT times, 1 to 64 blocks deep (DB)
+soak.router = for part in install skills state; do $(BIN)/python tests/soak/$$part.py $(or $(COUNT),1000) --seed $(SEED) || exit 1; done ## kill -9 an installer at COUNT of its writes, and COUNT of those to skills; merge COUNT histories of state, and kill their store
+soak.rpc = $(BIN)/python tests/soak/rpc.py $(or $(COUNT),40) --seconds $(SPELL) --seed $(SEED) --verbose ## COUNT spells of SPELL seconds of misbehaviour of a node's endpoints, of 20 kinds in turn
+soak.search = $(BIN)/python tests/soak/search.py $(or $(COUNT),100) --seed $(SEED) ## kill -9 a reader COUNT times while it saves, reads or merges its search
+soak.two-nodes = $(BIN)/python tests/soak/two_nodes.py $(or $(COUNT),20000) --seed $(SEED) ## two unlike nodes read COUNT releases; compare their digests at every block
+KINDS := $(sort $(patsubst soak.%,%,$(filter soak.%,$(.VARIABLES))))
+$(if $(filter-out $(KINDS),$(KIND)),$(error KIND=$(KIND) is none of: $(KINDS)))
+# what a kind needs besides the libraries, if it is not all that the tests use
+needs.contracts = node_modules/.dev
+needs.import = .tools/imports/.done
+$(foreach kind,consent fuzz ipfs load mcp openapi router search,$(eval needs.$(kind) = .venv/.dev))
 
-soak-contracts: COUNT = 1000000
-soak-contracts: node_modules/.dev ## invariants over COUNT calls, and 10 000 inputs for each fuzz test
-	cd contracts && FOUNDRY_FUZZ_RUNS=10000 $(call CALLS,$(COUNT)) $(FORGE) test
-
-soak-fuzz: COUNT = 20000
-soak-fuzz: .venv/.dev ## COUNT mutated packages, CIDs, CARs, signatures, logs, proofs (SEED: others)
-	$(BIN)/python tests/fuzz/soak.py $(COUNT) --seed $(SEED)
-
-soak-mcp: COUNT = 200000
-soak-mcp: .venv/.dev ## COUNT mutated JSON-RPC messages to a node, in both protocol eras (SEED: others)
-	$(BIN)/python tests/fuzz/soak.py $(COUNT) --seed $(SEED) --targets messages --blind
-
-soak-kill: COUNT = 500
-soak-kill: dev ## kill -9 a node COUNT times while it indexes (DB=postgres: there; SEED: others)
-	$(BIN)/python tests/soak/kill.py $(COUNT) --db $(DB) --seed $(SEED)
-
-soak-reorg: COUNT = 300
-soak-reorg: dev ## reorganise the chain below a node COUNT times, 1 to 64 blocks deep (DB, SEED)
-	$(BIN)/python tests/soak/reorg.py $(COUNT) --db $(DB) --seed $(SEED)
-
-soak-rpc: COUNT = 40
-soak-rpc: SPELL = 60
-soak-rpc: dev ## COUNT spells of SPELL seconds of misbehaviour of a node's endpoints, of 20 kinds in turn (SEED)
-	$(BIN)/python tests/soak/rpc.py $(COUNT) --seconds $(SPELL) --seed $(SEED) --verbose
-
-soak-faults: COUNT = 26
-soak-faults: dev ## break disk, database, clock and writer below a node COUNT times (SEED)
-	$(BIN)/python tests/soak/faults.py $(COUNT) --seed $(SEED) --verbose
-
-soak-router: COUNT = 1000
-soak-router: .venv/.dev ## kill -9 an installer at COUNT of its writes, and COUNT of those to skills; merge COUNT histories of state, and kill their store (SEED: others)
-	$(BIN)/python tests/soak/install.py $(COUNT) --seed $(SEED)
-	$(BIN)/python tests/soak/skills.py $(COUNT) --seed $(SEED)
-	$(BIN)/python tests/soak/state.py $(COUNT) --seed $(SEED)
-
-soak-consent: COUNT = 10000
-soak-consent: .venv/.dev ## COUNT examples of: what is granted, stored or sent stands in what a person was asked
-	CONSENT_EXAMPLES=$(COUNT) $(BIN)/pytest -n $(WORKERS) tests/router/test_consent.py
-
-soak-search: COUNT = 100
-soak-search: .venv/.dev ## kill -9 a reader COUNT times while it saves, reads or merges its search (SEED: others)
-	$(BIN)/python tests/soak/search.py $(COUNT) --seed $(SEED)
-
-soak-two-nodes: COUNT = 20000
-soak-two-nodes: dev ## two unlike nodes read COUNT releases; compare their digests at every block
-	$(BIN)/python tests/soak/two_nodes.py $(COUNT) --seed $(SEED)
-
-soak-ipfs: COUNT = 200
-soak-ipfs: .venv/.dev ## COUNT packages from a gateway with each kind of fault; a chain beside a dead one (SEED)
-	$(BIN)/python tests/soak/ipfs.py $(COUNT) --seed $(SEED)
-
-soak-load: COUNT = 300
-soak-load: SEARCHES = 0
-soak-load: .venv/.dev ## 1 000 resolves/s and SEARCHES searches/s for COUNT seconds at 100 000 packages beside hostile connections
-	$(BIN)/python tests/soak/load.py $(COUNT) --searches $(SEARCHES)
-
-soak-connections: COUNT = 5000
-soak-connections: dev ## hold COUNT hostile connections to a node with 1 024 descriptors while it fetches and answers (SEED)
-	$(BIN)/python tests/soak/connections.py $(COUNT) --seed $(SEED)
-
-soak-rebuild: COUNT = 5000
-soak-rebuild: dev ## rebuild a registry's state from the logs of COUNT random transactions, SEEDS times
-	OPERATIONS=$(COUNT) SEEDS=$(SEEDS) $(BIN)/pytest -s tests/e2e/test_rebuild.py $(PYTEST_ARGS)
+soak: .venv/.dev $(or $(needs.$(KIND)),dev) ## every property, with many more examples; KIND=kill COUNT=500: one kind of those above (SEED: others)
+	$(if $(KIND),$(soak.$(KIND)),$(soak.contracts))
+	$(if $(KIND),,HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) -m "not real" $(PYTEST_ARGS))
 
 .tools/imports/.done: tests/soak/import_documents/package.json tests/soak/import_documents/package-lock.json | .venv/.run
 	mkdir -p .tools/imports && cp .npmrc tests/soak/import_documents/package.json tests/soak/import_documents/package-lock.json .tools/imports
 	cd .tools/imports && npm ci --loglevel=error && touch .done
-
-soak-import: COUNT = 100
-soak-import: .venv/.dev .tools/imports/.done ## import all operations of well-known and COUNT other OpenAPI documents, and compare their requests with a library's (SEED, 1 GB)
-	$(BIN)/python tests/soak/imports.py $(COUNT) $(if $(SEED),--seed $(SEED))
-
-soak-openapi: COUNT = 10000
-soak-openapi: .venv/.dev ## COUNT requests made from the OpenAPI document against a running node (SEED: others)
-	COUNT=$(COUNT) SEED=$(SEED) $(BIN)/pytest -s -n 0 tests/mcp_service/http/test_openapi_requests.py
 
 # --- upkeep ----------------------------------------------------------------------------------
 

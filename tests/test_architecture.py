@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from capdex_cli.main import program
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
 ROOMS = (
@@ -16,20 +18,20 @@ ROOMS = (
 )
 MAX_MODULES = 12  # in one folder, without `__init__` and `__main__`
 MAX_LINES = 350
-LINE = re.compile(r"( *)([\w/]+)/ +\S.*")
+LINE = re.compile(r"( *)([\w/]+)/ +(\S.*)")
 
 
-def drawn() -> list[str]:
-    """The folders of the tree, in its order; each level is indented by two spaces."""
+def drawn() -> dict[str, str]:
+    """The folders of the tree with their texts, in its order; a level is indented by two spaces."""
     tree = re.search(r"## The tree\n.*?^```\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert tree is not None
-    folders: list[str] = []
+    folders: dict[str, str] = {}
     parents: list[str] = []
     for line in tree[1].splitlines():
         found = LINE.fullmatch(line)
         assert found is not None, line
         parents[len(found[1]) // 2 :] = [found[2]]
-        folders.append("/".join(parents))
+        folders["/".join(parents)] = found[3]
     return folders
 
 
@@ -44,6 +46,14 @@ def modules(folder: Path) -> list[Path]:
 
 def test_the_tree_of_the_page_is_the_tree_of_the_folders() -> None:
     assert sorted(drawn()) == sorted(str(path.relative_to(ROOT)) for path in packages())
+
+
+def test_the_commands_of_the_page_are_those_of_the_command_line() -> None:
+    sections: dict[str, list[str]] = {}
+    for name, entry in program.entries.items():
+        sections.setdefault(f"capdex_cli/commands/{entry.section.lower()}", []).append(name)
+    shown = {folder: text.split(", ") for folder, text in drawn().items() if folder in sections}
+    assert shown == sections
 
 
 @pytest.mark.parametrize("folder", packages(), ids=lambda path: str(path.relative_to(ROOT)))

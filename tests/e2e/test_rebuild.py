@@ -2,7 +2,7 @@
 
 A random history of OPERATIONS transactions, valid and not, is sent to a real chain; then every view
 of both contracts is compared with what folding the logs gives. Seeds count up from SEED for SEEDS
-histories (`make soak-rebuild`).
+histories (`make soak KIND=rebuild`).
 """
 
 from __future__ import annotations

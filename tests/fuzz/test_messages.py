@@ -1,4 +1,4 @@
-"""Mutated JSON-RPC messages get typed answers only: a few here, 200 000 by `make soak-mcp`."""
+"""Mutated JSON-RPC messages get typed answers only: a few here, 200 000 by `make soak KIND=mcp`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Requests made from the OpenAPI document, right and wrong ones, against a running node.
 
-`make soak-openapi` makes 10 000 of them (COUNT in the environment: how many at least).
+`make soak KIND=openapi` makes 10 000 of them (COUNT in the environment: how many at least).
 """
 
 from __future__ import annotations
