@@ -38,7 +38,8 @@ async def overview(site: Site, request: PageRequest) -> View:
     await add_growth(site, data["newest"])
     if manifest is not None:
         await site.reader.run(markdown, manifest.description, long=True)  # and kept
-        data["connections"] = connections(request.base, manifest.uri)
+        skill = bool(manifest.resources) or not manifest.tools
+        data["connections"] = connections(request.base, manifest.uri, skill=skill)
     return _view("package.html", data, manifest, live=data["proof"] is not None)
 
 

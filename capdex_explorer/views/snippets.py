@@ -17,6 +17,11 @@ HOSTS: Final = {
     "codex": "Codex",
     "gemini": "Gemini CLI",
 }
+SKILL_HOSTS: Final = {"vscode": "copilot"}  # as `capdex install --to` calls a host, if otherwise
+_INSTALLED: Final = (
+    "The first line once. The second one checks the package again, shows what it may do, and asks."
+)
+_WRITTEN: Final = "Then it writes the skill where this host looks for skills; nothing is run."
 
 
 class Snippet(NamedTuple):
@@ -28,8 +33,13 @@ class Snippet(NamedTuple):
     link: str = ""
 
 
-def connections(base: str, uri: CapabilityURI | None = None) -> list[dict[str, str]]:
-    """Return how each agent host is connected to this node, or gets a release by the router."""
+def connections(
+    base: str, uri: CapabilityURI | None = None, *, skill: bool = False
+) -> list[dict[str, str]]:
+    """Return how each agent host is connected to this node, or gets a release by the router.
+
+    A `skill` is written into the folder where a host looks for skills.
+    """
     server = {"url": f"{base}/mcp"}
     settings = json.dumps({"mcpServers": {"capdex": server}}, indent=2)
     links = {
@@ -46,18 +56,15 @@ def connections(base: str, uri: CapabilityURI | None = None) -> list[dict[str, s
         "gemini": f"gemini mcp add --transport http capdex {base}/mcp",
     }
     exact = uri and f"capdex install {uri.name}@{uri.selector}"
-    found = [
-        Snippet(
-            title,
-            f"capdex add-to {host}\n{exact}" if exact else commands.get(host, settings),
-            "The first line once. The second one checks the package again, shows what it may do,"
-            " and asks."
-            if exact
-            else "",
-            links.get(host, ""),
-        )
-        for host, title in HOSTS.items()
-    ]
+    found = []
+    for host, title in HOSTS.items():
+        text, note = commands.get(host, settings), ""
+        if skill and exact:
+            text = f"{exact} --to {SKILL_HOSTS.get(host, host)}"
+            note = f"Checks the package and its files, shows what it may do, and asks. {_WRITTEN}"
+        elif exact:
+            text, note = f"capdex add-to {host}\n{exact}", _INSTALLED
+        found.append(Snippet(title, text, note, links.get(host, "")))
     then = f"Then ask the agent for {uri}." if uri else "For every host that speaks MCP over HTTP."
     found.append(Snippet("Other", settings, then))
     if exact and uri:

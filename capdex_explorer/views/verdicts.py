@@ -83,7 +83,7 @@ _LINT_WORDS: Final = {
 }
 DECEPTIVE: Final = {Reason.LINT_IMITATION, Reason.LINT_DECEPTIVE_NAME}
 
-_FIELDS: Final = {"memory_scope": "memory scope", "tools": "tool"}
+_FIELDS: Final = {"memory_scope": "memory scope", "tools": "tool", "license": "licence"}
 _KINDS: Final = {
     "published": "Published",
     "yanked": "Yanked",

@@ -27,6 +27,7 @@ PAGES = {
     "package-forged": "/c/forged",
     "package-awaited": "/c/soon",
     "package-signed": "/c/loose",
+    "skill": "/c/folder",
     "tools": "/c/city-weather/1.0.0/tools",
     "texts": "/c/city-weather/1.0.0/texts",
     "bytes": "/c/city-weather/1.0.0/bytes",

@@ -57,6 +57,7 @@ def make_chain() -> Any:
         homepage="https://example.org/",
     )
     chain.publish("gone")
+    chain.publish("folder", files=hostile.FILES)
     forged = making.package_bytes("forged").replace(b"What forged does", b"Whatever I like")
     chain.publish("forged", data=forged)
     chain.publish("loose", bound=False)

@@ -154,6 +154,26 @@ def test_traps_are_inert_on_a_phone(browser: Browser, base: str) -> None:
         assert seen.faults == []
 
 
+def test_lists_to_narrow_results_are_folded_below_them_on_a_phone(
+    browser: Browser, base: str
+) -> None:
+    with visit(browser, base, width=WIDTHS[0], script=False) as seen:
+        seen.go("/search?q=weather")
+        fold = seen.page.locator("summary", has_text="Narrow the results")
+        last = seen.page.locator(".card").last.bounding_box()
+        box = fold.bounding_box()
+        assert last is not None
+        assert box is not None
+        assert box["y"] > last["y"] + last["height"]
+        assert not seen.page.locator(".narrow a").first.is_visible()
+        fold.click()
+        assert seen.page.locator(".narrow a").first.is_visible()
+        seen.page.set_viewport_size({"width": WIDTHS[-1], "height": 900})
+        seen.go("/search?q=weather")
+        assert not fold.is_visible()
+        assert seen.page.locator(".narrow a").first.is_visible()
+
+
 def test_nothing_moves_while_a_page_loads(browser: Browser, base: str) -> None:
     for width in (WIDTHS[0], WIDTHS[-1]):
         with visit(browser, base, width=width) as seen:

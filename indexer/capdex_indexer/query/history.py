@@ -11,6 +11,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, select
 from capdex.encoding.abi import checksum_address
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_indexer.db.models import (
+    DEPLOYMENT,
     DEPRECATION,
     EVENT,
     OWNERSHIP,
@@ -40,6 +41,7 @@ class HistoryEvent:
     account: str | None
     note: str
     replaced_by: str
+    chain_id: int
     sequence: int
     block_number: int
     timestamp: int
@@ -120,15 +122,17 @@ def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) ->
     wanted = set().union(*found.values())
     events = connection.execute(select(EVENT).where(EVENT.c.sequence.in_(wanted)))
     ordered = sorted(events, key=lambda row: (-row.block_number, -row.log_index))
-    return [_event(row, details.get(row.sequence, {})) for row in ordered]
+    chains = dict(connection.execute(select(DEPLOYMENT.c.id, DEPLOYMENT.c.chain_id)).all())
+    return [_event(row, chains, details.get(row.sequence, {})) for row in ordered]
 
 
-def _event(row: Any, details: dict[str, Any]) -> HistoryEvent:
+def _event(row: Any, chains: Mapping[int, int], details: dict[str, Any]) -> HistoryEvent:
     nothing = {"name": None, "semver": None, "account": None, "replaced_by": ""}
     account = bytes(row.topics)[-20:]  # of every event of ours, the last topic
     by = checksum_address(account) if len(account) == 20 else ""
     known = {"kind": "unreadable" if row.error else "other", "by": by, "note": row.error or ""}
     place = {
+        "chain_id": chains[row.sequence // SEQUENCES + 1],
         "sequence": row.sequence % SEQUENCES,
         "block_number": row.block_number,
         "timestamp": row.timestamp,

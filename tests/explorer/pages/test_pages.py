@@ -208,6 +208,9 @@ def test_a_package_says_how_each_host_installs_it(base: str) -> None:
     assert 'href="cursor://anysphere.cursor-deeplink/mcp/install?name=capdex' in page.text
     assert 'href="vscode:mcp/install?%7B' in page.text
     assert f'"url": "{base}/mcp"'.replace('"', "&#34;") in page.text
+    skill = Answer(f"{base}/c/folder", **HTML)
+    for host in ("cursor", "copilot", "claude", "codex", "gemini"):
+        assert f"capdex install folder@1.0.0 --to {host}" in skill.words
 
 
 def test_a_package_says_what_it_may_do_before_its_publisher_says_what_it_is(base: str) -> None:

@@ -162,6 +162,10 @@ def test_a_chain_is_linked_to_its_block_explorer_and_others_to_none() -> None:
     link = '<a href="https://scan.example/tx/0xab" rel="nofollow noopener ugc">'
     assert link in page.render(chain=1)
     assert page.render(chain=31337).strip() == ""
+    told = defaultdict(str, chain_id=1, tx_hash="0xab", kind="published", block_number=7)
+    told |= {"sequence": 1, "timestamp": 0, "replaced_by": ""}
+    events = '{% import "parts.html" as parts %}{{ parts.events([event], "Events") }}'
+    assert link in made.from_string(events).render(event=told)
 
 
 @pytest.mark.parametrize(
