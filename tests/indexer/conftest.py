@@ -24,6 +24,7 @@ from aiohttp.test_utils import TestServer
 
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.errors import RpcError
+from capdex_indexer.db import engine
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_indexer.sync import recovery
@@ -163,8 +164,14 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture
 def store(database_url: str, making: Any) -> Iterator[Store]:
-    """A store on an empty database."""
-    opened = Store.open(database_url, making.DEPLOYMENT)
+    """A store on an empty database.
+
+    No heartbeat runs beside it, so PostgreSQL would end its session on a machine that is so busy
+    that a test needs `SILENCE_S` between two writes.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "SILENCE_S", 600)
+        opened = Store.open(database_url, making.DEPLOYMENT)
     yield opened
     opened.close()
 
