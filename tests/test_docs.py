@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import eth_abi
 import pytest
@@ -242,7 +243,7 @@ def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
     assert set(results) == set(hit_schemas.RESULTS_SCHEMA["required"])
 
 
-def _same_fields(value: object, described: dict[str, object]) -> None:
+def _same_fields(value: object, described: dict[str, Any]) -> None:
     properties = described.get("properties")
     if isinstance(value, dict) and isinstance(properties, dict) and properties:
         assert set(value) == set(described.get("required", properties))

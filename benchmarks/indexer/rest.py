@@ -39,7 +39,8 @@ def tree(process: int) -> list[int]:
 
 def memory_mb(processes: list[int]) -> float:
     """Return what processes hold: pages of their own, and those of files once."""
-    own_kb, files_kb, file, rss_kb = 0, dict[tuple[str, ...], int](), ("",), 0
+    own_kb, files_kb, rss_kb = 0, dict[tuple[str, ...], int](), 0
+    file: tuple[str, ...] = ()
     for process in processes:
         for line in Path(f"/proc/{process}/smaps").read_text().splitlines():
             key, *values = line.split()

@@ -102,8 +102,8 @@ def main(count: str = str(TRIGGERS)) -> None:
     words = sorted({word(random_) for _ in range(20_000)})
     triggers: dict[str, list[Trigger]] = {}
     for number in range(int(count) // PER_CAPABILITY):
-        own = dict.fromkeys(made(random_, words) for _ in range(PER_CAPABILITY))
-        triggers[f"did:nuwa:cap:c{number}"] = list(own)
+        different = dict.fromkeys(made(random_, words) for _ in range(PER_CAPABILITY))
+        triggers[f"did:nuwa:cap:c{number}"] = list(different)
     index = TriggerIndex()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()

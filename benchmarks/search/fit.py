@@ -40,19 +40,19 @@ def scores(folder: Path, encoder: SentenceEncoder) -> list[float]:
     engine = build(map(document, lines(folder / "corpus.jsonl.gz")), encoder)
     relevant: dict[str, set[str]] = {}
     for line in (folder / "qrels.tsv").read_text("utf-8").splitlines():
-        query, name, grade = line.split("\t")
+        number, name, grade = line.split("\t")
         if int(grade) > 0:
-            relevant.setdefault(query, set()).add(name)
+            relevant.setdefault(number, set()).add(name)
     totals = [0.0] * len(WEIGHTS)
     for query in lines(folder / "queries.jsonl.gz"):
         if query["id"] not in relevant:
             continue
         text = query["text"][:4096]
         lexical, vector = engine.scores(text), encode_query(encoder, text)
-        for number, weight in enumerate(WEIGHTS):
+        for at, weight in enumerate(WEIGHTS):
             semantic.SIMILARITY_WEIGHT = weight  # type: ignore[misc]
             hits = engine.page(engine.fuse(lexical, vector), limit=AT).hits
-            totals[number] += ndcg([hit.name for hit in hits], relevant[query["id"]])
+            totals[at] += ndcg([hit.name for hit in hits], relevant[query["id"]])
     return [total / len(relevant) for total in totals]
 
 

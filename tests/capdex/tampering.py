@@ -350,7 +350,7 @@ def member_unknown(case: Case) -> Patch:
 
 @kind
 def member_of_another_type(case: Case) -> Patch:
-    wrong = case.random.choice([None, True, -1, 1.5, "x", [], {}, [[]], "0x", 2**64])
+    wrong: Any = case.random.choice([None, True, -1, 1.5, "x", [], {}, [[]], "0x", 2**64])
     key = case.random.choice(sorted(case.document))
     if wrong == case.document[key] and type(wrong) is type(case.document[key]):
         return member_missing(case)

@@ -19,7 +19,8 @@ def deploy(w3: Web3, artifact: dict[str, Any], *arguments: int) -> Contract:
     factory = w3.eth.contract(abi=artifact["abi"], bytecode=artifact["bytecode"])
     sent = factory.constructor(*arguments).transact({"from": w3.eth.accounts[0]})
     receipt = w3.eth.wait_for_transaction_receipt(sent)
-    return w3.eth.contract(address=receipt["contractAddress"], abi=artifact["abi"])
+    deployed: Contract = factory(address=receipt["contractAddress"])
+    return deployed
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ class Registry:
         self._rpc, self._serial = Rpc([url]), itertools.count()
 
     async def deploy(self) -> None:
-        self._account = (await self._rpc.call("eth_accounts"))[0]
+        self._account: str = (await self._rpc.call("eth_accounts"))[0]
         receipt = await self._create("CapabilityRegistry", bytes(64))
         self.address = bytes.fromhex(receipt["contractAddress"][2:])
         self.start_block = int(receipt["blockNumber"], 16)
@@ -88,8 +88,8 @@ class Registry:
 
     async def _sent(self, transaction: dict[str, str]) -> dict[str, Any]:
         hash_ = await self._send(transaction)
-        while not (receipt := await self._rpc.call("eth_getTransactionReceipt", [hash_])):
-            await self._rpc.call("eth_blockNumber")
+        receipt: dict[str, Any] | None = None
+        while not receipt:
+            receipt = await self._rpc.call("eth_getTransactionReceipt", [hash_])
         assert receipt["status"] == "0x1"
-        found: dict[str, Any] = receipt
-        return found
+        return receipt

@@ -109,7 +109,7 @@ def faults(db: str, reference: str) -> list[str]:
         with engine.begin() as ours, whole.begin() as theirs:
             ((number, count),) = rows(ours, CURSOR)
             mine, other = read_digest(ours), read_digest(theirs, number)
-            pairs = {
+            pairs: dict[str, list[Any]] = {
                 "events": [
                     rows(ours, CONTENTS["event"]),
                     rows(theirs, CONTENTS["event"])[:count],

@@ -354,7 +354,12 @@ def clock_off(by_s: float, world: World) -> tuple[str, list[str]]:
             )
         node.clock_off_s = 0.0
         node.wait_for(lambda: world.complete(db) and node.ready, "what waited was judged")
-        node.wait_for(lambda: not (world.mine() or node.health.warnings()), "the clock was right")
+
+        def no_warnings() -> bool:
+            world.mine()
+            return not node.health.warnings()
+
+        node.wait_for(no_warnings, "the clock was right")
         node.clock_off_s = by_s
         world.mine()
         node.wait_for(lambda: world.complete(db) and node.ready, "it went on")

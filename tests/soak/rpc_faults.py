@@ -64,18 +64,19 @@ class Faulty(Relay):
         kind = self.fault
         if kind == "mixed":
             kind = self.chance.choice([one for one in FAULTS if one != "timeout"])
-        spoil = kind is not None and self.chance.random() < self.rate
-        if spoil and kind == "timeout":
+        if kind is None or self.chance.random() >= self.rate:
+            kind = None
+        if kind == "timeout":
             self.spoilt[kind] += 1
             await self._hold()
             return _broken_off(request)
-        if spoil and kind == "reset":
+        if kind == "reset":
             self.spoilt[kind] += 1
             return _broken_off(request)
-        if spoil and kind == "stale":
+        if kind == "stale":
             calls = await self._behind(calls)
         replies = await self._ask(calls)
-        if spoil:
+        if kind is not None:
             fault = FAULTS[kind]
             for at, (call, reply) in enumerate(zip(calls, replies, strict=True)):
                 bent = fault(self, call, reply)
@@ -85,7 +86,7 @@ class Faulty(Relay):
                     return bent
                 replies[at] = reply if bent is None else bent
         body = orjson.dumps(replies if isinstance(asked, list) else replies[0])
-        if spoil and kind == "truncated":
+        if kind == "truncated":
             self.spoilt[kind] += 1
             body = body[: self.chance.randrange(len(body))]
         return web.Response(body=body, content_type="application/json")

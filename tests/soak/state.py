@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -91,7 +92,7 @@ def live(path: Path, acknowledge: int) -> None:
                 {"op": "add", "path": "/log/-", "value": step},
                 {"op": "replace", "path": "/text", "value": text},
             ]
-            store.update(SPACE, MODEL, "a", lambda value, patch=patch: apply(value, patch))
+            store.update(SPACE, MODEL, "a", partial(apply, patch=patch))
             complete(store, step)
             os.write(acknowledge, step.to_bytes(4, "big"))
 

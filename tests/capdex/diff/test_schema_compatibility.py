@@ -368,7 +368,7 @@ def test_a_property_that_is_named_no_longer_is_a_gap() -> None:
 def test_equal_branches_follow_when_the_document_around_them_changes() -> None:
     """A reference inside `anyOf` means its target, here the recursive definition of a tree."""
     tree = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/t"}, NUMBER]}}}
-    old = {"properties": {"tree": {"$ref": "#/$defs/t"}}, "$defs": {"t": tree}}
+    old: dict[str, Any] = {"properties": {"tree": {"$ref": "#/$defs/t"}}, "$defs": {"t": tree}}
     new = copy.deepcopy(old)
     new["properties"]["other"] = TEXT
     assert found(old, new) == []

@@ -146,7 +146,7 @@ def test_a_walk_is_bounded_however_often_blocks_repeat() -> None:
         block = node([level] * 10)
         level = (dag_pb(block), level[1] * 10)
         blocks[level[0]] = block
-    read = []
+    read: list[Cid] = []
     with pytest.raises(InvalidInput, match="blocks"):
         read.extend(cid for cid, _ in walk(level[0], blocks.get))
     assert len(read) == MAX_BLOCKS

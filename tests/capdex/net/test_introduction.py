@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -26,7 +27,7 @@ NO_ONE: Any = None  # none of these messages reaches what a server is over
 SERVERS: dict[str, tuple[Introduction, Callable[[], Server[Any]]]] = {
     "router": (INTRODUCTION, lambda: build_router(NO_ONE)),
     **{
-        name: (one.introduction, lambda one=one: build_registry(NO_ONE, one))
+        name: (one.introduction, partial(build_registry, NO_ONE, one))
         for name, one in PROFILES.items()
     },
 }

@@ -103,7 +103,7 @@ async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
         said.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "a", "version": "1.0.0"}}
-    capabilities = {"elicitation": {}}
+    capabilities: dict[str, Any] = {"elicitation": {}}
     say(id=1, method="initialize", params={**hello, "capabilities": capabilities})
     await told.readline()
     say(method="notifications/initialized")

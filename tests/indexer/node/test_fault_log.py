@@ -22,7 +22,7 @@ def test_an_endpoint_that_fails_is_logged_with_its_words_once_a_minute() -> None
     with capture_logs() as lines:
         for state in (RpcFault.RATE, RpcFault.RATE, None, RpcFault.TIMEOUT):
             faults.endpoints([endpoint(None), endpoint(state)])
-    about = {"event": "endpoint failed", "log_level": "warning", "part": "node"}
+    about: dict[str, object] = {"event": "endpoint failed", "log_level": "warning", "part": "node"}
     assert lines == [
         about | {"endpoint": 2, "url": "https://x", "fault": x, "why": "quota used up"}
         for x in ("RATE", "TIMEOUT")

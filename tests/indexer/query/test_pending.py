@@ -31,7 +31,8 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
     making.fetch(store, chain, 1)
     store.delay_many([Delay(jobs[1].release_id, "too long", reason=Reason.WORKER_LIMIT)])
     store.delay_many([Delay(jobs[2].release_id, "nobody had it", 50.0)])
-    found, cursor = [], None
+    found: list[Any] = []
+    cursor: str | None = None
     while True:
         page = read(database_url, limit=2, cursor=cursor)
         assert page.totals == {Availability.PENDING: 5, Availability.PARKED: 1}

@@ -787,12 +787,10 @@ LOGS = st.builds(
 def test_records_are_read_back_from_their_chunks(
     events: list[tuple[int, RawLog, int]],
 ) -> None:
-    before, records.CHUNK_BYTES = records.CHUNK_BYTES, 500
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "CHUNK_BYTES", 500)
         leaves = [(event_leaf(n, log, Counts.EVENT), at) for n, log, at in events]
         chunks = list(records.pack(leaves))
-    finally:
-        records.CHUNK_BYTES = before
     found = [x for chunk in chunks for x in records.unpack(chunk, b"\x11" * 20)]
     assert [(x.sequence, x.log, x.timestamp) for x in found] == events
 

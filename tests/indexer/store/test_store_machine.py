@@ -26,8 +26,10 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 
 NAMES = ("note", "memo")
-KINDS = ("publish", "lie", "yank", "unyank", "noise", "claim")
-KINDS += ("deprecate", "undeprecate", "deprecate name", "undeprecate name")
+KINDS = (
+    *("publish", "lie", "yank", "unyank", "noise", "claim"),
+    *("deprecate", "undeprecate", "deprecate name", "undeprecate name"),
+)
 SCHEMAS = (None, "did:nuwa:state:shared#v1", "did:nuwa:state:shared#v2")
 SCOPES = (None, "sc:shared", "sc:other")
 VERSIONS = ("1.0.0", "1.1.0", "2.0.0-rc.1")
@@ -93,8 +95,10 @@ def picture(index: Index) -> Any:
         for words in ("note", "memo", "keeps", "edition")
     ]
     state = index.status()
-    kept = ("block_number", "block_hash", "log_count", "log_head", "releases", "listed")
-    kept += ("by_verdict", "by_availability", "rejected_by_reason", "undecodable", "rejections")
+    kept = (
+        *("block_number", "block_hash", "log_count", "log_head", "releases", "listed"),
+        *("by_verdict", "by_availability", "rejected_by_reason", "undecodable", "rejections"),
+    )
     return found, listed.hits, searches, {x: getattr(state, x) for x in kept}
 
 
@@ -282,7 +286,7 @@ class Indexing(RuleBasedStateMachine):
 
 
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.NonInteractiveExampleWarning")
-class TestIndexing(Indexing.TestCase):  # type: ignore[name-defined,misc]
+class TestIndexing(Indexing.TestCase):  # type: ignore[name-defined,misc,valid-type]
     settings = settings(
         max_examples=25,
         stateful_step_count=20,

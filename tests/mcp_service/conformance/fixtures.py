@@ -222,7 +222,7 @@ async def _get_prompt(own: Any, context: Context, given: types.GetPromptRequestP
     if given.name not in PROMPTS:
         return await own(context, given)
     values = given.arguments or {}
-    contents: list[types.ContentBlock] = {
+    prompts: dict[str, Callable[[], list[types.ContentBlock]]] = {
         "test_simple_prompt": lambda: [_text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments": lambda: [
             _text(f"Prompt with arguments: arg1='{values['arg1']}', arg2='{values['arg2']}'")
@@ -234,8 +234,8 @@ async def _get_prompt(own: Any, context: Context, given: types.GetPromptRequestP
             _text("Please process the embedded resource above."),
         ],
         "test_prompt_with_image": lambda: [IMAGE, _text("Please analyze the image above.")],
-    }[given.name]()
-    messages = [types.PromptMessage(role="user", content=content) for content in contents]
+    }
+    messages = [types.PromptMessage(role="user", content=said) for said in prompts[given.name]()]
     return types.GetPromptResult(messages=messages)
 
 

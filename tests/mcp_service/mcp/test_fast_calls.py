@@ -73,7 +73,8 @@ class Reply:
     """The HTTP response of an ASGI application."""
 
     def __init__(self) -> None:
-        self.status, self.headers, self.body = 0, {}, b""
+        self.status, self.body = 0, b""
+        self.headers: dict[bytes, bytes] = {}
 
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":

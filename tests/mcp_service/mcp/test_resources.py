@@ -63,6 +63,7 @@ async def test_the_parts_of_a_release_are_read(
     assert json.loads(answer.text)["semver"] == "1.1.0"
     package = content["package"]
     assert package.mime_type == "application/yaml"
+    assert package.meta is not None
     assert package.text.encode() == packages[package.meta["capdex/sha256"]]
     assert package.meta["capdex/cap_uri"] == "did:nuwa:cap:note@1.0.0"
     assert package.meta["capdex/verdict"] == "verified"

@@ -91,6 +91,7 @@ async def test_a_file_with_problems_is_refused_with_all_of_them(source):
     )
     with pytest.raises(InvalidInput) as refusal:
         await sign(broken, ACCOUNT, chain_id=1)
+    assert refusal.value.details is not None
     assert len(refusal.value.details["problems"]) >= 2
     with pytest.raises(InvalidInput):
         await sign(b"[", ACCOUNT, chain_id=1)

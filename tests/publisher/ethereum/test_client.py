@@ -430,7 +430,7 @@ async def test_the_journal_is_whole_after_every_write(registry, errand, held, tm
         path.write_bytes(whole[:size])
         assert await pending.load() is None
     document = json.loads(whole)
-    for change in (
+    changes: list[dict[str, object]] = [
         {"transaction": document["transaction"] | {"to": errand.signer.address}},
         {"transaction": document["transaction"] | {"chain_id": 1}},
         {"transaction": document["transaction"] | {"gas": "90000"}},
@@ -439,7 +439,8 @@ async def test_the_journal_is_whole_after_every_write(registry, errand, held, tm
         {"earlier": ["0x12"]},
         {"tx_hash": "0x" + "11" * 32},
         {"nonce": "x"},
-    ):
+    ]
+    for change in changes:
         path.write_text(json.dumps(document | change))
         assert await pending.load() is None, change
     pending.remove()
@@ -519,6 +520,7 @@ async def test_a_reply_lost_after_sending_is_told_with_its_hash(
         errand = Errand(cut, signer)
         with pytest.raises(Unavailable) as lost:
             await errand.send()
+    assert lost.value.details is not None
     assert lost.value.details["tx_hash"] == errand.signed[0].tx_hash
     assert "may or may not have been sent" in lost.value.why
     receipt = await confirm(registry.chain, errand.signed[0])

@@ -37,10 +37,12 @@ def reverted(name, *values):
 def test_every_custom_error_is_explained_by_words_or_by_its_values(name):
     error = explain(reverted(name), "the endpoint's words")
     assert isinstance(error, CapdexError)
+    assert error.details is not None
     assert error.details["error"] == name
     assert error.message
     if name in error.why:
         assert error.code in (Code.REVERTED, Code.ALREADY_DONE)
+        assert error.details is not None
         assert all(f"{key}={value}" in error.why for key, value in error.details["values"].items())
     else:
         assert error.fix

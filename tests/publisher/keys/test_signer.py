@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from capdex import signing
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
+from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.external_signer import MAX_ANSWER_BYTES, ExternalSigner, open_external
 from capdex_publisher.keys.signer import LocalSigner
 from capdex_publisher.keys.signer_replies import check_message, check_transaction
@@ -177,7 +179,8 @@ async def test_of_several_accounts_one_has_to_be_named():
             await open_external(url)
         assert ACCOUNT.address in refusal.value.why
         assert (await open_external(url, OTHER.address.lower())).address == OTHER.address
-    for accounts in ([], None, ["x"], {}):
+    wrong: list[Any] = [[], None, ["x"], {}]
+    for accounts in wrong:
         async with signer_at(lambda *_, found=accounts: found) as url:
             with pytest.raises(CapdexError):
                 await open_external(url)
@@ -190,7 +193,7 @@ async def test_a_command_is_asked_by_one_line_and_its_words_are_shown(tmp_path):
         "print('press the button', file=sys.stderr)\n"
         f"say(result={signed()!r})\n",
     )
-    shown = []
+    shown: list[str] = []
     signer = ExternalSigner(command, ACCOUNT.address, show=shown.append)
     assert (await signer.sign_transaction(FIELDS)).raw == bytes.fromhex(signed()[2:])
     assert shown[1:] == ["press the button"]
@@ -406,7 +409,7 @@ async def test_a_hostile_signer_sends_nothing(registry, local_chain, signer):
         async def sign_typed_data(self, document):
             return await signer.sign_typed_data(document)
 
-    remembered = []
+    remembered: list[Sent] = []
     for changes in ({"nonce": 7}, {"to": OTHER.address}, {"chainId": 1}, {"value": 10**18}):
         with pytest.raises(Refused):
             await submit(registry.chain, Hostile(**changes), priced, on_signed=remembered.append)

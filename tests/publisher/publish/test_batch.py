@@ -16,7 +16,7 @@ from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.ethereum.contract import Receipt, all_events
 from capdex_publisher.ethereum.transaction import Sent
-from capdex_publisher.progress import Uploaded
+from capdex_publisher.progress import Step, Uploaded
 from capdex_publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bound
 from capdex_publisher.publish.publish import publish as publish_files
 from capdex_publisher.publish.upload import Uploader
@@ -44,7 +44,7 @@ async def publish(files, registry, signer, storage, **options):
 
 
 async def plan(files, registry, signer, storage, **options):
-    steps = []
+    steps: list[Step] = []
     await publish(files, registry, signer, storage, dry_run=True, on_step=steps.append, **options)
     return next(step for step in steps if isinstance(step, PublishPlan))
 
@@ -68,7 +68,7 @@ async def test_twenty_further_releases_go_by_one_transaction_of_little_gas(
 ):
     await publish(await packages(signer, ["note"]), registry, signer, blocks)
     files = [await package(signer, version=f"1.{minor}.0") for minor in range(1, 21)]
-    steps = []
+    steps: list[Step] = []
     outcomes = await publish(files, registry, signer, blocks, on_step=steps.append)
     kinds = Counter(type(step) for step in steps)
     assert (kinds[Uploaded], kinds[Sent], kinds[Receipt]) == (20, 1, 1)

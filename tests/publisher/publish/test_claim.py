@@ -20,7 +20,7 @@ from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import deploy
 from capdex_publisher.ethereum.contract import Receipt, all_events
 from capdex_publisher.ethereum.transaction import Sent
-from capdex_publisher.progress import Reserved, Reserving
+from capdex_publisher.progress import Reserved, Reserving, Step
 from capdex_publisher.publish.claim import claim as claim_name
 from capdex_publisher.publish.plan import PublishPlan, claim_gas
 from capdex_publisher.publish.publish import publish as publish_files
@@ -59,7 +59,7 @@ def pass_time(local_chain):
 @pytest.fixture
 def patience(pass_time):
     """An `on_step` that keeps the steps, and lets a minute pass when it has to be waited for."""
-    steps = []
+    steps: list[Step] = []
 
     def on_step(step):
         if isinstance(step, Reserving) and not any(isinstance(x, Reserving) for x in steps):
@@ -87,7 +87,7 @@ async def publish(files, registry, signer, blocks, **options):
 
 
 async def plan(files, registry, signer, blocks, **options):
-    steps = []
+    steps: list[Step] = []
     await publish(files, registry, signer, blocks, dry_run=True, on_step=steps.append, **options)
     return next(step for step in steps if isinstance(step, PublishPlan))
 

@@ -27,7 +27,7 @@ from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.ethereum.contract import Receipt, all_events
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import LocalSigner
-from capdex_publisher.progress import FilesUploaded, Served, Uploaded
+from capdex_publisher.progress import FilesUploaded, Served, Step, Uploaded
 from capdex_publisher.publish.plan import PublishPlan
 from capdex_publisher.publish.prepare import FileRead, FileSigned
 from capdex_publisher.publish.publish import publish as publish_files
@@ -56,7 +56,7 @@ async def publish(data, registry, signer, blocks, **options):
 
 async def plan(data, registry, signer, blocks):
     """The plan of a dry run; raises why there is none."""
-    steps = []
+    steps: list[Step] = []
     await publish(data, registry, signer, blocks, dry_run=True, on_step=steps.append)
     return next(step for step in steps if isinstance(step, PublishPlan))
 
@@ -74,7 +74,8 @@ def kill_at(kind):
 
 
 async def test_a_package_is_published_step_by_step(registry, signer, blocks):
-    data, steps, asked = await package(signer), [], []
+    data, asked = await package(signer), list[PublishPlan]()
+    steps: list[Step] = []
 
     async def confirm(plan):
         asked.append(plan)
@@ -184,13 +185,16 @@ async def test_what_no_node_would_serve_costs_nothing(registry, signer, blocks, 
     foreign = await package(local_chain.signer())
     with pytest.raises(VerificationFailure) as unbound:
         await plan(foreign, registry, signer, blocks)
+    assert unbound.value.details is not None
     assert unbound.value.details["reason"] == "NOT_BOUND"
     changed = foreign.replace(b"Notes", b"Words")
     with pytest.raises(VerificationFailure) as refusal:
         await plan(changed, registry, signer, blocks)
+    assert refusal.value.details is not None
     assert refusal.value.details["reason"] == "BAD_SIGNATURE"
     with pytest.raises(InvalidInput) as broken:
         await plan(b"metadata: 1", registry, signer, blocks)
+    assert broken.value.details is not None
     assert broken.value.details["problems"]
 
 
@@ -401,7 +405,7 @@ async def publish_skill(skill, registry, signer, blocks, **options):
 async def test_files_are_uploaded_and_read_back_before_their_package(
     registry, signer, blocks, skill
 ):
-    steps = []
+    steps: list[Step] = []
     await publish_skill(skill, registry, signer, blocks, on_step=steps.append)
     kinds = [type(step) for step in steps]
     assert kinds.index(FilesUploaded) < kinds.index(Uploaded) < kinds.index(Sent)

@@ -12,6 +12,7 @@ from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.open import Gateway
+from capdex_publisher.progress import Step
 from capdex_publisher.publish.upload import Uploader
 
 DATA = b"a package"
@@ -22,7 +23,7 @@ class GatewayOf:
 
     def __init__(self, blocks, *, late=0, lies=False):
         self.blocks, self.late, self.lies = blocks, late, lies
-        self.asked = Counter()
+        self.asked: Counter[str] = Counter()
 
     async def answer(self, request):
         cid = Cid.parse(request.match_info["cid"])
@@ -117,7 +118,7 @@ async def test_uploads_go_side_by_side_and_tell_each_as_it_ends(tmp_path):
             await both.wait()  # would wait for ever if they went one after the other
             return await super().put(data)
 
-    told = []
+    told: list[Step] = []
     uploader = Uploader(Slow(tmp_path / "blocks"))
     ends = await uploader.upload_all([b"one", b"two"], on_step=told.append)
     assert [end.cid for end in ends] == [str(Cid.of(b"one")), str(Cid.of(b"two"))]

@@ -19,6 +19,7 @@ from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import deploy
 from capdex_publisher.ethereum.contract import Contract, Receipt
 from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.progress import Step
 from capdex_publisher.registry.change import carry_out_change, plan_change
 from capdex_publisher.registry.lifecycle import (
     change_release as flag,
@@ -87,7 +88,7 @@ async def refused(change, signer):
 
 
 async def test_a_release_is_yanked_and_taken_back(published, signer):
-    steps = []
+    steps: list[Step] = []
     done = await make(
         flag(published, "yank", "note", "1.1.0", "broken"), signer, on_step=steps.append
     )
@@ -104,7 +105,7 @@ async def test_a_release_is_yanked_and_taken_back(published, signer):
 
 
 async def test_a_release_is_deprecated_and_taken_back(published, signer):
-    steps = []
+    steps: list[Step] = []
     wanted = flag(published, "deprecate", "note", "1.0.0", "use 1.1.0")
     assert not (await make(wanted, signer, on_step=steps.append)).already
     event = steps[-1].event
@@ -171,7 +172,7 @@ async def test_a_stranger_is_told_whose_the_name_is_before_any_gas(published, si
 
 
 async def test_a_maintainer_changes_releases_and_nothing_else(published, signer, other):
-    steps = []
+    steps: list[Step] = []
     wanted = add_maintainer(published, "note", other.address)
     await make(wanted, signer, on_step=steps.append)
     event = steps[-1].event
@@ -213,7 +214,7 @@ async def test_a_name_changes_hands_in_two_steps_and_loses_its_maintainers(
     refusal = await refused(accept_transfer(published, "note"), third)
     assert refusal.code is Code.NOT_OWNER
     assert other.address in refusal.why
-    steps = []
+    steps: list[Step] = []
     await make(accept_transfer(published, "note"), other, on_step=steps.append)
     event = steps[-1].event
     assert isinstance(event, Transferred)
@@ -261,7 +262,7 @@ async def test_a_name_given_up_stays_as_it_is_for_ever(published, signer, other)
 
 
 async def test_a_vote_is_cast_changed_and_taken_back(published, votes, signer, other):
-    steps = []
+    steps: list[Step] = []
     await make(vote(votes, published, "note", "up"), signer, on_step=steps.append)
     event = steps[-1].event
     assert isinstance(event, Voted)
@@ -404,6 +405,7 @@ async def test_an_offer_withdrawn_on_the_way_is_refused_in_the_plans_words(
     with pytest.raises(Refused) as refusal:
         await carry_out_change(plan, signer=other, on_step=mine)
     assert refusal.value.code is Code.NOT_OWNER
+    assert refusal.value.details is not None
     assert refusal.value.details["error"] == "NoOffer"
     assert refusal.value.details["tx_hash"].startswith("0x")
 

@@ -89,6 +89,7 @@ async def test_what_the_contract_refuses_is_said_with_its_values(registry, signe
     with pytest.raises(InvalidInput) as refusal:
         await registry.price(signer.address, "publish", "note", "1.0.0", "bafkno", b"\1" * 32)
     assert refusal.value.code is Code.REVERTED
+    assert refusal.value.details is not None
     assert refusal.value.details["error"] == "CidMismatch"
     assert "bafkno" in refusal.value.why
 
@@ -99,6 +100,7 @@ async def test_an_empty_account_is_told_how_much_it_needs(registry, local_chain)
         await publish(registry, poor)
     assert refusal.value.code is Code.EMPTY_ACCOUNT
     assert poor.address in refusal.value.message
+    assert refusal.value.details is not None
     assert int(refusal.value.details["needed_wei"]) > 0
 
 

@@ -9,7 +9,7 @@ import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -192,7 +192,8 @@ async def test_every_fee_counts_when_somebody_else_is_first_until_the_budget_end
         open_sponsor(wei=limit, fee_cap_wei=limit),
         await chain.balance(signer.address),
     )
-    ends, number = [], 0
+    ends: list[Any] = []
+    number = 0
     while not ends or not isinstance(ends[-1], Refused):
         number += 1
         assert number < 30

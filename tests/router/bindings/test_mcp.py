@@ -84,6 +84,7 @@ class Weather:
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         page = int(params.cursor) if params and params.cursor else 0
+        cursor: str | None
         if self.endless:
             tools, cursor = [definition(f"tool{page}")], str(page + 1)
         else:

@@ -184,7 +184,8 @@ def test_no_key_of_an_argument_replaces_what_is_fixed_or_a_secret(
 
 
 def test_nothing_empty_fills_a_path() -> None:
-    for value in (None, [], {}):
+    nothing: list[Any] = [None, [], {}]
+    for value in nothing:
         with pytest.raises(InvalidInput, match="cannot be sent"):
             written("path", "p", value, {})
 

@@ -87,6 +87,7 @@ def test_what_is_asked_back_names_candidates() -> None:
     with pytest.raises(InvalidInput) as refused:
         match("do not delete emails", (INBOX,))
     assert refused.value.code == Code.AMBIGUOUS
+    assert refused.value.details is not None
     assert {"tool": "inboxd", "domain": "email", "pattern": "delete emails"} in (
         refused.value.details["candidates"]
     )

@@ -124,7 +124,11 @@ def test_what_one_router_wrote_another_reads(steps: list[tuple[int, int]]) -> No
     with TemporaryDirectory(dir=MEMORY) as folder:
         routers = [texts_file(Path(folder) / "file", "") for _ in range(2)]
         for router, digit in steps:
-            routers[router].change(lambda _, digit=digit: {"a": str(digit)})
+
+            def write(_: Held, digit: int = digit) -> Held:
+                return {"a": str(digit)}
+
+            routers[router].change(write)
             assert [one.read() for one in routers] == [{"a": str(digit)}] * 2
 
 

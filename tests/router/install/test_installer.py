@@ -526,12 +526,12 @@ async def test_a_block_that_was_replaced_is_fetched_again(
     (block,) = installed.home.blocks.glob("*/bafk*")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"mine")
-    for spoil in (
-        lambda: block.write_bytes(b"other bytes"),
-        lambda: (block.unlink(), block.symlink_to(elsewhere)),
-        lambda: (block.unlink(), block.symlink_to("/dev/zero")),
-    ):
-        spoil()
+    for spoilt in (b"other bytes", elsewhere, Path("/dev/zero")):
+        block.unlink()
+        if isinstance(spoilt, Path):
+            block.symlink_to(spoilt)
+        else:
+            block.write_bytes(spoilt)
         assert installed.installer.here(entry) is None
         await installed.installer.install(uri("weather@^1"), person)
         assert installed.installer.here(entry) is not None

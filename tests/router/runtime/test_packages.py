@@ -274,9 +274,10 @@ async def test_a_tool_that_its_package_calls_destructive_is_asked_about_each_tim
 def test_the_router_describes_a_tool_as_the_registry_does(
     package: VerifiedPackage, run: Runtime
 ) -> None:
-    same = ("capability_id", "version", "kind", "name", "description")
-    same += ("input_schema", "output_schema", "prompt_template", "resources")
-    same += ("required_permissions",)
+    same = (
+        *("capability_id", "version", "kind", "name", "description", "required_permissions"),
+        *("input_schema", "output_schema", "prompt_template", "resources"),
+    )
     for tool in package.manifest.tools:
         ours, theirs = (
             run.catalog.find(uri(tool.name)).manifest(),

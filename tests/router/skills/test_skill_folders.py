@@ -139,6 +139,13 @@ async def test_a_place_that_is_taken_is_left_alone(
 
 
 Tamper = Callable[[Path], object]
+
+
+def folder_in_place_of(file: Path) -> None:
+    file.unlink()
+    (file / "x").mkdir(parents=True)
+
+
 TAMPERING: dict[str, tuple[Tamper, str]] = {
     "one byte": (
         lambda at: (at / "scripts/fill.py").write_bytes(FILES["scripts/fill.py"][:-2] + b"x\n"),
@@ -151,17 +158,13 @@ TAMPERING: dict[str, tuple[Tamper, str]] = {
     "a swapped bit": (lambda at: (at / "references/forms.md").chmod(0o755), "forms.md is exec"),
     "a lost bit": (lambda at: (at / "scripts/fill.py").chmod(0o644), "fill.py is executable wh"),
     "a link to the same": (
-        lambda at: (
-            (at / "scripts/fill.py").rename(at.parent / "fill.py"),
-            (at / "scripts/fill.py").symlink_to(at.parent / "fill.py"),
+        lambda at: (at / "scripts/fill.py").symlink_to(
+            (at / "scripts/fill.py").rename(at.parent / "fill.py")
         ),
         "scripts/fill.py is not what was installed",
     ),
     "a folder in place of a file": (
-        lambda at: (
-            (at / "assets/empty.txt").unlink(),
-            (at / "assets/empty.txt/x").mkdir(parents=True),
-        ),
+        lambda at: folder_in_place_of(at / "assets/empty.txt"),
         "empty.txt is missing",
     ),
     "a linked folder": (lambda at: (at / "more").symlink_to("/"), "more is not of the package"),

@@ -24,7 +24,8 @@ class Server:
     """An endpoint whose chain id is `chain`; it answers with `status` and `headers` while bad."""
 
     def __init__(self) -> None:
-        self.chain, self.status, self.headers = 1, 200, {}
+        self.chain, self.status = 1, 200
+        self.headers: dict[str, str] = {}
         self.seen: list[str] = []
 
     async def serve(self, request):
@@ -91,6 +92,7 @@ async def test_nobody_is_asked_while_the_only_endpoint_wants_patience(endpoints)
             assert (caught.value.code, caught.value.fault) == (Code.RATE_LIMITED, RpcFault.RATE)
         (state,) = chain.endpoints_state()
     assert len(server.seen) == 1
+    assert caught.value.retry_after_s is not None
     assert 110 < caught.value.retry_after_s <= 120
     assert 110 < state.cooldown_s <= 120
 

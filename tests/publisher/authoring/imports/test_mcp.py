@@ -52,6 +52,7 @@ async def test_the_tools_of_the_reference_server_come_over_with_schemas_and_effe
         "service_uri": SERVICE,
         "mcp_action": "echo",
     }
+    assert manifest.prompt is not None
     assert "Everything Server" in manifest.prompt
     assert (
         Note(*("document", "prompts", "left out", "", "a package has tools and one prompt"))
