@@ -41,7 +41,6 @@ PAGES: Final[dict[str, Page]] = {
     "/triggers": search.triggered,
     "/browse": search.browse,
     "/recent": recent.recent,
-    "/names": recent.names,
     "/node": node.node,
     "/docs": discovery.docs,
     "/help": node.explanations,

@@ -8,12 +8,10 @@ from typing import Final
 from capdex.did import account_of
 from capdex.encoding.abi import checksum_address
 from capdex.json import Json
-from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.pages.recent import names_in_order
 from capdex_explorer.site import PageRequest, Site, View, not_found
 from capdex_service.queries.history import account_history
-from capdex_service.queries.search import SearchRequest, search
 
-PAGE: Final = 50
 MAX_HOMEPAGES: Final = 5
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]{1,300}(#[A-Za-z0-9._:%-]{1,300})?")
@@ -35,27 +33,23 @@ async def publisher(site: Site, request: PageRequest) -> View:
     if account is not None:
         account = checksum_address(bytes.fromhex(account[2:]))
     key, value = ("publisher", account) if account else ("author", who)
-    wanted = {"query_string": "", "filters": {key: value}, "limit": PAGE}
-    cursor = request.text("cursor")
-    answer = await search(site.reader, SearchRequest.parse(wanted | {"cursor": cursor or None}))
-    data = answer.to_json()
-    await add_growth(site, data["list_of_results"])
-    signers = [x["verification"]["signer"] for x in data["list_of_results"]]
-    pages = [(x["acp_metadata"] or {}).get("homepage") for x in data["list_of_results"]]
-    accounts = [x["chain"]["publisher"] for x in data["list_of_results"]]
+    names = await names_in_order(site, request, (key, value))
+    signers = [x["verification"]["signer"] for x in names["releases"]]
+    pages = [(x["acp_metadata"] or {}).get("homepage") for x in names["releases"]]
+    accounts = [x["chain"]["publisher"] for x in names["releases"]]
     events: list[Json] = []
     if account:
         events = (await account_history(site.reader, account, request.number("before", 0) or None))[
             "events"
         ]
-    data |= {
+    data = {
+        "names": names,
         "who": account or who,
         "account": account,
         "homepages": list(dict.fromkeys(x for x in pages if x))[:MAX_HOMEPAGES],
         "keys": list(dict.fromkeys(x for x in signers if x)),
         "accounts": list(dict.fromkeys(accounts)),
         "events": events,
-        "next": data["next_cursor"] and request.address(cursor=data["next_cursor"]),
     }
     feed = f"/p/{account}/feed.atom" if account else ""
     return View("publisher.html", f"Publisher {account or who}", data, feed=feed)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -18,36 +16,40 @@ from capdex_indexer.query import LISTED_BY
 from capdex_service.queries.releases import find_release, listed_by, newest_releases
 
 NEWEST: Final = 30  # on a page
-MAX_PAGES: Final = 100  # of one list: the sitemap has all names
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 
 
 async def recent(site: Site, request: PageRequest) -> View:
     """Show the newest releases; a script adds those that come while the page is open."""
-    data = await _page(request, partial(newest_releases, site.reader))
-    await add_growth(site, data["releases"])
+    before = request.number("before", 0) or None
+    found = await newest_releases(site.reader, NEWEST + 1, before=before)
+    end = str(found[NEWEST - 1]["chain"]["sequence"]) if len(found) > NEWEST else None
+    await add_growth(site, found[:NEWEST])
+    data = {
+        "releases": found[:NEWEST],
+        "first": before and request.address(before=None),
+        "after": end and request.address(before=end),
+    }
     return View("recent.html", "Newest releases", data, feed="/feed.atom")
 
 
-async def names(site: Site, request: PageRequest) -> View:
-    """Show the listed names in one of several orders."""
+async def names_in_order(
+    site: Site, request: PageRequest, facet: tuple[str, str] | None = None
+) -> Json:
+    """Return the page of listed names that a request asks for, in one of several orders.
+
+    With `facet`, a key and a value, those that have it. Raises InvalidInput for another order.
+    """
     order = request.text("sort", "newest")
     if order not in LISTED_BY:
         raise InvalidInput(f"sort is one of {', '.join(LISTED_BY)}")
-    data = await _page(request, partial(listed_by, site.reader, order))
+    data = await listed_by(site.reader, order, NEWEST, request.text("after"), facet)
     await add_growth(site, data["releases"])
-    return View("names.html", "All names", data | {"sort": order, "orders": LISTED_BY})
-
-
-async def _page(request: PageRequest, read: Callable[[int], Awaitable[list[Json]]]) -> Json:
-    """Return the releases of the page that a request names, and the addresses of its neighbours."""
-    page = request.number("page", 1, MAX_PAGES)
-    found = (await read(NEWEST * page + 1))[NEWEST * (page - 1) :]
-    more = len(found) > NEWEST and page < MAX_PAGES
-    return {
-        "releases": found[:NEWEST],
-        "before": request.address(page=str(page - 1)) if page > 1 else None,
-        "after": request.address(page=str(page + 1)) if more else None,
+    return data | {
+        "sort": order,
+        "orders": {x: request.address(sort=x, after=None) for x in LISTED_BY},
+        "first": request.address(after=None) if request.text("after") else None,
+        "after": data["following"] and request.address(after=data["following"]),
     }
 
 

@@ -11,6 +11,7 @@ from capdex.manifest.metadata import DOMAINS
 from capdex.uri import CapabilityURI
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.pages.publisher import is_publisher
+from capdex_explorer.pages.recent import names_in_order
 from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
 from capdex_explorer.views.snippets import connections
 from capdex_indexer.query import FILTER_NAMES
@@ -35,7 +36,8 @@ EXAMPLES: Final = (
 async def home(site: Site, request: PageRequest) -> View:
     """Show what this is for, how an agent is connected, and the newest names."""
     found = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
-    newest, voted = [await listed_by(site.reader, x, NEWEST) for x in ("newest", "votes")]
+    lists = [await listed_by(site.reader, x, NEWEST) for x in ("newest", "votes")]
+    newest, voted = (x["releases"] for x in lists)
     await add_growth(site, [*newest, *voted])
     data = {
         "newest": newest,
@@ -116,10 +118,16 @@ async def triggered(site: Site, request: PageRequest) -> View:
 
 
 async def browse(site: Site, request: PageRequest) -> View:
-    """Show the domains, tags and languages with most capabilities."""
+    """Show the listed names in an order, and the domains, tags and languages with most of them."""
     found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
-    data = {"facets": found["facets"], "total": found["total"]}
-    return View("browse.html", "Domains and tags", data)
+    for name, values in found["facets"].items():
+        for one in values:
+            listed, value = name in ("domain", "tag"), quote(one["value"], safe="")
+            one["address"] = f"/{name}/{value}" if listed else f"/search?{name}={value}"
+            one["chosen"] = False
+    names = await names_in_order(site, request)
+    data = {"names": names, "facets": found["facets"], "chosen": {}}
+    return View("browse.html", "Browse", data, feed="/feed.atom")
 
 
 def _page_named(query: str) -> str | None:
@@ -150,19 +158,7 @@ def _add_addresses(data: Json, request: PageRequest) -> None:
 async def of_value(site: Site, request: PageRequest) -> View:
     """Show the capabilities of one domain, or with one tag."""
     key, value = request.parts["key"], request.parts["value"]
-    wanted = {
-        "query_string": "",
-        "filters": {key: value},
-        "limit": 50,
-        "cursor": request.text("cursor") or None,
-    }
-    found = await _find(site, wanted)
-    following = found["next_cursor"]
-    await add_growth(site, found["list_of_results"])
-    data = found | {
-        "key": key,
-        "value": value,
-        "next": following and request.address(cursor=following),
-    }
-    noun = "Domain" if key == "domain" else "Tag"
-    return View("value.html", f"{noun} {value}", data, status=200 if found["total"] else 404)
+    names = await names_in_order(site, request, (key, value))
+    data = {"names": names, "key": key, "value": value}
+    title = f"{key.capitalize()} {value}"
+    return View("value.html", title, data, status=200 if names["total"] else 404)

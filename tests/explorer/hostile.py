@@ -145,7 +145,8 @@ def _fields(some: list[str]) -> dict[str, Any]:
 
 # Files of a skill: their texts may be whatever a publisher likes.
 FILES = {
-    "references/guide.md": b"# Guide\n\n<script>alert(1)</script> \xe2\x80\xae\n[a](javascript:alert(1))\n",
+    "references/guide.md": b"# Guide\n\n<script>alert(1)</script> \xe2\x80\xae\n"
+    b"[a](javascript:alert(1))\n",
     "scripts/fill.py": b"#!/usr/bin/env python3\nprint('<img src=x onerror=alert(1)>')\n",
     "assets/picture.png": b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)),
     "references/" + "deep-and-long-" * 8 + "name.txt": b"x" * 3000 + b"\n" * 3000,

@@ -1,6 +1,11 @@
 """Reading the index: resolve, search, list releases and names, report status and digests."""
 
-from capdex_indexer.query.catalog import LISTED_BY, BoundReleases, read_listed_by
+from capdex_indexer.query.catalog import (
+    LISTED_BY,
+    BoundReleases,
+    count_listed,
+    read_listed_by,
+)
 from capdex_indexer.query.changes import (
     CommitWatch,
     ListedRelease,
@@ -73,6 +78,7 @@ __all__ = [
     "SearchPage",
     "SearchResult",
     "WaitingRelease",
+    "count_listed",
     "count_versions",
     "read_account_history",
     "read_block_history",

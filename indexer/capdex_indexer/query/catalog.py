@@ -5,12 +5,13 @@ Pages go on after a key (not an offset), so a page costs the same wherever it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, exists, func, select, text
 
+from capdex.errors import InvalidInput
 from capdex.problems import Verdict
 from capdex.uri import PREFIX
 from capdex_indexer.db.denylist import Denials, read_allowed
@@ -36,6 +37,7 @@ class BoundReleases:
     since: int | None = None
 
 
+MAX_DIGITS: Final = 18  # of a sequence, which a database holds in 64 bits
 _COUNTS: Final = (
     select(FACET.c.value, func.count().label("total"))
     .where(FACET.c.key == bindparam("key"))
@@ -66,36 +68,101 @@ _SINCE: Final = (
 _ORDER: Final = " ORDER BY release.name, release.cap_uri LIMIT :limit OFFSET :offset"
 
 
-_THIS: Final = "SELECT release.id, release.name, release.cid, release.sha256 FROM "
-_LISTED_BY: Final = {
-    "newest": "release AS first JOIN listing ON listing.name = first.name "
-    "JOIN release ON release.id = listing.release_id WHERE NOT EXISTS (SELECT 1 FROM release AS x "
-    "WHERE x.name = first.name AND x.sequence < first.sequence) ORDER BY first.sequence DESC",
-    "changed": "release JOIN listing ON listing.release_id = release.id "
-    "ORDER BY release.sequence DESC",
-    "name": "listing JOIN release ON release.id = listing.release_id ORDER BY listing.name",
+class _Order(NamedTuple):
+    """An order of the listed names: what is read, the key of each, and what is beyond a key.
+
+    `beyond` are the rows after the key :after of the name :name; `place` reads a key.
+    """
+
+    tables: str
+    key: str
+    beyond: str
+    by: str
+    place: Callable[[str], object]
+
+
+def _sequence(digits: str) -> int:
+    if not digits.isdigit() or len(digits) > MAX_DIGITS:
+        raise ValueError("no sequence")
+    return int(digits)
+
+
+_LATEST_OF_NAME: Final = "listing JOIN release ON release.id = listing.release_id"
+_ORDERS: Final = {
+    "newest": _Order(
+        "release AS first JOIN listing ON listing.name = first.name JOIN release "
+        "ON release.id = listing.release_id WHERE NOT EXISTS (SELECT 1 FROM release AS x "
+        "WHERE x.name = first.name AND x.sequence < first.sequence)",
+        *("first.sequence", "first.sequence < :after", "first.sequence DESC", _sequence),
+    ),
+    "changed": _Order(
+        f"{_LATEST_OF_NAME} WHERE 1 = 1",
+        *("release.sequence", "release.sequence < :after", "release.sequence DESC", _sequence),
+    ),
+    "name": _Order(
+        f"{_LATEST_OF_NAME} WHERE 1 = 1",
+        *("listing.name", "listing.name > :after", "listing.name", str),
+    ),
     # the last vote of each account counts
-    "votes": "(SELECT name, SUM(vote * CAST(weight AS DOUBLE PRECISION)) AS score "
-    "FROM vote WHERE NOT EXISTS (SELECT 1 FROM vote AS x WHERE x.name = vote.name "
-    "AND x.voter = vote.voter AND x.sequence > vote.sequence) GROUP BY name) AS voted "
-    "JOIN listing ON listing.name = voted.name "
-    "JOIN release ON release.id = listing.release_id WHERE voted.score > 0 "
-    "ORDER BY voted.score DESC, listing.name",
+    "votes": _Order(
+        "(SELECT name, SUM(vote * CAST(weight AS DOUBLE PRECISION)) AS score "
+        "FROM vote WHERE NOT EXISTS (SELECT 1 FROM vote AS x WHERE x.name = vote.name "
+        "AND x.voter = vote.voter AND x.sequence > vote.sequence) GROUP BY name) AS voted "
+        "JOIN listing ON listing.name = voted.name "
+        "JOIN release ON release.id = listing.release_id WHERE voted.score > 0",
+        "voted.score",
+        "(voted.score < :after OR voted.score = :after AND listing.name > :name)",
+        *("voted.score DESC, listing.name", float),
+    ),
 }
-LISTED_BY: Final = tuple(_LISTED_BY)
+LISTED_BY: Final = tuple(_ORDERS)
+_OF: Final = " AND release.id IN (SELECT release_id FROM facet WHERE key = :key AND value = :value)"
 
 
 def read_listed_by(
-    connection: Connection, order: str, denials: Denials, limit: int
-) -> list[IndexedRelease]:
-    """Return the first listed releases in one of the orders LISTED_BY.
+    connection: Connection,
+    order: str,
+    denials: Denials,
+    limit: int,
+    *,
+    after: str = "",
+    facet: tuple[str, str] | None = None,
+) -> list[tuple[str, IndexedRelease]]:
+    """Return the first listed releases in one of the orders LISTED_BY, each with its key.
 
     Names in the order of their first release, of their listed one (`changed`), by name, or by the
-    weight of votes; only names with more weight for than against.
+    weight of votes; only names with more weight for than against. `after` is the key of the last
+    name of the page before: names that come meanwhile move none from page to page. With `facet`,
+    a key and a value, only those that have it. Raises InvalidInput for the key of another order.
     """
-    words = _THIS + _LISTED_BY[order] + " LIMIT :limit OFFSET :offset"
-    rows = read_allowed(connection, text(words), {}, denials, limit)
-    return _in_order(connection, [row.id for row in rows])
+    wanted = _ORDERS[order]
+    words = f"SELECT release.id, release.name, release.cid, release.sha256, {wanted.key} AS place"
+    words += f" FROM {wanted.tables}"
+    values: dict[str, Any] = {}
+    if after:
+        place, _, values["name"] = after.partition(" ")
+        try:
+            values["after"] = wanted.place(place)
+        except ValueError:
+            raise InvalidInput("after is not the end of a page in this order") from None
+        words += f" AND {wanted.beyond}"
+    if facet is not None:
+        words += _OF
+        values |= {"key": facet[0], "value": facet_value(*facet)}
+    query = text(f"{words} ORDER BY {wanted.by} LIMIT :limit OFFSET :offset")
+    rows = read_allowed(connection, query, values, denials, limit)
+    found = _in_order(connection, [row.id for row in rows])
+    return [(f"{row.place} {row.name}", x) for row, x in zip(rows, found, strict=True)]
+
+
+def count_listed(connection: Connection, facet: tuple[str, str] | None = None) -> int:
+    """Return how many names are listed; with `facet`, a key and a value, those that have it."""
+    query = select(func.count()).select_from(LISTING)
+    if facet is not None:
+        key, value = facet
+        query = select(func.count()).where(FACET.c.key == key)
+        query = query.where(FACET.c.value == facet_value(key, value))
+    return int(connection.execute(query).scalar_one())
 
 
 def read_names(

@@ -52,10 +52,12 @@ _BEFORE: Final = (
     .order_by(RELEASE.c.precedence.desc())
     .limit(1)
 )
+NO_END: Final = 2**62  # above every sequence
 _COUNT: Final = select(func.count()).where(_NAMED)
 _NEWEST: Final = (
     select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256)
     .where(STANDS, NOT_YANKED, RELEASE.c.verdict.in_(bindparam("serve", expanding=True)))
+    .where(RELEASE.c.sequence < bindparam("before"))
     .order_by(RELEASE.c.sequence.desc())
     .limit(bindparam("limit"))
     .offset(bindparam("offset"))
@@ -134,12 +136,15 @@ def read_newest_releases(
     denials: Denials,
     limit: int,
     of: tuple[str, str] | None = None,
+    before: int | None = None,
 ) -> list[IndexedRelease]:
     """Return the served releases that were announced last, the newest first; no yanked ones.
 
-    With `of`, ("name" or "publisher", which), only those of a name or an account (EIP-55).
+    With `of`, ("name" or "publisher", which), only those of a name or an account (EIP-55);
+    with `before` those below a sequence.
     """
-    values: dict[str, Any] = {"serve": sorted(serve)} | dict([of] if of else [])
+    values: dict[str, Any] = {"serve": sorted(serve), "before": before or NO_END}
+    values |= dict([of] if of else [])
     rows = read_allowed(connection, _NEWEST_OF[of and of[0]], values, denials, limit)
     return _read(connection, [row.id for row in rows])
 

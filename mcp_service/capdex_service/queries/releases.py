@@ -14,6 +14,7 @@ from capdex.uri import check_name
 from capdex.version import Version
 from capdex_indexer.query import (
     IndexedRelease,
+    count_listed,
     count_versions,
     read_first_seen,
     read_listed_by,
@@ -93,28 +94,42 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
 
 
 async def newest_releases(
-    reader: Reader, limit: int, of: tuple[str, str] | None = None
+    reader: Reader, limit: int, of: tuple[str, str] | None = None, before: int | None = None
 ) -> list[Json]:
     """Return the served releases that were announced last, the newest first.
 
-    `of` as in `read_newest_releases`.
+    `of` and `before` as in `read_newest_releases`.
     """
 
     def read(connection: Connection) -> list[Json]:
         denials = reader.index.denial_cache.read(connection)
-        return [
-            shown(x) for x in read_newest_releases(connection, reader.serve, denials, limit, of)
-        ]
+        found = read_newest_releases(connection, reader.serve, denials, limit, of, before)
+        return [shown(x) for x in found]
 
     return await reader.read(read)
 
 
-async def listed_by(reader: Reader, order: str, limit: int) -> list[Json]:
-    """Return the first listed releases in one of the orders LISTED_BY, one of each name."""
+async def listed_by(
+    reader: Reader,
+    order: str,
+    limit: int,
+    after: str = "",
+    facet: tuple[str, str] | None = None,
+) -> Json:
+    """Return a page of the listed releases in one of the orders LISTED_BY, one of each name.
 
-    def read(connection: Connection) -> list[Json]:
+    `after` and `facet` as in `read_listed_by`. `following` is the key after which the next page
+    goes on, None for none; `total` counts all names, those without votes as well.
+    """
+
+    def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
-        return [shown(x) for x in read_listed_by(connection, order, denials, limit)]
+        found = read_listed_by(connection, order, denials, limit + 1, after=after, facet=facet)
+        return {
+            "releases": [shown(x) for _, x in found[:limit]],
+            "following": found[limit - 1][0] if len(found) > limit else None,
+            "total": count_listed(connection, facet),
+        }
 
     return await reader.read(read)
 

@@ -16,9 +16,10 @@ import pytest
 
 from capdex_cli.node import validate_file
 from capdex_explorer.http.headers import CONTENT_SECURITY_POLICY
+from capdex_explorer.pages.recent import NEWEST
 from tests.explorer import hostile
 from tests.explorer.addresses import ACCOUNT, HEAVY, PAGES
-from tests.explorer.conftest import OTHER, Filled
+from tests.explorer.conftest import OTHER, Filled, Growing
 from tests.indexer import making
 
 HTML: dict[str, Any] = {"Accept": "text/html"}
@@ -370,7 +371,8 @@ def test_a_publisher_has_names_keys_and_history(base: str) -> None:
     assert "Packages of this account are signed by" in page.words
     assert f'data-copy="{making.AUTHOR}"' in page.text
     assert 'href="/c/city-weather' in page.text
-    named = page.text.partition("Its packages name")[2].partition("</p>")[0]
+    by_name = Answer(f"{base}/p/{ACCOUNT}?sort=name", **HTML).text
+    named = by_name.partition("Packages on this page name")[2].partition("</p>")[0]
     assert 'rel="nofollow noopener ugc"' in named
     assert "This node has not checked it" in named
     assert page.text.count('class="identicon"') == 1
@@ -453,22 +455,43 @@ def test_codes_are_explained_as_the_command_line_does(base: str) -> None:
 
 
 def test_names_come_once_each_in_the_order_that_is_asked_for(base: str) -> None:
-    def names(address: str) -> list[str]:
+    def names(address: str, key: str | None = "names") -> list[str]:
         found: list[str] = []
         while address:
             page = Answer(base + address, Accept="application/json").json
-            found += [x["name"] for x in page["releases"]]
-            address = page["after"]
+            part = page[key] if key else page
+            found += [x["name"] for x in part["releases"]]
+            address = part["after"]
         return found
 
-    newest = names("/names")
+    newest = names("/browse")
     assert len(newest) == len(set(newest)) == Answer(f"{base}/status").json["releases"]["listed"]
-    assert names("/names?sort=name") == sorted(newest)
+    assert names("/browse?sort=name") == sorted(newest)
     assert newest.index("heavy") < newest.index("forecast") < newest.index("city-weather")
-    assert set(names("/names?sort=changed")) == set(newest)
-    assert names("/names?sort=votes") == []
-    assert Answer(f"{base}/names?sort=size").status == 400
-    assert len(names("/recent")) > len(set(names("/recent")))
+    assert set(names("/browse?sort=changed")) == set(newest)
+    assert names("/browse?sort=votes") == []
+    own = names(f"/p/{ACCOUNT}?sort=name")
+    assert own == [x for x in sorted(newest) if x not in hostile.COPIES]
+    assert names("/domain/other") == [x for x in newest if x in set(names("/domain/other"))]
+    for wrong in ("sort=size", "after=x", "after=-1+note", "after=" + "9" * 40, "before=0"):
+        assert Answer(f"{base}/{'recent' if 'before' in wrong else 'browse'}?{wrong}").status == 400
+    assert Answer(f"{base}/browse?sort=votes&after=nan+x").status == 200
+    assert len(names("/recent", None)) > len(set(names("/recent", None)))
+
+
+def test_a_name_that_comes_meanwhile_moves_no_other_to_the_next_page(growing: Growing) -> None:
+    for number in range(NEWEST + 2):
+        growing.publish(f"name-{number}")
+    for address in ("/browse", "/browse?sort=changed", "/recent", f"/p/{ACCOUNT}"):
+        first = Answer(growing.base + address, Accept="application/json").json
+        part = first.get("names", first)
+        growing.publish(f"late-{address.count('=')}{len(address)}")
+        second = Answer(growing.base + part["after"], Accept="application/json").json
+        seen = [x["cap_uri"] for x in part["releases"]]
+        more = [x["cap_uri"] for x in second.get("names", second)["releases"]]
+        assert not set(seen) & set(more), address
+        assert more[-1] == "did:nuwa:cap:first@1.0.0"
+        assert not any("late" in x for x in more)
 
 
 def test_a_wrong_address_leads_on(base: str) -> None:
@@ -527,7 +550,11 @@ def test_a_publisher_cannot_give_itself_a_mark(base: str, name: str) -> None:
     assert heading is not None
     if title := hostile.MARKS[name].get("title"):
         assert str(title) not in heading[1]
-    for address in (f"/c/{name}/versions", f"/search?q={name}", "/names?sort=name&page=2"):
+    for address in (
+        f"/c/{name}/versions",
+        f"/search?q={name}",
+        f"/browse?sort=name&after={name[:-1]}",
+    ):
         assert words in Answer(base + address, **HTML).words
     assert words in Answer(f"{base}/c/{name}/badge.svg").text
     assert words in Answer(f"{base}/c/{name}/feed.atom").text

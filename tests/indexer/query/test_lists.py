@@ -16,9 +16,12 @@ from sqlalchemy import Connection
 
 from capdex.encoding.abi import checksum_address
 from capdex.problems import Verdict
+from capdex_indexer.db.denylist import Denials
 from capdex_indexer.query import (
     BoundReleases,
     Index,
+    count_listed,
+    read_listed_by,
     read_newest,
     read_newest_releases,
     read_versions_like,
@@ -102,6 +105,17 @@ def pages(read: Callable[[Any], list[Any]], after: Any, key: Callable[[Any], Any
     return found
 
 
+def by_order(
+    connection: Connection, order: str, denials: Denials, facet: tuple[str, str] | None
+) -> list[Any]:
+    """Each name with its key in an order."""
+    return pages(
+        lambda x: read_listed_by(connection, order, denials, 2, after=x, facet=facet),
+        "",
+        lambda x: x[0],
+    )
+
+
 def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -> None:
     denials = index.denial_cache.read(connection)
     newest_first = served[::-1]
@@ -124,6 +138,14 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
     assert [x.name for x in listed] == names
     changed = [x.name for x in read_newest(connection, VERIFIED, 100) if x.release_id is not None]
     assert sorted(changed) == names
+
+    for order in ("newest", "changed", "name"):
+        for facet in (None, ("publisher", ACCOUNT)):
+            ways = by_order(connection, order, denials, facet)
+            assert sorted(x.name for _, x in ways) == names
+            if order == "name":
+                assert [x.name for _, x in ways] == names
+        assert count_listed(connection, ("publisher", ACCOUNT)) == count_listed(connection)
 
     question = BoundReleases("mcp_service")
     bound = pages(
