@@ -32,7 +32,7 @@ SEMANTIC ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev dist release-check node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak \
+  slither coverage-contracts coverage pytest test test-fast docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak \
   lock clean
 
 help: ## list the targets
@@ -181,8 +181,20 @@ coverage: dev ## lines and branches of capdex/ outside net/ that its tests reach
 	$(BIN)/coverage run -m pytest tests/capdex -m "not real" --hypothesis-profile explicit $(PYTEST_ARGS)
 	$(BIN)/coverage report
 
+# What stays in the process of the tests. The few tests there that would start a process or a server
+# are skipped: `--fast` sees to it.
+FAST := tests/test_*.py tests/capdex --ignore tests/capdex/net tests/contracts \
+  $(addprefix tests/cli/,config mistakes views) tests/explorer/views $(addprefix tests/indexer/,monitoring projection) \
+  $(addprefix tests/mcp_service/,answers queries) tests/publisher/authoring $(addprefix tests/router/,cmp faces/hosts policy routing state)
+
+test-fast: .venv/.dev ## what needs no process and no server, in a minute and a half: before each commit
+	$(BIN)/pytest -n 2 --fast -m "not real and not load" $(FAST) $(PYTEST_ARGS)
+
+# What measures time, memory or descriptors comes after the rest, and alone. 5: none was chosen.
+pytest: export HYPOTHESIS_PROFILE = whole
 pytest: dev
-	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not load" --durations=10 $(PYTEST_ARGS)
+	$(BIN)/pytest -n 0 -m load --durations=10 $(PYTEST_ARGS) $$(grep -rl --include='test_*.py' 'mark\.load' tests) || [ $$? = 5 ]
 
 # In this order and not in parallel: what fails fast comes first, and pytest's verdict last.
 test: dev ## every check, forge and pytest

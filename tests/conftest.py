@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import multiprocessing.util
 import os
 import shutil
 import signal
@@ -38,10 +39,40 @@ REAL = {"anvil", "kubo", "postgres_server", "postgres_url"}
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test fails for being slow; `make soak` looks at far more examples of every property.
-settings.register_profile("capdex", deadline=None, derandomize="CI" in ENVIRONMENT)
-settings.register_profile("soak", deadline=None, max_examples=5000)
+# No test fails for being slow. `make test` looks at more examples of every property, `make soak` at
+# far more.
+FIXED = "CI" in ENVIRONMENT
+for profile, examples in {"capdex": 30, "whole": 100, "soak": 5000}.items():
+    settings.register_profile(
+        profile, deadline=None, max_examples=examples, derandomize=FIXED and profile != "soak"
+    )
 settings.load_profile(ENVIRONMENT.get("HYPOTHESIS_PROFILE", "capdex"))
+
+SLOW = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.bind"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fast", action="store_true", help="end each test that starts a process or server"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        sys.addaudithook(_end_what_is_slow)
+        pytest.MonkeyPatch().setattr(multiprocessing.util, "spawnv_passfds", _no_process)
+        # What is ended in its middle closes nothing.
+        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def _end_what_is_slow(event: str, _: tuple[Any, ...]) -> None:
+    """Skip the test that is about to start a process or to serve."""
+    if event in SLOW and "PYTEST_CURRENT_TEST" in os.environ:
+        pytest.skip(f"{event} is left to `make test`")
+
+
+def _no_process(*_: object) -> NoReturn:
+    pytest.skip("a process is left to `make test`")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

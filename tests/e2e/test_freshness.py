@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+import pytest
 from mcp import Client
 
 from capdex.net.ipfs.block_store import BlockDirectory
@@ -14,6 +15,7 @@ WITHIN_S = 1.0
 PUBLICATIONS = 5
 
 
+@pytest.mark.load
 async def test_a_published_package_is_resolvable_within_a_second_of_its_receipt(
     shell: Any, chains: Any, making: Any
 ) -> None:

@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
+pytestmark = pytest.mark.load
+
 SOAK = Path(__file__).with_name("soak.py")
 COUNT = 20  # of each target
 POISONED = 0.2  # below this, an input makes a target of `POISON` do what must not be

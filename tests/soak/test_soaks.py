@@ -45,6 +45,7 @@ def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
     soak("two_nodes.py", 100)
 
 
+@pytest.mark.load
 def test_hostile_connections_keep_a_node_from_nothing() -> None:
     soak("connections.py", 1100)  # more than the node has descriptors
 

@@ -17,6 +17,8 @@ import pytest
 from capdex.codes import error_codes
 from capdex.errors import Code
 
+pytestmark = pytest.mark.load
+
 GIGABYTES = 2_000_000_000
 MIB = 1 << 20
 OWN_BYTES = 64 * MIB  # the most that these commands use beside a node that behaves
