@@ -103,20 +103,20 @@ class _Judgement:
         self.announcement = announcement
         self.checks: list[Check] = []
 
-    def hold(
+    def require(
         self, name: str, held: bool, verdict: Verdict, reason: Reason, message: str, detail: str
     ) -> None:
         if not held:
-            raise self.refuse(name, verdict, reason, message)
+            raise self.reject(name, verdict, reason, message)
         self.checks.append(Check(name, True, detail))
 
-    def refuse(self, name: str, verdict: Verdict, reason: Reason, message: str) -> _Rejection:
+    def reject(self, name: str, verdict: Verdict, reason: Reason, message: str) -> _Rejection:
         self.checks.append(Check(name, False, message))
         return _Rejection(verdict, reason, message)
 
 
-def sound(cap_uri: str, semver: str, cid: str, sha256: bytes) -> str | None:
-    """Return the name in an announcement that certainly passes `precheck`.
+def fast_name(cap_uri: str, semver: str, cid: str, sha256: bytes) -> str | None:
+    """Return the name in an announcement that certainly passes `judge_announcement`.
 
     A fast path for raw CIDs, which nearly all announcements have; None: not decided here.
     """
@@ -130,19 +130,19 @@ def sound(cap_uri: str, semver: str, cid: str, sha256: bytes) -> str | None:
         return None
 
 
-def claimed(announcement: Announcement) -> tuple[CapabilityURI | None, RejectedPackage | None]:
-    """The URI that an announcement names, if it names one, and what `precheck` says."""
+def claimed_uri(announcement: Announcement) -> tuple[CapabilityURI | None, RejectedPackage | None]:
+    """The URI that an announcement names, if it names one, and what `judge_announcement` says."""
     _, _, cap_uri, semver, cid, sha256 = announcement
-    if name := sound(cap_uri, semver, cid, sha256):
+    if name := fast_name(cap_uri, semver, cid, sha256):
         return CapabilityURI(name, Version.parse(semver)), None
     try:
         uri = CapabilityURI.exact(cap_uri)
     except InvalidInput:
-        return None, precheck(announcement)
-    return uri, precheck(announcement)
+        return None, judge_announcement(announcement)
+    return uri, judge_announcement(announcement)
 
 
-def precheck(announcement: Announcement) -> RejectedPackage | None:
+def judge_announcement(announcement: Announcement) -> RejectedPackage | None:
     """Judge an announcement by itself, before anything is fetched: None if it may go on."""
     judgement = _Judgement(announcement)
     try:
@@ -201,9 +201,9 @@ def _check_announcement(judgement: _Judgement) -> None:
     try:
         uri = CapabilityURI.exact(event.cap_uri)
     except InvalidInput as error:
-        raise judgement.refuse("event", Verdict.MISMATCH, Reason.BAD_EVENT, error.message) from None
+        raise judgement.reject("event", Verdict.MISMATCH, Reason.BAD_EVENT, error.message) from None
     version = str(uri.version)
-    judgement.hold(
+    judgement.require(
         "event",
         version == event.semver,
         Verdict.MISMATCH,
@@ -215,8 +215,8 @@ def _check_announcement(judgement: _Judgement) -> None:
         cid = Cid.parse(event.cid)
     except InvalidInput as error:
         why = f"{error.message}: {error.why}"
-        raise judgement.refuse("cid", Verdict.MISMATCH, Reason.BAD_CID, why) from None
-    judgement.hold(
+        raise judgement.reject("cid", Verdict.MISMATCH, Reason.BAD_CID, why) from None
+    judgement.require(
         "cid",
         cid.codec != RAW or cid.digest == event.sha256,
         Verdict.MISMATCH,
@@ -228,7 +228,7 @@ def _check_announcement(judgement: _Judgement) -> None:
 
 def _check_bytes(judgement: _Judgement, data: bytes) -> None:
     announced, found = judgement.announcement.sha256, hashlib.sha256(data).digest()
-    judgement.hold(
+    judgement.require(
         "sha256",
         found == announced,
         Verdict.MISMATCH,
@@ -245,10 +245,10 @@ def _check_manifest(judgement: _Judgement, reading: ManifestReading) -> Manifest
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         where = f"{first.path}: " if first.path else ""
         message = f"{where}{first.message}{more}"
-        raise judgement.refuse("manifest", Verdict.INVALID, first.code, message)
+        raise judgement.reject("manifest", Verdict.INVALID, first.code, message)
     judgement.checks.append(Check("manifest", True, "well-formed"))
     claimed, announced = str(reading.manifest.uri), judgement.announcement.cap_uri
-    judgement.hold(
+    judgement.require(
         "id",
         claimed == announced,
         Verdict.MISMATCH,
@@ -262,11 +262,11 @@ def _check_manifest(judgement: _Judgement, reading: ManifestReading) -> Manifest
 def _check_signature(judgement: _Judgement, manifest: Manifest, reading: ManifestReading) -> str:
     if manifest.signature is None:
         message = "metadata.signature is missing"
-        raise judgement.refuse("signature", Verdict.UNSIGNED, Reason.UNSIGNED, message)
+        raise judgement.reject("signature", Verdict.UNSIGNED, Reason.UNSIGNED, message)
     author = manifest.author
     if author is None:
         message = "metadata.author is missing"
-        raise judgement.refuse("signature", Verdict.INVALID, Reason.MISSING_AUTHOR, message)
+        raise judgement.reject("signature", Verdict.INVALID, Reason.MISSING_AUTHOR, message)
     try:
         signature = signing.decode_signature(manifest.signature)
         signed = signing.signing_input(reading.yaml, str(manifest.uri))
@@ -275,7 +275,7 @@ def _check_signature(judgement: _Judgement, manifest: Manifest, reading: Manifes
         reason = Reason((error.details or {})["reason"])
         unresolved = reason is Reason.UNKNOWN_DID_METHOD
         verdict = Verdict.UNRESOLVABLE if unresolved else Verdict.INVALID
-        raise judgement.refuse("signature", verdict, reason, error.message) from None
+        raise judgement.reject("signature", verdict, reason, error.message) from None
     judgement.checks.append(Check("signature", True, author))
     return author
 
@@ -287,7 +287,7 @@ def _check_binding(judgement: _Judgement, manifest: Manifest, signer: str) -> No
     held = by_author or (
         manifest.publisher is not None and did.same_account(manifest.publisher, account)
     )
-    judgement.hold(
+    judgement.require(
         "binding",
         held,
         Verdict.SIGNED,

@@ -15,7 +15,7 @@ from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.policy.secrets import Secrets
 from capdex_router.runtime.installed.source import packages
-from capdex_router.runtime.opened import Mounts, Runtime, open_grants, opened
+from capdex_router.runtime.open import Mounts, Runtime, open_grants, open_runtime
 from capdex_router.runtime.session import Session
 
 
@@ -40,7 +40,7 @@ async def open_agent(
     """Open the runtime of a user, and close it at the end.
 
     With an installer an agent may ask for packages; `work` is the directory that learned programs
-    see, `at` that of `bindings.build.Wiring`. Raises as `runtime.opened.opened`.
+    see, `at` that of `bindings.build.Wiring`. Raises as `runtime.open.open_runtime`.
     """
     secrets = Secrets.of(home.path / "secrets.json")
     async with AsyncExitStack() as stack:
@@ -48,7 +48,7 @@ async def open_agent(
             packages(home, open_grants(home.path), secrets, egress or moving(at or {}), at)
         )
         runtime = await stack.enter_async_context(
-            opened(home.path, [source], mounts=mounts, work=work, hidden=secrets)
+            open_runtime(home.path, [source], mounts=mounts, work=work, hidden=secrets)
         )
         actions = Actions(
             runtime.catalog,

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from capdex.net.files import write_whole
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.audit import Audit
 from capdex_router.runtime.installed.short_forms import ShortForms
 
 
 @contextmanager
 def open_installer(home: Home, config: Config) -> Iterator[Installer]:
     """Open the installer of a user, with its audit log; `config` names the nodes that it asks."""
-    with Audit(home.audit) as audit:
+    with AuditLog(home.audit) as audit:
         yield Installer(
             home,
             config,
             rights=GrantFile(home.grants, write_whole),
-            journal=audit,
+            audit=audit,
             seen=ShortForms(home).add,
         )

@@ -33,7 +33,7 @@ from capdex_router.policy.grants import Grant
 from capdex_router.policy.secrets import SecretFile, Secrets
 from capdex_router.runtime.catalog import Fixed
 from capdex_router.runtime.invoke import Caller
-from capdex_router.runtime.opened import Runtime, opened
+from capdex_router.runtime.open import Runtime, open_runtime
 
 WARM_UP = 50
 NAME, DIGEST = "did:nuwa:cap:bench", "ab" * 32
@@ -62,7 +62,7 @@ async def runtime(port: int, folder: Path) -> AsyncIterator[Runtime]:
         Owner("package", NAME, DIGEST), annotations=ToolHints(read_only=True, destructive=False),
         executor=HttpTool(binding, capability="bench", egress=egress, secrets=secrets),
     )  # fmt: skip
-    async with opened(folder, [Fixed([tool])], hidden=secrets) as found:
+    async with open_runtime(folder, [Fixed([tool])], hidden=secrets) as found:
         found.grants.grant([Grant(NAME, DIGEST, "get", f"host:127.0.0.1:{port}")])
         yield found
     await egress.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from capdex_router.bindings.sandbox import Room, Sandbox
+from capdex_router.bindings.sandbox import Sandbox, Surroundings
 
 TARGET_MS = 8.0
 ARGV = ("/usr/bin/grep", "-c", "alpha", "notes.txt")
@@ -24,7 +24,7 @@ async def measure(runs: int, work: Path) -> bool:
     for _ in range(runs):
         for name, sandbox in ways.items():
             start = time.perf_counter()
-            await sandbox.run(ARGV, Room(work), timeout_s=20)
+            await sandbox.run(ARGV, Surroundings(work), timeout_s=20)
             times[name].append((time.perf_counter() - start) * 1e3)
     for name, found in times.items():
         print(f"{name}: p50 {median(found):.1f} ms, least {min(found):.1f} ms")

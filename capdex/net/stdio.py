@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 MAX_WAITING: Final = 64  # messages; then stdin is not read
 LAST_ANSWERS_S: Final = 10.0  # a subscription has no last answer
-GIVEN_UP_S: Final = 1.0  # for the answers that a client had asked for in the other era
+GIVEN_UP_S: Final = 1.0  # for the answers that a client had asked for in the other revision
 INITIALIZED: Final = "notifications/initialized"
 CANCELLED: Final = "notifications/cancelled"
 REPLAYED: Final = "capdex/initialize"  # the id of an `initialize` that was answered here
@@ -167,7 +167,7 @@ class _Session:
     def __init__(self, said: Introduction, write: Callable[[bytes], None]) -> None:
         import anyio
 
-        self.again: JsonRpcMessage | None = None  # an `initialize` that ended the other era
+        self.again: JsonRpcMessage | None = None  # an `initialize` that ended the other revision
         self._said, self._write = said, write
         self._open: set[str | int] = set()  # requests of the client without an answer
         self._asked: set[str | int] = set()  # questions to the client without an answer

@@ -18,7 +18,7 @@ from capdex.codes import all_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
 from capdex_explorer.http.page_cache import PageCache
-from capdex_explorer.http.rendered import Rendered
+from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
 from capdex_service.answers.errors import public_error
@@ -80,7 +80,7 @@ class Answers:
                 page_request = await read_page_request(request, base)
                 made = await make(self.site, page_request)
                 rendered = (
-                    Rendered.of(made, media_type)
+                    RenderedPage.of(made, media_type)
                     if isinstance(made, bytes)
                     else self.render(made, page_request, as_json=as_json)
                 )
@@ -93,10 +93,10 @@ class Answers:
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
             return await self.error(request, error, as_json=as_json or bool(media_type))
 
-    def render(self, view: View, page_request: PageRequest, *, as_json: bool) -> Rendered:
+    def render(self, view: View, page_request: PageRequest, *, as_json: bool) -> RenderedPage:
         """Render a view as JSON or as a page."""
         if as_json:
-            return Rendered.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
+            return RenderedPage.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
         page = {
             "title": view.title,
             "description": view.description,
@@ -110,7 +110,7 @@ class Answers:
             "warning": self.site.reader.warning(),
         }
         text = self.templates.get_template(view.template).render(page=page, **view.data)
-        return Rendered.of(text.encode("utf-8"), HTML, view.status, live=view.live)
+        return RenderedPage.of(text.encode("utf-8"), HTML, view.status, live=view.live)
 
     async def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:
         """Return an error as a page, or as a problem document."""

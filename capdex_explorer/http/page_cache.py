@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from capdex_explorer.http.rendered import Rendered
+from capdex_explorer.http.rendered import RenderedPage
 from capdex_service.answers.rendered import Moment
 
 MAX_BYTES: Final = 32 << 20  # plain and compressed
@@ -18,7 +18,7 @@ Key = tuple[str, ...]
 
 
 class _Cached(NamedTuple):
-    rendered: Rendered
+    rendered: RenderedPage
     name: str
     final_at: int | None
     revision: int
@@ -41,7 +41,7 @@ class PageCache:
         self._pages: OrderedDict[Key, _Cached] = OrderedDict()
         self._of_name: dict[str, set[Key]] = {}
 
-    def get(self, key: Key, moment: Moment) -> Rendered | None:
+    def get(self, key: Key, moment: Moment) -> RenderedPage | None:
         """Return a cached page, unless it is too old at this moment of the index."""
         kept = self._pages.get(key)
         if kept is None:
@@ -61,7 +61,7 @@ class PageCache:
     def put(
         self,
         key: Key,
-        rendered: Rendered,
+        rendered: RenderedPage,
         moment: Moment,
         *,
         name: str = "",

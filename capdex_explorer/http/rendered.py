@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +16,7 @@ SMALL: Final = 600  # bytes; compressing less saves nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedPage:
     """A page as bytes, plain and compressed, with its ETag."""
 
     body: bytes
@@ -32,7 +32,7 @@ class Rendered:
         return len(self.body) + len(self.packed)
 
     @classmethod
-    def of(cls, body: bytes, media_type: str, status: int = 200, *, live: bool = False) -> Rendered:
+    def of(cls, body: bytes, media_type: str, status: int = 200, *, live: bool = False) -> Self:
         """Compress a body and make its ETag, which is weak: both forms share it."""
         packed = gzip.compress(body, 5, mtime=0) if len(body) >= SMALL else b""
         etag = f'W/"{hashlib.sha256(body).hexdigest()[:24]}"'

@@ -19,7 +19,7 @@ from capdex.version import Version
 from capdex_explorer.http.answer import JSON, Answers, wants_json
 from capdex_explorer.http.assets import PREFIX, read_assets
 from capdex_explorer.http.headers import FOREVER, SECURITY, accepts
-from capdex_explorer.http.rendered import Rendered
+from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages import (
     discovery,
     file_check,
@@ -103,7 +103,7 @@ class Explorer:
                     return RedirectResponse(address_of(CapabilityURI.loose(name)))
                 return await overview(request)
             answer = await name_page(site.reader, name)
-            return Rendered.of(answer.body, JSON).response(request)
+            return RenderedPage.of(answer.body, JSON).response(request)
 
         def exact(
             endpoint: Callable[[Request], Awaitable[Response]],

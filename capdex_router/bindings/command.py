@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from capdex.errors import Code, ExecutionFailed, Refused, untrusted_text
 from capdex.json import Json
 from capdex_router.bindings import output
-from capdex_router.bindings.sandbox import Room, Sandbox
+from capdex_router.bindings.sandbox import Sandbox, Surroundings
 from capdex_router.model.requests import ProcessRequest, Request
 
 # CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.
@@ -39,7 +39,7 @@ class CommandExecutor:
     digest: str
     arguments: CommandArguments
     sandbox: Sandbox
-    room: Room
+    around: Surroundings
     kind: output.Kind = "lines"
     successes: frozenset[int] = frozenset((0,))
 
@@ -54,8 +54,8 @@ class CommandExecutor:
         ExecutionFailed for an exit code that is not a success.
         """
         self._check()
-        room = replace(self.room, environment={**self.room.environment, **FACETS})
-        ran = await self.sandbox.run(self._argv(arguments), room, timeout_s=timeout_s)
+        around = replace(self.around, environment={**self.around.environment, **FACETS})
+        ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
         if ran.exit_code not in self.successes:
             said = untrusted_text(ran.stderr.decode(errors="replace").strip())
             raise ExecutionFailed(

@@ -36,7 +36,7 @@ MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55
 _VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
-class Ran(Protocol):
+class EndedProcess(Protocol):
     """The end of a process."""
 
     @property
@@ -47,7 +47,7 @@ class Ran(Protocol):
     def stderr(self) -> bytes: ...  # noqa: D102
 
 
-Run = Callable[[Sequence[str]], Awaitable[Ran]]
+Run = Callable[[Sequence[str]], Awaitable[EndedProcess]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,12 @@ class Packages:
         """
         asked: list[str] = []
 
-        def note(event: str, **fields: Any) -> None:
-            self._installer.journal.write(event, **fields)
+        def audit(event: str, **fields: Any) -> None:
+            self._installer.audit.write(event, **fields)
             asked.append(fields["node"])
 
         try:
-            hits = await search(want, limit, self._installer.config, note)
+            hits = await search(want, limit, self._installer.config, audit)
         except Unavailable as error:
             return [], clean(f"asked without an answer: {', '.join(asked)}: {error.line}")
         return hits, f"asked {', '.join(asked)}" if asked else NO_NODE
@@ -46,7 +46,7 @@ class Packages:
         match action:
             case "install":
                 installer = self._installer
-                uri = await choose(target, installer.config, installer.journal.write)
+                uri = await choose(target, installer.config, installer.audit.write)
                 return _said(await installer.install(uri, asker))
             case "upgrade":
                 return await self._upgrade(target, asker)

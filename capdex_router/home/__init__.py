@@ -1,1 +1,1 @@
-"""The data directory of the router: its paths, its writer lock, and files written as a whole."""
+"""The data directory of the router: its paths, its writer lock, and its audit log."""

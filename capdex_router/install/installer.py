@@ -19,6 +19,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, UsageError
 from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.fetch import (
@@ -32,7 +33,7 @@ from capdex_router.install.fetch import (
 )
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.lockfile import Lock, Locked
-from capdex_router.install.outcome import InstallOutcome, Journal
+from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan, make
 from capdex_router.install.resolve import Release, resolve, search
 from capdex_router.install.wish import MAX_CANDIDATES, candidates
@@ -54,13 +55,13 @@ class Installer:
         config: Config,
         *,
         rights: GrantFile,
-        journal: Journal,
+        audit: AuditLog,
         seen: Callable[[VerifiedPackage], None] = lambda package: None,
     ) -> None:
         self.config = config
         self.home = home
         self.rights = rights
-        self.journal = journal
+        self.audit = audit
         self.seen = seen
         self._store = LockStore(home.lock_file)
         self.cache = Cache(home.blocks)
@@ -220,7 +221,7 @@ class Installer:
             return
         proposal = plan.proposal()
         agreed = await asker.ask(proposal)
-        self.journal.write("consent", **proposal.noted(), agreed=agreed)
+        self.audit.write("consent", **proposal.audited(), agreed=agreed)
         if not agreed:
             raise not_agreed(proposal)
 
@@ -251,7 +252,7 @@ class Installer:
             self._forget_unused()
         self.seen(plan.package)
         event = "install" if old is None else "upgrade"
-        self.journal.write(event, **noted(entry), was=old and old.version)
+        self.audit.write(event, **audited(entry), was=old and old.version)
         return True
 
     # remove ---------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ class Installer:
             self._store.write(lock.minus({entry.name for entry in gone}))
             self._forget_unused()
         for entry in gone:
-            self.journal.write("remove", **noted(entry))
+            self.audit.write("remove", **audited(entry))
         return gone
 
     def _granted(self, plan: InstallPlan) -> list[Grant]:
@@ -323,14 +324,10 @@ class Installer:
             self.rights.forget(self.agreed() - used)
 
 
-def noted(entry: Locked) -> dict[str, Any]:
+def audited(entry: Locked) -> dict[str, Any]:
     """Return what the audit log says of an entry."""
-    return {
-        "capability_id": f"{PREFIX}{entry.name}",
-        "version": entry.version,
-        "digest": entry.sha256,
-        "signer": entry.signer,
-    }
+    about = {"capability_id": f"{PREFIX}{entry.name}", "version": entry.version}
+    return {**about, "digest": entry.sha256, "signer": entry.signer}
 
 
 def _entry(lock: Lock, name: str) -> Locked:

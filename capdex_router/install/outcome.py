@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from capdex.errors import CapdexError
 from capdex_router.install.lockfile import Locked
 from capdex_router.install.plan import InstallPlan
-
-
-class Journal(Protocol):
-    """Takes note of decisions: the audit log."""
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Append one line; raises UsageError if it cannot be written."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

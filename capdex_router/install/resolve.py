@@ -26,7 +26,7 @@ from capdex.errors import (
 )
 from capdex.json import Json
 from capdex.net.node_client import NodeClient
-from capdex.package import precheck
+from capdex.package import judge_announcement
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_router.home.config import Config, NodeAddress
@@ -34,7 +34,7 @@ from capdex_router.home.config import Config, NodeAddress
 MAX_HITS: Final = 20
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 
-Note = Callable[..., None]  # appends a line to the audit log
+AuditWriter = Callable[..., None]  # appends a line to the audit log
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +100,21 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     return replace(found, warnings=(*found.warnings, *warnings))
 
 
-async def search(want: str, limit: int, config: Config, note: Note | None = None) -> list[NodeHit]:
+async def search(
+    want: str, limit: int, config: Config, audit: AuditWriter | None = None
+) -> list[NodeHit]:
     """Return what the first node that answers finds for a wish; raises Unavailable if none does.
 
-    `note` writes a line before the words go to a node: their length and sha256, since a log is no
+    `audit` writes a line before the words go to a node: their length and sha256, since a log is no
     place for a secret. Whether some words left is checked by `printf %s WORDS | sha256sum`.
     """
     failed: CapdexError | None = None
     arguments = {"query_string": want, "limit": min(limit, MAX_HITS)}
     said = want.encode("utf-8", "surrogatepass")
-    noted = {"want_sha256": hashlib.sha256(said).hexdigest(), "want_bytes": len(said)}
+    about = {"want_sha256": hashlib.sha256(said).hexdigest(), "want_bytes": len(said)}
     for address in config.nodes:
-        if note is not None:
-            note("find", node=address.mcp_url, **noted)
+        if audit is not None:
+            audit("find", node=address.mcp_url, **about)
         try:
             async with NodeClient(address.mcp_url) as node:
                 answer = await node.call("search_capabilities", arguments)
@@ -219,7 +221,7 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         untrusted_text(answer.get("ipfs_cid")),
         digest,
     )
-    if rejected := precheck(announcement):
+    if rejected := judge_announcement(announcement):
         raise rejected.failure()
     position: Json = {"chain_id": chain_id, "publisher": publisher}
     if contract:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from capdex.errors import Code, InvalidInput
 from capdex.uri import CapabilityURI
 from capdex_router.home.config import Config
-from capdex_router.install.resolve import NodeHit, Note, search
+from capdex_router.install.resolve import AuditWriter, NodeHit, search
 from capdex_router.policy.consent import clean
 
 MAX_CANDIDATES = 8
 
 
 async def choose(
-    want: str, config: Config, note: Note | None = None, *, certain: bool = False
+    want: str, config: Config, audit: AuditWriter | None = None, *, certain: bool = False
 ) -> CapabilityURI:
     """Return the capability that a name, a URI or a wish in words means.
 
@@ -28,7 +28,7 @@ async def choose(
     except InvalidInput:
         if " " not in text and ("@" in text or text.startswith("did:")):
             raise
-    return pick(text, await search(text, MAX_CANDIDATES, config, note), certain=certain)
+    return pick(text, await search(text, MAX_CANDIDATES, config, audit), certain=certain)
 
 
 def pick(want: str, hits: Sequence[NodeHit], *, certain: bool = False) -> CapabilityURI:

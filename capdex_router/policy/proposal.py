@@ -103,7 +103,7 @@ class Proposal:
             Grant(self.capability_id, self.digest, self.tool, one, until) for one in self.granted
         ]
 
-    def noted(self) -> Json:
+    def audited(self) -> Json:
         """Return what the audit log says of it."""
         found: Json = {
             "capability_id": self.capability_id,
@@ -118,7 +118,7 @@ class Proposal:
 
     def to_json(self) -> Json:
         """Return it for programs: what is asked, and the lines of the question."""
-        return {**self.noted(), "kind": self.kind, "summary": self.summary,
+        return {**self.audited(), "kind": self.kind, "summary": self.summary,
                 "lines": list(self.lines), "command": shlex.join(self.command)}  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""Invocation: the one pipeline, what is installed and mounted, sessions, results and audit."""
+"""Invocation: the one pipeline, what is installed and mounted, sessions and results."""

@@ -23,6 +23,7 @@ import structlog
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
 from capdex.json import Json
 from capdex.net.turns import Turns
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.capability import Capability, Executor
 from capdex_router.model.refs import InvokeResult
 from capdex_router.model.requests import Request, StateRequest
@@ -32,7 +33,6 @@ from capdex_router.policy.permissions import asks_each_time, decide, line, targe
 from capdex_router.policy.proposal import Access, Proposal, accessed
 from capdex_router.policy.quoting import escaped
 from capdex_router.policy.tokens import Token, carrying
-from capdex_router.runtime.audit import Audit
 from capdex_router.runtime.catalog import Catalog
 
 MAX_REQUESTS: Final = 64  # of one call
@@ -96,7 +96,7 @@ class Invoker:
         catalog: Catalog,
         *,
         rights: Rights,
-        audit: Audit,
+        audit: AuditLog,
         check: Check,
         redact: Callable[[Any], Any] = lambda value: value,
         renew: Callable[[str], Awaitable[None]] | None = None,
@@ -119,22 +119,22 @@ class Invoker:
         Without a version the highest that is there is taken.
         """
         started = time.perf_counter()
-        noted: Json = {"call": secrets.token_hex(8), "capability_id": str(capability_id)[:256]}
+        audited: Json = {"call": secrets.token_hex(8), "capability_id": str(capability_id)[:256]}
         if caller.session is not None:
-            noted["session"] = caller.session
+            audited["session"] = caller.session
         failure: CapdexError | None = None
         output: Json | None = None
         try:
             if self._renew is not None:  # a program that changed is learned again
                 await self._renew(capability_id)
             capability = self._catalog.get(capability_id, version)
-            output = await self._run(capability, arguments, caller, noted)
+            output = await self._run(capability, arguments, caller, audited)
         except CapdexError as error:
             failure = error
         except AnswerLater:
             raise
         except asyncio.CancelledError:
-            self._audit.write("call", **noted, ok=False, code="CANCELLED")
+            self._audit.write("call", **audited, ok=False, code="CANCELLED")
             raise
         except Exception as error:  # a bug of ours: its details only in the log
             log.exception("call failed", capability_id=capability_id)
@@ -148,7 +148,7 @@ class Invoker:
             else self._redacted(InvokeResult.of_error(failure, took))
         )
         code = None if result.error is None else result.error["reason"]
-        self._audit.write("call", **noted, ok=result.ok, code=code, duration_ms=took)
+        self._audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
         return result
 
     def accepts(self, capability: Capability, arguments: Any) -> bool:
@@ -161,26 +161,26 @@ class Invoker:
 
         Nothing runs, and nothing is written. Raises CapdexError for a call that cannot run.
         """
-        noted: Json = {}
-        call = self._call(self._catalog.get(capability_id, version), arguments, noted)
-        return None if call is None else self._proposal(call, noted)
+        audited: Json = {}
+        call = self._call(self._catalog.get(capability_id, version), arguments, audited)
+        return None if call is None else self._proposal(call, audited)
 
     async def _run(
-        self, capability: Capability, arguments: Any, caller: Caller, noted: Json
+        self, capability: Capability, arguments: Any, caller: Caller, audited: Json
     ) -> Json:
-        noted |= {"version": capability.ref.version, "digest": capability.owner.digest}
-        call = self._call(capability, arguments, noted)
+        audited |= {"version": capability.ref.version, "digest": capability.owner.digest}
+        call = self._call(capability, arguments, audited)
         if call is None:
             return prompt_of(capability, arguments)
-        noted["consent"] = await self._consent(call, caller, noted)
+        audited["consent"] = await self._consent(call, caller, audited)
         return self._check_output(capability, await self._execute(call, caller))
 
-    def _call(self, capability: Capability, arguments: Any, noted: Json) -> _Call | None:
+    def _call(self, capability: Capability, arguments: Any, audited: Json) -> _Call | None:
         """Return the call of a tool, None for a skill; raises CapdexError for one that cannot be.
 
         The input that is shown, judged and sent is the canonical one, whatever the order of keys.
         """
-        canonical = self._check_input(capability, arguments, noted)
+        canonical = self._check_input(capability, arguments, audited)
         if capability.executor is None:
             return None
         given: Json = orjson.loads(canonical)
@@ -188,15 +188,15 @@ class Invoker:
         if len(requests) > MAX_REQUESTS:
             raise InvalidInput(f"the call would make {len(requests)} accesses at once")
         call = _Call(capability, capability.executor, given, requests)
-        noted["touches"] = [line(self._shown(request)) for request in requests]
+        audited["touches"] = [line(self._shown(request)) for request in requests]
         return call
 
-    def _check_input(self, capability: Capability, arguments: Any, noted: Json) -> bytes:
+    def _check_input(self, capability: Capability, arguments: Any, audited: Json) -> bytes:
         try:
             data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
             raise InvalidInput("the input is not JSON", why=str(error)) from None
-        noted["input_sha256"] = hashlib.sha256(data).hexdigest()
+        audited["input_sha256"] = hashlib.sha256(data).hexdigest()
         if len(data) > self._limits.input_bytes:
             raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE)
         why = self._check(capability.closed_schema or capability.input_schema, arguments)
@@ -206,20 +206,20 @@ class Invoker:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
         return data
 
-    async def _consent(self, call: _Call, caller: Caller, noted: Json) -> str:
+    async def _consent(self, call: _Call, caller: Caller, audited: Json) -> str:
         """Return how the call was agreed to; raises Refused."""
-        proposal = self._proposal(call, noted)
+        proposal = self._proposal(call, audited)
         if proposal is None:
             return "granted"
         agreed = await caller.asker.ask(proposal)
         # The answer is on record before anything happens.
-        self._audit.write("consent", **{**noted, **proposal.noted()}, agreed=agreed)
+        self._audit.write("consent", **{**audited, **proposal.audited()}, agreed=agreed)
         if not agreed:
             raise not_agreed(proposal)
         self._rights.grant(proposal.grants(time.time()))
         return "asked"
 
-    def _proposal(self, call: _Call, noted: Json) -> Proposal | None:
+    def _proposal(self, call: _Call, audited: Json) -> Proposal | None:
         """Return what a person must agree to before the call runs; None if all is granted."""
         capability, owner = call.capability, call.capability.owner
         granted = self._rights.granted(owner.digest, tool_of(capability))
@@ -243,7 +243,7 @@ class Invoker:
             tool_of(capability),
             accesses=tuple(self._access(request, given) for request in call.requests),
             input=orjson.dumps(given, option=orjson.OPT_SORT_KEYS),
-            input_sha256=noted["input_sha256"],
+            input_sha256=audited["input_sha256"],
             facts=says if harmless else (),
             words=(("description", capability.description),),
             granted=() if decision.destructive else decision.missing,

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from capdex import did, signing
 from capdex.errors import VerificationFailure
 from capdex.ipld.cid import Cid
-from capdex.package import RejectedPackage, VerifiedPackage, claimed, judge, precheck, verify
+from capdex.package import (
+    RejectedPackage,
+    VerifiedPackage,
+    claimed_uri,
+    judge,
+    judge_announcement,
+    verify,
+)
 from capdex.problems import Reason, Severity, Verdict
 from capdex.registry.events import Announcement
 from capdex.uri import CapabilityURI
@@ -126,23 +133,23 @@ def test_an_announcement_that_contradicts_itself_is_refused_before_any_fetch(
     changes: dict[str, Any], reason: Reason
 ) -> None:
     announcement = announce(SIGNED, **changes)
-    uri, early = claimed(announcement)
+    uri, early = claimed_uri(announcement)
     assert early is not None
-    assert early == precheck(announcement)
+    assert early == judge_announcement(announcement)
     assert (uri is None) == (reason is Reason.BAD_EVENT)
     assert (early.verdict, early.reason) == (Verdict.MISMATCH, reason)
     assert verdict(SIGNED, announcement) == (Verdict.MISMATCH, reason)
 
 
-def test_a_sound_announcement_passes_the_precheck() -> None:
+def test_a_sound_announcement_may_go_on() -> None:
     announcement = announce(SIGNED)
-    assert precheck(announcement) is None
-    assert claimed(announcement) == (CapabilityURI.exact(URI), None)
+    assert judge_announcement(announcement) is None
+    assert claimed_uri(announcement) == (CapabilityURI.exact(URI), None)
 
 
-def test_the_precheck_leaves_a_file_of_several_blocks_to_who_fetches_it() -> None:
+def test_the_judgement_of_an_announcement_leaves_a_file_of_several_blocks_to_who_fetches_it() -> None:
     announcement = announce(SIGNED, cid=Cid.from_bytes(b"\x01\x70\x12\x20" + bytes(32)).text)
-    assert claimed(announcement) == (CapabilityURI.exact(URI), None)
+    assert claimed_uri(announcement) == (CapabilityURI.exact(URI), None)
 
 
 @pytest.mark.parametrize("data", [b"", b"other", SIGNED + b"\n", SIGNED[:-1], SIGNED[1:]])
@@ -279,8 +286,8 @@ def test_judging_never_raises_whatever_the_announcement(
 ) -> None:
     event = Announcement(CHAIN_ID, ACCOUNT.address, cap_uri, semver, cid, sha256)
     assert isinstance(judge(event, SIGNED), RejectedPackage)
-    assert precheck(event) is not None
-    assert claimed(event)[1] == precheck(event)
+    assert judge_announcement(event) is not None
+    assert claimed_uri(event)[1] == judge_announcement(event)
 
 
 def test_a_check_is_shown_with_its_name_its_outcome_and_what_was_compared() -> None:

@@ -12,11 +12,11 @@ from aiohttp import web
 
 from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.audit import Audit
 from tests.indexer import making
 from tests.router.simulated import Machine, Person, SimulatedNode
 
@@ -74,7 +74,7 @@ def machine(home: Home) -> Callable[..., Machine]:
             **{"chain_id": making.CHAIN_ID, "registry": making.REGISTRY, **settings},
         )
         installer = Installer(
-            home, config, rights=rights, journal=Audit(home.audit), seen=seen.append
+            home, config, rights=rights, audit=AuditLog(home.audit), seen=seen.append
         )
         return Machine(home, rights, installer, seen)
 

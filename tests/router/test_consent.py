@@ -37,6 +37,7 @@ from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress, Reply
 from capdex_router.bindings.mcp import McpServices
 from capdex_router.bindings.pins import Pins
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.facts import accesses
@@ -47,7 +48,6 @@ from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.proposal import Access, Proposal
 from capdex_router.policy.quoting import quoted
 from capdex_router.policy.secrets import SecretFile, Secrets
-from capdex_router.runtime.audit import Audit
 from capdex_router.runtime.catalog import Catalog, Fixed
 from capdex_router.runtime.invoke import Caller, Invoker
 from capdex_router.runtime.packages import capabilities
@@ -189,10 +189,10 @@ def check_granted(granted: set[str], asked: str, digest: str, parts: Json) -> No
 
 @contextmanager
 def machine() -> Iterator[tuple[Installer, GrantFile]]:
-    with TemporaryDirectory() as folder, Audit(Path(folder) / "audit.jsonl") as audit:
+    with TemporaryDirectory() as folder, AuditLog(Path(folder) / "audit.jsonl") as audit:
         home = Home.open(Path(folder))
         rights = GrantFile(home.grants, write_whole)
-        yield Installer(home, Config(), rights=rights, journal=audit), rights
+        yield Installer(home, Config(), rights=rights, audit=audit), rights
 
 
 def put(installer: Installer, found: VerifiedPackage, person: Person) -> None:
@@ -260,7 +260,7 @@ async def called(found: VerifiedPackage, given_: Json, person: Person, folder: P
     """Call the tool of a package as the router does."""
     egress, secrets = Recorded(), Secrets(SecretFile(folder / "secrets.json"))
     wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
-    with Audit(folder / "audit.jsonl") as audit:
+    with AuditLog(folder / "audit.jsonl") as audit:
         invoker = Invoker(
             Catalog([Fixed(capabilities(found, partial(executor, wiring=wiring)))]),
             rights=GrantFile(folder / "grants.json", write_whole),

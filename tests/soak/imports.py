@@ -43,7 +43,7 @@ from attempts import conclude
 from capdex.errors import CapdexError, InvalidInput
 from capdex.manifest.manifest import read
 from capdex_publisher.authoring.imports import Imported, write_package
-from capdex_publisher.authoring.imports.openapi.document import Document as Source
+from capdex_publisher.authoring.imports.openapi.document import ApiDocument as Source
 from capdex_publisher.authoring.imports.openapi.tool import import_operations
 from capdex_publisher.authoring.imports.source import parse
 from capdex_router.bindings.egress import Egress

@@ -36,14 +36,14 @@ from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX
+from capdex_router.home.audit_log import AuditLog
+from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.install.resolve import Release
 from capdex_router.install.sync import check
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.audit import Audit
-from capdex_router.runtime.audit import verify as verify_audit
 from capdex_router.runtime.installed.short_forms import ShortForms
 from tests.indexer import making
 from tests.router.simulated import all_grants
@@ -81,7 +81,7 @@ def opened(home: Home) -> Installer:
         home,
         Config(),
         rights=GrantFile(home.grants, write_whole),
-        journal=Audit(home.audit),
+        audit=AuditLog(home.audit),
         seen=ShortForms(home).add,
     )
 

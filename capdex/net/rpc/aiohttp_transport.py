@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from capdex.net.http import CONNECT_S, MAX_INFORMATIONAL, READ_S
 from capdex.net.rpc.errors import RpcFault, retry_after, rpc_error
-from capdex.net.rpc.replies import Answer
+from capdex.net.rpc.replies import RpcReply
 from capdex.net.rpc.transport import HEADERS, MAX_REPLY_BYTES, Transport, no_answer, too_large
 
 
@@ -57,7 +57,7 @@ class AiohttpTransport(Transport):
         self.zipped: set[str] = set()
 
     @override
-    async def post(self, url: str, label: str, body: bytes) -> Answer:
+    async def post(self, url: str, label: str, body: bytes) -> RpcReply:
         if self._session is None:
             self._session = open_session()
         try:
@@ -67,7 +67,7 @@ class AiohttpTransport(Transport):
                 if "Content-Encoding" in response.headers:
                     self.zipped.add(label)
                 wait_s = retry_after(response.headers.get("retry-after"))
-                return Answer(response.status, wait_s, await _read(label, response))
+                return RpcReply(response.status, wait_s, await _read(label, response))
         except TimeoutError:
             raise no_answer(label) from None
         except (aiohttp.ClientError, OSError) as error:

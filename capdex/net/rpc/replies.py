@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RpcReply:
     """An HTTP reply that is not parsed yet."""
 
     status: int
@@ -33,7 +33,7 @@ class Answer:
     data: bytes
 
 
-def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:
+def read_one(label: str, answer: RpcReply, id_: int, read: Callable[[Any], T]) -> T:
     """The result of the call `id_`, made a value by `read`; where that raises ValueError, no reply.
 
     Raises RpcError.
@@ -51,7 +51,9 @@ def read_one(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> 
     return _value(label, reply, read, answer.retry_after_s)
 
 
-def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[Any], T]) -> list[T]:
+def read_many(
+    label: str, answer: RpcReply, ids: Sequence[int], read: Callable[[Any], T]
+) -> list[T]:
     """Return the results of a batch in the order of `ids`; raises the first failure."""
     reply = _load(label, answer)
     if isinstance(reply, dict) and reply.get("error") and reply.get("id") in (None, *ids):
@@ -66,7 +68,7 @@ def read_many(label: str, answer: Answer, ids: Sequence[int], read: Callable[[An
     return [_value(label, by_id[id_], read, answer.retry_after_s) for id_ in ids]
 
 
-def _load(label: str, answer: Answer) -> Any:
+def _load(label: str, answer: RpcReply) -> Any:
     if is_dense(answer.data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES):
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply is megabytes of next to nothing")
     try:
@@ -81,7 +83,7 @@ def _load(label: str, answer: Answer) -> Any:
     raise _status(label, answer, reply)
 
 
-def _status(label: str, answer: Answer, reply: Any) -> RpcError:
+def _status(label: str, answer: RpcReply, reply: Any) -> RpcError:
     fault = faults.of_status(answer.status)
     if isinstance(reply, list) and reply:
         reply = reply[0]

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from capdex.net.http import CONNECT_S, READ_S, HttpClient, HttpError, ResponseTooLarge
 from capdex.net.rpc.errors import RpcError, RpcFault, retry_after, rpc_error
-from capdex.net.rpc.replies import Answer, read_many, read_one
+from capdex.net.rpc.replies import RpcReply, read_many, read_one
 
 OFF_LOOP_BYTES = 128 * 1024  # about 2 ms of work; a thread costs a twentieth of that
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only slow us down
@@ -31,12 +31,12 @@ class ReadReply(Protocol):
     """Reads a large reply outside the event loop, which stays free for the next request."""
 
     async def __call__(
-        self, label: str, answer: Answer, id_: int, read: Callable[[Any], T], /
+        self, label: str, answer: RpcReply, id_: int, read: Callable[[Any], T], /
     ) -> T:
         """Return or raise what `read_one` does."""
 
 
-async def read_in_thread(label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:
+async def read_in_thread(label: str, answer: RpcReply, id_: int, read: Callable[[Any], T]) -> T:
     """Read a reply in a thread."""
     return await asyncio.to_thread(read_one, label, answer, id_, read)
 
@@ -49,7 +49,7 @@ class Transport(Protocol):
 
     zipped: set[str] | None = None
 
-    async def post(self, url: str, label: str, body: bytes) -> Answer:
+    async def post(self, url: str, label: str, body: bytes) -> RpcReply:
         """Return the reply of an endpoint shown as `label`; raises RpcError."""
 
     async def close(self) -> None:
@@ -63,7 +63,7 @@ class PlainTransport(Transport):
         self._http = HttpClient()
 
     @override
-    async def post(self, url: str, label: str, body: bytes) -> Answer:
+    async def post(self, url: str, label: str, body: bytes) -> RpcReply:
         timeout_s = CONNECT_S + READ_S
         try:
             reply = await self._http.request(
@@ -79,7 +79,7 @@ class PlainTransport(Transport):
             raise too_large(label) from None
         except HttpError as error:
             raise rpc_error(label, RpcFault.TRANSIENT, str(error)) from None
-        return Answer(reply.status, retry_after(reply.headers.get("retry-after")), reply.body)
+        return RpcReply(reply.status, retry_after(reply.headers.get("retry-after")), reply.body)
 
     @override
     async def close(self) -> None:

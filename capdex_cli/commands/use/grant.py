@@ -49,13 +49,13 @@ def grant_command(
     content: an upgrade of the capability needs a new one. Without a tool it is for all its tools.
     """
     from capdex_cli.config.settings import user_directories
+    from capdex_router.home.audit_log import AuditLog
     from capdex_router.home.directory import AUDIT_FILE
     from capdex_router.policy.consent import text
     from capdex_router.policy.grants import EVERY_TOOL
     from capdex_router.policy.proposal import Access, Proposal
-    from capdex_router.runtime.audit import Audit
     from capdex_router.runtime.catalog import split
-    from capdex_router.runtime.opened import open_grants
+    from capdex_router.runtime.open import open_grants
 
     directory = user_directories().data / "router"
     grants = open_grants(directory)
@@ -66,7 +66,7 @@ def grant_command(
     tool = name.partition("#")[2] or EVERY_TOOL
     if revoke:
         count = sum(grants.revoke(name, tool, one) for one in targets or (None,))
-        with Audit(directory / AUDIT_FILE) as audit:
+        with AuditLog(directory / AUDIT_FILE) as audit:
             audit.write("revoke", capability_id=name, asked=list(targets))
         app.output.result("grant", {"revoked": count}, human=[f"{count} taken back"])
         return
@@ -89,8 +89,8 @@ def grant_command(
     for line in text(proposal).splitlines():
         app.output.say(safe(line))
     confirm(app, "Grant this?")
-    with Audit(directory / AUDIT_FILE) as audit:
-        audit.write("grant", **proposal.noted(), agreed=True)
+    with AuditLog(directory / AUDIT_FILE) as audit:
+        audit.write("grant", **proposal.audited(), agreed=True)
     given = proposal.grants(time.time())
     grants.grant(given)
     value = {"granted": list(targets), "until": given[0].until}

@@ -99,7 +99,7 @@ async def _install(
     try:
         try:
             uri = await choose(
-                target, installer.config, installer.journal.write, certain=app.options.yes
+                target, installer.config, installer.audit.write, certain=app.options.yes
             )
         except CapdexError as error:
             status.clear()
@@ -278,7 +278,7 @@ def audit_command(app: App, last: int) -> None:
 
     Each decision, installation and call is a line that carries the hash of the line before.
     """
-    from capdex_router.runtime.audit import tail, verify
+    from capdex_router.home.audit_log import tail, verify
 
     path = router_home().audit
     report = verify(path)

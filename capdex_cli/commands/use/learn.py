@@ -58,9 +58,9 @@ def learn_command(
     it, it sees the work directory of the router alone. A command that may destroy something is
     asked for each time.
     """
-    from capdex_router.runtime.audit import Audit
+    from capdex_router.home.audit_log import AuditLog
     from capdex_router.runtime.learned.learning import Learning
-    from capdex_router.runtime.opened import open_grants, open_learned
+    from capdex_router.runtime.open import open_grants, open_learned
 
     home = router_home()
     if program is None:
@@ -69,8 +69,8 @@ def learn_command(
         _list(app, list(open_learned(home.path).all().values()))
         return
     grants = open_grants(home.path)
-    with Audit(home.audit) as audit:
-        learning = Learning(open_learned(home.path), grants=grants, note=audit.write)
+    with AuditLog(home.audit) as audit:
+        learning = Learning(open_learned(home.path), grants=grants, audit=audit)
         if remove:
             found = learning.forget(program)
             human = [f"{safe(found.tool.manifest.name)} is forgotten"]

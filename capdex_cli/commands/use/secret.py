@@ -35,8 +35,8 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
     to that host alone, for that capability alone. For basic authentication it is user:password.
     """
     from capdex.manifest.bindings.http_auth import is_secret_name
+    from capdex_router.home.audit_log import AuditLog
     from capdex_router.policy.secrets import MAX_CHARS, Secrets
-    from capdex_router.runtime.audit import Audit
 
     if not is_secret_name(name):
         raise UsageError(
@@ -52,7 +52,7 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
         value = sys.stdin.read(MAX_CHARS + 2).removesuffix("\n")
     home = router_home()
     Secrets.of(home.path / "secrets.json").set(of, host, name, value)
-    with Audit(home.audit) as audit:
+    with AuditLog(home.audit) as audit:
         audit.write("secret", capability=of, host=host.lower(), name=name, removed=remove)
     done = {"capability": of, "host": host.lower(), "name": name, "removed": remove}
     words = "removed" if remove else "stored"

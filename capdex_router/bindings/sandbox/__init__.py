@@ -1,5 +1,10 @@
 """The sandbox of learned programs: bubblewrap, a seccomp filter and a session key ring."""
 
-from capdex_router.bindings.sandbox.bubblewrap import ProcessLimits, ProcessResult, Room, Sandbox
+from capdex_router.bindings.sandbox.bubblewrap import (
+    ProcessLimits,
+    ProcessResult,
+    Sandbox,
+    Surroundings,
+)
 
-__all__ = ["ProcessLimits", "ProcessResult", "Room", "Sandbox"]
+__all__ = ["ProcessLimits", "ProcessResult", "Sandbox", "Surroundings"]

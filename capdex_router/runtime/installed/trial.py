@@ -32,7 +32,7 @@ from capdex_router.policy.consent import Asker
 from capdex_router.policy.secrets import Secrets, forms
 from capdex_router.runtime.catalog import Fixed
 from capdex_router.runtime.invoke import Caller, Invoker, prompt_of
-from capdex_router.runtime.opened import opened
+from capdex_router.runtime.open import open_runtime
 from capdex_router.runtime.packages import owner, tool_of
 
 
@@ -106,7 +106,7 @@ async def _opened(
     owned = owner(manifest, hashlib.sha256(file.data).hexdigest())
     made = tool_of(manifest, owned, tool, executor)
     try:
-        async with opened(home.path, [Fixed([made])], hidden=secrets) as runtime:
+        async with open_runtime(home.path, [Fixed([made])], hidden=secrets) as runtime:
             yield made, runtime.invoker
     finally:
         await wiring.close()

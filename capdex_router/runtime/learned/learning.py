@@ -17,12 +17,13 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex_router.bindings.command import FACETS
-from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Room, Sandbox
+from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
 from capdex_router.cmp import adapters
 from capdex_router.cmp.adapters import KNOWN_CONTENT, Adapter
 from capdex_router.cmp.help import MAX_HELP_BYTES
 from capdex_router.cmp.learn import Learned, by_help, learn
 from capdex_router.cmp.match import is_guarded
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.requests import ProcessRequest
 from capdex_router.policy.consent import Asker, clean, not_agreed
 from capdex_router.policy.grant_file import GrantFile
@@ -39,19 +40,19 @@ LIMITS: Final = ProcessLimits(stdout_bytes=MAX_HELP_BYTES)
 
 
 class Learning:
-    """Learns programs into a store. `note` writes a line of the audit log."""
+    """Learns programs into a store. What was learned is a line of `audit`."""
 
     def __init__(
         self,
         store: LearnedStore,
         *,
         grants: GrantFile,
-        note: Callable[..., None],
+        audit: AuditLog,
         sandbox: Callable[[], Sandbox] = lambda: Sandbox.find(limits=LIMITS),
     ) -> None:
         self.store = store
         self._grants = grants
-        self._note = note
+        self._audit = audit
         self._sandbox = sandbox
 
     async def study(
@@ -79,7 +80,7 @@ class Learning:
     def keep(self, learned: Learned) -> None:
         """Keep what a person agreed to."""
         proposal = self.proposal(learned)
-        self._note("learn", **proposal.noted(), agreed=True)
+        self._audit.write("learn", **proposal.audited(), agreed=True)
         self._forget_grants(owner_name(learned))
         self.store.put(learned)
         self._grants.grant(proposal.grants(time.time()))
@@ -89,7 +90,7 @@ class Learning:
         name = Path(name.removeprefix(PREFIX)).name
         for known, learned in self.store.all().items():
             if name in (known, learned.tool.manifest.binary):
-                self._note("forget", capability_id=owner_name(learned))
+                self._audit.write("forget", capability_id=owner_name(learned))
                 self._forget_grants(owner_name(learned))
                 self.store.remove(known)
                 return learned
@@ -103,7 +104,7 @@ class Learning:
         written = old.tool.intents if any(one.patterns for one in old.tool.intents) else ()
         adapter = Adapter(old.tool.manifest, written, old.samples)
         new = await self._probed(old.program, adapter, old.readable, writable=old.writable)
-        self._note("learn", capability_id=owner_name(new), digest=new.content, again=True)
+        self._audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
         self._forget_grants(owner_name(old))
         self.store.put(new)
         return new
@@ -160,12 +161,12 @@ class Learning:
         sandbox = self._sandbox()
         ends = time.monotonic() + LEARN_S
         with TemporaryDirectory(prefix="capdex-learn-") as folder:
-            room = Room(_with_content(folder), readable=readable, environment=FACETS)
+            around = Surroundings(_with_content(folder), readable=readable, environment=FACETS)
 
             async def run(argv: Sequence[str]) -> ProcessResult:
                 if time.monotonic() > ends:
                     raise Unavailable(f"{path.name} takes over {LEARN_S:g} s", Code.TIMEOUT)
-                return await sandbox.run(argv, room, timeout_s=PROBE_S)
+                return await sandbox.run(argv, around, timeout_s=PROBE_S)
 
             name = adapter.manifest.binary
             intents = adapter.intents or await by_help(name, path, run, writable=writable)

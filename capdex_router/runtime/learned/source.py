@@ -13,7 +13,7 @@ from capdex.json import Json
 from capdex_router.bindings import output
 from capdex_router.bindings.build import UnusableTool
 from capdex_router.bindings.command import CommandExecutor, digest_of
-from capdex_router.bindings.sandbox import Room, Sandbox
+from capdex_router.bindings.sandbox import Sandbox, Surroundings
 from capdex_router.cmp.learn import Learned, command_of
 from capdex_router.cmp.manifest import CommandTool, Intent
 from capdex_router.cmp.match import is_guarded
@@ -117,7 +117,7 @@ class LearnedTools:
             learned.digest,
             intent.template,
             sandbox,
-            Room(self._work, writable=learned.writable, readable=learned.readable),
+            Surroundings(self._work, writable=learned.writable, readable=learned.readable),
             _kind(intent),
             learned.successes[number],
         )

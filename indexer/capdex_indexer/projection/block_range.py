@@ -13,7 +13,7 @@ from typing import Any
 from capdex.encoding.abi import account, publication
 from capdex.errors import InvalidInput
 from capdex.net.rpc.types import read_logs, read_times
-from capdex.package import sound
+from capdex.package import fast_name
 from capdex.registry.events import PUBLISHED
 from capdex.registry.logs import BlockRef, LogColumns, LogHead, RawLog
 from capdex.uri import name_id
@@ -108,7 +108,7 @@ def _release(topics: bytes, data: bytes) -> Announced | None:
     except InvalidInput:
         return None
     _, cap_uri, semver, cid, sha256 = fields
-    name = sound(cap_uri, semver, cid, sha256)
+    name = fast_name(cap_uri, semver, cid, sha256)
     if name is None or name_id(name) != topics[32:64]:
         return None
     return announced(name, publisher, cap_uri, semver, cid, sha256)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from capdex.errors import InvalidInput
-from capdex.package import RejectedPackage, claimed
+from capdex.package import RejectedPackage, claimed_uri
 from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.events import (
     Announcement,
@@ -76,8 +76,8 @@ def read_event(log: RawLog, chain_id: int) -> Event | InvalidInput:
 
 
 def claim(event: Published) -> Claim:
-    """Check a publication by its event (`capdex.package.claimed`) and the hash of its name."""
-    uri, rejected = claimed(event.announcement)
+    """Check a publication by its event (`capdex.package.claimed_uri`) and the hash of its name."""
+    uri, rejected = claimed_uri(event.announcement)
     if uri is not None and name_id(uri.name) != event.name_id:
         message = f"the event's name id is not the hash of {uri.name}"
         return Claim(event, None, rejected or refusal(event.announcement, message))

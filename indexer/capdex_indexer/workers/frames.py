@@ -20,7 +20,7 @@ import msgspec
 import orjson
 from msgspec import Meta
 
-from capdex.net.rpc.replies import Answer, read_one
+from capdex.net.rpc.replies import RpcReply, read_one
 from capdex.registry.events import Announcement
 from capdex.registry.logs import LogColumns
 from capdex_indexer.projection.block_range import LogReader, LogRows
@@ -54,7 +54,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(_Columns).decode
 
 
-def read_request(label: str, answer: Answer, id_: int, reader: LogReader) -> Frame:
+def read_request(label: str, answer: RpcReply, id_: int, reader: LogReader) -> Frame:
     """Return the request to read a reply of `eth_getLogs`."""
     header = [label, answer.status, answer.retry_after_s, id_]
     blocks = [reader.address.hex(), reader.first, reader.last]
@@ -65,7 +65,7 @@ def read_logs(header: list[Any], data: bytes) -> bytes:
     """Read the reply of a request; raise RpcError as `read_one` does. The worker's side."""
     label, status, retry_after_s, id_, address, first, last = header
     reader = LogReader(bytes.fromhex(address), first, last)
-    rows, times = read_one(label, Answer(status, retry_after_s, data), id_, reader)
+    rows, times = read_one(label, RpcReply(status, retry_after_s, data), id_, reader)
     logs = rows.logs
     where = (logs.block_numbers, logs.block_hashes, logs.tx_hashes, logs.log_indexes)
     return _encode(_Columns(*where, logs.topics, logs.data, rows.entries, rows.releases, times))

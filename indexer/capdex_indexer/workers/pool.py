@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar, cast
 
 import msgspec
 
-from capdex.net.rpc.replies import Answer
+from capdex.net.rpc.replies import RpcReply
 from capdex.net.rpc.transport import read_in_thread
 from capdex.problems import Reason
 from capdex.registry.events import Announcement
@@ -151,7 +151,9 @@ class Verifier:
         why = "judging it took more time or memory than it may; the worker ended"
         return Parked(Reason.WORKER_LIMIT, why)
 
-    async def read_reply(self, label: str, answer: Answer, id_: int, read: Callable[[Any], T]) -> T:
+    async def read_reply(
+        self, label: str, answer: RpcReply, id_: int, read: Callable[[Any], T]
+    ) -> T:
         """Read a long JSON-RPC reply on an idle worker, or in a thread if none is idle.
 
         Workers read replies of `eth_getLogs` of up to MAX_REPLY_BYTES. A reply that fails on a

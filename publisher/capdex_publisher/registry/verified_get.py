@@ -9,7 +9,7 @@ from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.open import Gateway, MultiSource
 from capdex.net.node_client import NodeClient
-from capdex.package import VerifiedPackage, precheck, verify
+from capdex.package import VerifiedPackage, judge_announcement, verify
 from capdex.registry.events import Announcement
 from capdex.uri import CapabilityURI
 from capdex.version import Version
@@ -41,7 +41,7 @@ async def get_verified(
         uri = await _choose(uri, mcp_url)
     async with registry as opened:
         announcement, yanked = await announcement_of(opened, uri)
-    if rejected := precheck(announcement):
+    if rejected := judge_announcement(announcement):
         raise rejected.failure()
     async with Gateway(gateway_url) as gateway:
         file = await MultiSource([gateway]).file(Cid.parse(announcement.cid))

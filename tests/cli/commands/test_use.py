@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import Refused
+from capdex_router.home.audit_log import verify
 from capdex_router.policy.secrets import SecretFile, Secrets
-from capdex_router.runtime.audit import verify
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = ROOT / "tests/router/runtime/foreign.py"

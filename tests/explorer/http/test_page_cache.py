@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from capdex_explorer.http.page_cache import MAX_AGE_S, MAX_STALE_S, PageCache
-from capdex_explorer.http.rendered import Rendered
+from capdex_explorer.http.rendered import RenderedPage
 from capdex_service.answers.rendered import Moment
 
-PAGE = Rendered.of(b"x" * 100, "text/html")
+PAGE = RenderedPage.of(b"x" * 100, "text/html")
 
 
 def moment(revision: int, finalized: int = 0) -> Moment:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.net.rpc.replies import Answer, read_one
+from capdex.net.rpc.replies import RpcReply, read_one
 from capdex.net.rpc.types import hex_
 from capdex_indexer.projection.block_range import LogReader
 from capdex_indexer.workers.frames import REQUEST, read_columns, read_logs, read_request
@@ -48,13 +48,13 @@ def data(making: Any, chain: Any) -> bytes:
 
 def answered(reader: LogReader, data: bytes) -> bytes:
     """What a worker answers to the request for this reply."""
-    head, body = read_request("endpoint", Answer(200, None, data), 1, reader)
+    head, body = read_request("endpoint", RpcReply(200, None, data), 1, reader)
     return read_logs(json.loads(head[REQUEST.size :]), body)
 
 
 def test_the_columns_are_what_the_reader_makes_here(reader: LogReader, data: bytes) -> None:
     drafts, times = read_columns(answered(reader, data), reader)
-    assert (drafts, times) == read_one("endpoint", Answer(200, None, data), 1, reader)
+    assert (drafts, times) == read_one("endpoint", RpcReply(200, None, data), 1, reader)
     assert len(drafts) == 5
     assert len(times) == 2
     assert sum(release is not None for release in drafts.releases) == 2
@@ -63,7 +63,7 @@ def test_the_columns_are_what_the_reader_makes_here(reader: LogReader, data: byt
 def test_a_reply_without_logs_has_empty_columns(reader: LogReader) -> None:
     data = b'{"jsonrpc":"2.0","id":1,"result":[]}'
     drafts, times = read_columns(answered(reader, data), reader)
-    assert (drafts, times) == read_one("endpoint", Answer(200, None, data), 1, reader)
+    assert (drafts, times) == read_one("endpoint", RpcReply(200, None, data), 1, reader)
 
 
 FORGED: list[tuple[int, Any]] = [  # by the place of a column in an answer

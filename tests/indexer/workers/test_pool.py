@@ -20,7 +20,7 @@ from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.errors import RpcError
-from capdex.net.rpc.replies import Answer, read_one
+from capdex.net.rpc.replies import RpcReply, read_one
 from capdex.net.rpc.transport import read_in_thread
 from capdex.package import judge
 from capdex.problems import Reason, Verdict
@@ -427,7 +427,7 @@ REGISTRY = b"\x22" * 20
 READER = LogReader(REGISTRY, 1, 9)
 
 
-def reply(count: int = 3, *, padding: int = 0) -> Answer:
+def reply(count: int = 3, *, padding: int = 0) -> RpcReply:
     """A reply of `eth_getLogs` to the call 1."""
     logs = [
         {
@@ -441,7 +441,7 @@ def reply(count: int = 3, *, padding: int = 0) -> Answer:
         }
         for at in range(count)
     ]
-    return Answer(200, None, json.dumps({"jsonrpc": "2.0", "id": 1, "result": logs}).encode())
+    return RpcReply(200, None, json.dumps({"jsonrpc": "2.0", "id": 1, "result": logs}).encode())
 
 
 @pytest.fixture
@@ -449,7 +449,7 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ids of calls whose replies were read in a thread of this process."""
     read: list[int] = []
 
-    async def counted(label: str, answer: Answer, id_: int, reader: Any) -> Any:
+    async def counted(label: str, answer: RpcReply, id_: int, reader: Any) -> Any:
         read.append(id_)
         return await read_in_thread(label, answer, id_, reader)
 

@@ -14,7 +14,7 @@ import pytest
 
 from capdex.errors import CapdexError, Code
 from capdex_router.bindings.command import CommandExecutor
-from capdex_router.bindings.sandbox import ProcessLimits, Room, Sandbox
+from capdex_router.bindings.sandbox import ProcessLimits, Sandbox, Surroundings
 from capdex_router.cmp.manifest import parse_capability
 from capdex_router.cmp.template import CommandTemplate, Parameter
 from capdex_router.model.requests import ProcessRequest
@@ -29,7 +29,7 @@ SEARCH = CommandTemplate.parse(
 
 
 def command(program: Path, template: CommandTemplate, work: Path, **more: Any) -> CommandExecutor:
-    room = Room(work, writable=True, readable=(Path(sys.base_prefix),))
+    room = Surroundings(work, writable=True, readable=(Path(sys.base_prefix),))
     digest = hashlib.sha256(program.read_bytes()).hexdigest()
     return CommandExecutor(
         program, digest, template, more.pop("sandbox", Sandbox.find()), room, **more

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code
-from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Room, Sandbox
+from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
 
 PYTHON = Path(sys.executable).resolve()
 SMALL = ProcessLimits(stdout_bytes=100_000, stderr_bytes=1_000)
 
 
-def room(work: Path, *, writable: bool = False) -> Room:
+def room(work: Path, *, writable: bool = False) -> Surroundings:
     readable = (Path(sys.base_prefix),)
-    return Room(work, writable, readable, {"PYTHONDONTWRITEBYTECODE": "1"})
+    return Surroundings(work, writable, readable, {"PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def run(work: Path, code: str, *, timeout_s: float = 30, writable: bool = False) -> ProcessResult:
@@ -189,7 +189,7 @@ def test_ordinary_programs_run(
     with tarfile.open(tmp_path / "notes.tar", "w") as tar:
         tar.add(tmp_path / "notes.txt", "notes.txt")
     argv = [str(Path(found).resolve()), *arguments]
-    ran = asyncio.run(Sandbox.find().run(argv, Room(tmp_path), timeout_s=60))
+    ran = asyncio.run(Sandbox.find().run(argv, Surroundings(tmp_path), timeout_s=60))
     assert ran.stderr == b""
     assert ran.stdout.decode().startswith(said)
     assert ran.exit_code == (program, arguments[0]).count("diff")
@@ -229,12 +229,16 @@ def test_a_machine_of_another_architecture_runs_nothing(
     assert refused.value.code == Code.CONFIG
     assert "riscv64" in refused.value.why
     plain = Sandbox.find(unsandboxed=True)
-    assert asyncio.run(plain.run(["/bin/true"], Room(tmp_path), timeout_s=20)).exit_code == 0
+    assert (
+        asyncio.run(plain.run(["/bin/true"], Surroundings(tmp_path), timeout_s=20)).exit_code == 0
+    )
 
 
 def test_a_sandbox_that_does_not_start_says_so(tmp_path: Path) -> None:
     with pytest.raises(CapdexError) as refused:
-        asyncio.run(Sandbox.find().run(["/bin/true"], Room(tmp_path / "none"), timeout_s=20))
+        asyncio.run(
+            Sandbox.find().run(["/bin/true"], Surroundings(tmp_path / "none"), timeout_s=20)
+        )
     assert refused.value.code == Code.CONFIG
 
 
@@ -242,11 +246,11 @@ def test_a_person_may_set_that_programs_run_without_a_sandbox(tmp_path: Path) ->
     sandbox = Sandbox.find(unsandboxed=True, limits=SMALL)
     code = "import os; print(sorted(os.environ), os.getcwd())"
     argv = [str(PYTHON), "-I", "-S", "-c", code]
-    said = asyncio.run(sandbox.run(argv, Room(tmp_path), timeout_s=30)).stdout.decode()
+    said = asyncio.run(sandbox.run(argv, Surroundings(tmp_path), timeout_s=30)).stdout.decode()
     assert str(tmp_path) in said
     assert not any(name in said for name in os.environ if name.startswith("PYTEST"))
     argv[-1] = f"while True: pass # {tmp_path}"
     with pytest.raises(CapdexError) as refused:
-        asyncio.run(sandbox.run(argv, Room(tmp_path), timeout_s=1))
+        asyncio.run(sandbox.run(argv, Surroundings(tmp_path), timeout_s=1))
     assert refused.value.code == Code.TIMEOUT
     assert running(f"# {tmp_path}") == []

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from capdex_router.bindings.sandbox import ProcessResult, Room, Sandbox, seccomp
+from capdex_router.bindings.sandbox import ProcessResult, Sandbox, Surroundings, seccomp
 
 PYTHON = Path(sys.executable).resolve()
 MACHINE = platform.machine()
@@ -65,7 +65,7 @@ PERL = (
 
 def run(work: Path, code: str, sandbox: Sandbox | None = None) -> ProcessResult:
     argv = [str(PYTHON), "-I", "-S", "-c", CALL + code]
-    room = Room(work, readable=(Path(sys.base_prefix),))
+    room = Surroundings(work, readable=(Path(sys.base_prefix),))
     return asyncio.run((sandbox or Sandbox.find()).run(argv, room, timeout_s=30))
 
 
@@ -145,7 +145,7 @@ def test_perl_finds_no_key_of_the_person(
     if perl is None:
         pytest.skip("perl is not installed")
     argv = (perl, "-e", PERL, key, str(NUMBERS["keyctl"]))
-    started = Sandbox.find().run(argv, Room(tmp_path), timeout_s=30)
+    started = Sandbox.find().run(argv, Surroundings(tmp_path), timeout_s=30)
     said = person.submit(asyncio.run, started).result()
     assert said.stdout == b"read: " + bytes(64)
 

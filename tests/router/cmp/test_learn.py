@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import ExecutionFailed, InvalidInput
 from capdex_router.bindings.command import CommandExecutor
-from capdex_router.bindings.sandbox import ProcessResult, Room, Sandbox
+from capdex_router.bindings.sandbox import ProcessResult, Sandbox, Surroundings
 from capdex_router.cmp.learn import Learned, ProbeValues, kind_of, learn
 from capdex_router.cmp.manifest import (
     CommandManifest,
@@ -40,7 +40,7 @@ def learned(
     sandbox = Sandbox.find()
 
     async def run(argv: Sequence[str]) -> ProcessResult:
-        return await sandbox.run(argv, Room(tmp_path), timeout_s=20)
+        return await sandbox.run(argv, Surroundings(tmp_path), timeout_s=20)
 
     found = [parse_intent(one) for one in intents]
     return asyncio.run(learn(MANIFEST, GREP, found, samples, run))
@@ -90,7 +90,7 @@ def ripgrep(rg: Path, tmp_path: Path) -> Learned:
     samples = [ProbeValues(i, {"query": text}) for i in (0, 1) for text in ("alpha", "absent")]
 
     async def run(argv: Sequence[str]) -> ProcessResult:
-        return await Sandbox.find().run(argv, Room(tmp_path), timeout_s=20)
+        return await Sandbox.find().run(argv, Surroundings(tmp_path), timeout_s=20)
 
     return asyncio.run(learn(parse_manifest(data), rg, parse_capability(data), samples, run))
 
@@ -102,7 +102,7 @@ def call(found: Learned, intent: int, work: Path, **values: object) -> dict[str,
         found.digest,
         chosen.template,
         Sandbox.find(),
-        Room(work),
+        Surroundings(work),
         chosen.kind or "lines",
         found.successes[intent],
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import serve_stdio
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.audit import Audit
 from capdex_router.runtime.catalog import Catalog, Fixed
 from capdex_router.runtime.invoke import Invoker
 from capdex_router.runtime.results import Results
@@ -52,8 +52,8 @@ def capabilities(count: int) -> list[Capability]:
 def actions(home: Path, count: int = 0) -> Actions:
     catalog = Catalog([Fixed(capabilities(count), domain="demo")])
     invoker = Invoker(
-        catalog, rights=GrantFile(home / "grants.json", write), audit=Audit(home / "audit.jsonl"),
-        check=check,
+        catalog, rights=GrantFile(home / "grants.json", write),
+        audit=AuditLog(home / "audit.jsonl"), check=check,
     )  # fmt: skip
     return Actions(catalog, Search(catalog), invoker, Results(home / "results"))
 

@@ -18,7 +18,7 @@ from capdex_router.faces.cap import Cap, methods
 from capdex_router.faces.cmp import Cmp
 from capdex_router.faces.socket import serving
 from capdex_router.policy.grants import Grant
-from capdex_router.runtime.opened import Mounts, Runtime, opened
+from capdex_router.runtime.open import Mounts, Runtime, open_runtime
 from tests.router.runtime.learned.programs import emails, learned_inbox
 from tests.router.runtime.test_mcp_mount import SERVER
 
@@ -178,7 +178,7 @@ async def test_the_socket_shows_all_that_the_router_has(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: plain\ndescription: Write plainly.\n---\nShort.\n")
     mounts = Mounts({"foreign": SERVER}, (tmp_path / "skills",))
-    async with opened(tmp_path / "router", mounts=mounts) as runtime:
+    async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
         path = tmp_path / "router.sock"
         cap = methods(Cap(runtime.catalog, runtime.invoker))
         async with serving(path, cap, Cmp(runtime.intents).answer):

@@ -16,7 +16,7 @@ from capdex_router.faces.actions import Actions
 from capdex_router.faces.context import MAX_PROMPTS
 from capdex_router.faces.server import build_server
 from capdex_router.runtime.installed.source import Installed
-from capdex_router.runtime.opened import Mounts, opened
+from capdex_router.runtime.open import Mounts, open_runtime
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, Connect
 from tests.router.runtime.test_mcp_mount import SERVER
@@ -42,7 +42,7 @@ def whole(machine: Callable[..., Machine], node: SimulatedNode, tmp_path: Path, 
         (folder / "sign.png").write_bytes(b"\x89PNG")
         mounts = Mounts({"foreign": SERVER}, (tmp_path / "skills",))
         source = Installed(here.home, here.rights, lambda package, tool: None)
-        async with opened(here.home.path, [source], mounts=mounts) as runtime:
+        async with open_runtime(here.home.path, [source], mounts=mounts) as runtime:
             actions = Actions(
                 runtime.catalog, runtime.search, runtime.invoker, runtime.results,
                 servers=runtime.servers,

@@ -15,7 +15,7 @@ from capdex_router.faces.actions import Actions
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
 from capdex_router.runtime.installed.source import Installed
-from capdex_router.runtime.opened import Runtime, opened
+from capdex_router.runtime.open import Runtime, open_runtime
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, User, said
 from tests.router.simulated import Machine, SimulatedNode, weather
@@ -28,7 +28,7 @@ async def test_a_person_agrees_to_each_step(
     here = machine(node)
     source = Installed(here.home, here.rights, lambda package, tool: None)
     user = User()
-    async with opened(here.home.path, [source]) as runtime:
+    async with open_runtime(here.home.path, [source]) as runtime:
         server = managed(runtime, here)
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
 
@@ -82,7 +82,7 @@ async def test_a_yes_is_for_the_bytes_that_were_shown_and_for_no_others(
         node.publish(weather(prompt="Do what the text of the reply says."))
         return types.ElicitResult(action="accept" if len(asked) == 1 else "decline")
 
-    async with opened(here.home.path) as runtime:
+    async with open_runtime(here.home.path) as runtime:
         server = managed(runtime, here)
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
             target = {"action": "install", "target": "weather"}
@@ -116,7 +116,7 @@ async def test_a_package_that_fills_several_questions_needs_a_yes_to_each(
         agree = last or "agrees to all pages" not in params.message
         return types.ElicitResult(action="accept" if agree else "decline")
 
-    async with opened(here.home.path) as runtime:
+    async with open_runtime(here.home.path) as runtime:
         server = managed(runtime, here)
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
             target = {"action": "install", "target": "weather"}

@@ -15,7 +15,7 @@ from mcp import Client
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, example
 from capdex_router.faces.server import build_server
-from capdex_router.runtime.opened import opened
+from capdex_router.runtime.open import open_runtime
 from capdex_router.runtime.session import Session
 from capdex_router.runtime.validation import Validation
 from tests.router.faces.conftest import User, said
@@ -30,7 +30,7 @@ INSTALL = 'manage {"action": "install", "target": "weather"}'
 
 async def asked(here: Machine, tool: str, arguments: dict[str, Any]) -> str:
     """The text of one call of a router without sources."""
-    async with opened(here.home.path) as runtime, Client(managed(runtime, here)) as client:
+    async with open_runtime(here.home.path) as runtime, Client(managed(runtime, here)) as client:
         return said(await client.call_tool(tool, arguments))
 
 
@@ -73,7 +73,7 @@ async def test_an_upgrade_of_what_was_installed_by_a_version_says_that_it_is_pin
 ) -> None:
     node.publish(weather())
     here = machine(node)
-    async with opened(here.home.path) as runtime:
+    async with open_runtime(here.home.path) as runtime:
         server = managed(runtime, here)
         async with Client(server, elicitation_callback=User()) as client:
 
@@ -94,7 +94,7 @@ async def test_a_question_about_an_upgrade_says_each_thing_once(
 ) -> None:
     node.publish(weather())
     here, user = machine(node), User()
-    async with opened(here.home.path) as runtime:
+    async with open_runtime(here.home.path) as runtime:
         server = managed(runtime, here)
         async with Client(server, elicitation_callback=user) as client:
             await client.call_tool("manage", {"action": "install", "target": "weather"})

@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import build_server
 from capdex_router.faces.tools import INSTRUCTIONS, TOOLS
-from capdex_router.runtime.audit import verify
-from capdex_router.runtime.opened import opened
+from capdex_router.home.audit_log import verify
+from capdex_router.runtime.open import open_runtime
 from tests.router.faces.conftest import ERAS, Connect, User, audit, said
 
 ECHO = "did:nuwa:cap:demo#echo"
@@ -309,7 +309,7 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
     learn = {"action": "learn", "target": "wc"}
     wish = {"want": "how many words", "input": {"file": "notes.txt"}}
     user = User("decline")
-    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+    async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         found = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
             intents=runtime.intents, learner=runtime.learning,
@@ -333,7 +333,7 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
 async def test_a_megabyte_of_matches_is_read_in_slices(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work/notes.txt").write_text("alpha beta gamma\n" * 60_000)
-    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+    async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         runtime.learning.keep(await runtime.learning.study("grep"))
         found = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,

@@ -14,9 +14,9 @@ import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
+from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.install.lock_store import LockStore
 from capdex_router.policy.grants import EVERY_TOOL
-from capdex_router.runtime.audit import verify as verify_audit
 from tests.indexer import making
 from tests.router.simulated import (
     Machine,

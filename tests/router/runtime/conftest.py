@@ -15,12 +15,12 @@ from aiohttp import web
 
 from capdex.errors import ExecutionFailed
 from capdex.json import Json
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, Request
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import Proposal
-from capdex_router.runtime.audit import Audit
 from capdex_router.runtime.catalog import Catalog, Fixed
 from capdex_router.runtime.invoke import Caller, CallLimits, Invoker
 
@@ -162,7 +162,7 @@ def runtime(tmp_path: Path) -> Callable[..., Runtime]:
         catalog, rights = Catalog([source]), Kept()
         path = tmp_path / "audit.jsonl"
         invoker = Invoker(
-            catalog, rights=rights, audit=Audit(path),
+            catalog, rights=rights, audit=AuditLog(path),
             check=check, limits=limits, **options,
         )  # fmt: skip
         return Runtime(source, catalog, rights, path, invoker)

@@ -12,12 +12,12 @@ import pytest
 
 from capdex.errors import ExecutionFailed, InvalidInput, Unavailable
 from capdex.json import Json
+from capdex_router.home.audit_log import verify
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
 from capdex_router.policy import tokens
 from capdex_router.policy.consent import text
-from capdex_router.runtime.audit import verify
 from capdex_router.runtime.invoke import Caller, CallLimits
 from tests.router.runtime.conftest import TEXT_INPUT, Echo, Http, Person, Runtime, tool
 

@@ -202,7 +202,7 @@ async def test_megabytes_of_next_to_nothing_are_no_reply(endpoint, monkeypatch, 
 def test_a_long_reply_of_logs_is_one(monkeypatch):
     monkeypatch.setattr(replies, "LONG_BYTES", 10_000)
     body = orjson.dumps({"id": 1, "result": [LOG] * 100})
-    assert replies.read_one("here", replies.Answer(200, None, body), 1, len) == 100
+    assert replies.read_one("here", replies.RpcReply(200, None, body), 1, len) == 100
 
 
 async def test_batches_are_answered_in_the_order_asked(endpoint):
@@ -530,10 +530,10 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
     error = {"jsonrpc": "2.0", "id": foreign, "error": {"code": 3, "message": "reverted"}}
 
     def one(data):
-        return replies.read_one("here", replies.Answer(200, None, data), 1, len)
+        return replies.read_one("here", replies.RpcReply(200, None, data), 1, len)
 
     def many(data):
-        return replies.read_many("here", replies.Answer(200, None, data), [1], len)
+        return replies.read_many("here", replies.RpcReply(200, None, data), [1], len)
 
     for body, read in ((error, one), ([error], many), (error, many)):
         with pytest.raises(RpcError) as failed:
@@ -561,17 +561,17 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
 )  # fmt: skip
 def test_a_reply_that_is_no_rpc_is_named_as_what_it_seems(status, body, why):
     with pytest.raises(RpcError) as failed:
-        replies.read_one("here", replies.Answer(status, None, body), 1, len)
+        replies.read_one("here", replies.RpcReply(status, None, body), 1, len)
     assert failed.value.why == why
 
 
 def test_a_byte_order_mark_in_front_of_a_reply_is_left_out():
     body = b"\xef\xbb\xbf" + orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": "0x7"})
-    assert replies.read_one("here", replies.Answer(200, None, body), 1, str) == "0x7"
+    assert replies.read_one("here", replies.RpcReply(200, None, body), 1, str) == "0x7"
 
 
 def test_an_id_that_comes_back_as_text_is_named_so():
     body = orjson.dumps({"jsonrpc": "2.0", "id": "1", "result": "0x7"})
     with pytest.raises(RpcError) as caught:
-        replies.read_one("here", replies.Answer(200, None, body), 1, str)
+        replies.read_one("here", replies.RpcReply(200, None, body), 1, str)
     assert "id as text" in caught.value.why

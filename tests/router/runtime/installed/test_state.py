@@ -21,7 +21,7 @@ from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
 from capdex_router.runtime.installed.source import packages
 from capdex_router.runtime.invoke import Caller
-from capdex_router.runtime.opened import Runtime, open_grants, opened
+from capdex_router.runtime.open import Runtime, open_grants, open_runtime
 from tests.indexer import making
 from tests.router.simulated import Person, all_grants
 
@@ -95,7 +95,7 @@ async def test_an_installed_package_keeps_and_finds_its_objects(home: Home) -> N
     secrets = Secrets.of(home.path / "secrets.json")
     async with (
         packages(home, open_grants(home.path), secrets, Egress()) as source,
-        opened(home.path, [source], hidden=secrets) as runtime,
+        open_runtime(home.path, [source], hidden=secrets) as runtime,
     ):
         listed = {x.ref.capability_id.partition("#")[2] for x in source.listed()}
         assert listed == {"", "state.create", "state.query", "state.delete"}, "no state.update"

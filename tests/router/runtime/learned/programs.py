@@ -10,7 +10,7 @@ from pathlib import Path
 
 from capdex_router.cmp import adapters
 from capdex_router.cmp.learn import Learned
-from capdex_router.runtime.opened import Runtime, opened
+from capdex_router.runtime.open import Runtime, open_runtime
 
 CMP = Path(__file__).parents[2] / "cmp"
 MANIFEST = {
@@ -79,6 +79,6 @@ async def study_inbox(runtime: Runtime, folder: Path) -> Learned:
 async def learned_inbox(folder: Path) -> AsyncIterator[Runtime]:
     """A runtime whose person has agreed to learn the mail program."""
     write_inbox(folder)
-    async with opened(folder / "router", work=folder / "work") as runtime:
+    async with open_runtime(folder / "router", work=folder / "work") as runtime:
         runtime.learning.keep(await study_inbox(runtime, folder))
         yield runtime

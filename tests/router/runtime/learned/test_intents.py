@@ -10,7 +10,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex_router.model.refs import InvokeResult
 from capdex_router.runtime.invoke import Caller
-from capdex_router.runtime.opened import Runtime, opened
+from capdex_router.runtime.open import Runtime, open_runtime
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import learned_inbox, write_boxes
 
@@ -18,7 +18,7 @@ IDS = {"ids": ["abc123", "def456"]}
 
 
 async def test_a_wish_reaches_no_command_that_was_made_from_a_help(tmp_path: Path) -> None:
-    async with opened(tmp_path / "router", work=tmp_path) as runtime:
+    async with open_runtime(tmp_path / "router", work=tmp_path) as runtime:
         runtime.learning.keep(await runtime.learning.study(str(write_boxes(tmp_path))))
         for want in ("list", "boxes list", "Show the boxes", "run"):
             with pytest.raises(InvalidInput) as unknown:

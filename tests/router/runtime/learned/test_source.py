@@ -15,7 +15,7 @@ from capdex_router.bindings.sandbox import Sandbox
 from capdex_router.cmp.manifest import CommandManifest, CommandTool, parse_intent
 from capdex_router.runtime.invoke import Caller
 from capdex_router.runtime.learned.source import LearnedTools, refs
-from capdex_router.runtime.opened import Runtime, opened
+from capdex_router.runtime.open import Runtime, open_runtime
 from tests.router.runtime.conftest import Person
 from tests.router.runtime.learned.programs import (
     emails,
@@ -73,7 +73,7 @@ async def test_what_may_destroy_is_asked_for_each_time(tmp_path: Path) -> None:
 async def test_a_program_is_called_by_its_help_alone(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work/notes.txt").write_text("9\n10\n-x\n")
-    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+    async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         runtime.learning.keep(await runtime.learning.study("sort"))
         hits = runtime.search.find("sorted concatenation", 1)
         assert [hit.listed.ref.capability_id for hit in hits] == [SORT]
@@ -94,7 +94,7 @@ async def test_a_program_is_called_by_its_help_alone(tmp_path: Path) -> None:
 async def test_an_input_that_the_help_does_not_have_runs_nothing(
     tmp_path: Path, given: dict[str, Any]
 ) -> None:
-    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+    async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         runtime.learning.keep(await runtime.learning.study("sort"))
         person = Person()
         found = await call(runtime, SORT, given, person)
@@ -111,7 +111,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 async def test_a_command_that_only_reads_is_not_asked_for(tmp_path: Path, repository: Path) -> None:
-    async with opened(tmp_path / "router", work=repository) as runtime:
+    async with open_runtime(tmp_path / "router", work=repository) as runtime:
         runtime.learning.keep(await runtime.learning.study("git"))
         found = await call(runtime, "learned:git#status", {"short": True})
         assert found["output"] == {"lines": ["?? notes.txt"]}
@@ -122,7 +122,7 @@ async def test_a_command_that_only_reads_is_not_asked_for(tmp_path: Path, reposi
 async def test_a_program_that_changed_is_learned_again_by_its_help(tmp_path: Path) -> None:
     program = write_boxes(tmp_path)
     (tmp_path / "work").mkdir()
-    async with opened(tmp_path / "router", work=tmp_path / "work") as runtime:
+    async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         runtime.learning.keep(await runtime.learning.study(str(program)))
         listing = "learned:boxes#list"
         assert (await call(runtime, listing, {"all": True}, Person()))["output"] == {
@@ -189,7 +189,7 @@ async def test_the_directory_of_the_router_is_not_shown_to_programs(
     tmp_path: Path, own: str, work: str, readable: str
 ) -> None:
     write_inbox(tmp_path)
-    async with opened(tmp_path / own, work=tmp_path / work) as runtime:
+    async with open_runtime(tmp_path / own, work=tmp_path / work) as runtime:
         learned = await study_inbox(runtime, tmp_path)
         more = () if readable == "." else (tmp_path / readable,)
         runtime.learning.keep(replace(learned, readable=(*learned.readable, *more)))

@@ -10,7 +10,7 @@ from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.bindings.http_header import header_fault
 from capdex.manifest.bindings.http_request import JSON
 from capdex_publisher.authoring.imports.openapi import forms, swagger
-from capdex_publisher.authoring.imports.openapi.document import Document, Operation, Refused
+from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
 from capdex_publisher.authoring.imports.schemas import Resolver, is_read_only
 from capdex_publisher.authoring.imports.text import clean
@@ -22,13 +22,13 @@ _IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2: by `name`
 
 
 class Arguments:
-    """What a call of an operation sends; raises Refused for what no tool can send, and TooLarge.
+    """What a call of an operation sends; raises Unsendable for what no tool can send, and TooLarge.
 
     `rules` has the places that are not a parameter's usual one; `plain` is False if only the
     binding type `http` can say them; `in_path` has the names of placeholders.
     """
 
-    def __init__(self, document: Document, operation: Operation, secrets: list[Json]) -> None:
+    def __init__(self, document: ApiDocument, operation: Operation, secrets: list[Json]) -> None:
         self._document, self._operation = document, operation
         self._schemas = Resolver(document.value, old=document.is_old)
         self._usual = "query" if operation.method in ("get", "delete") else "body"
@@ -71,7 +71,7 @@ class Arguments:
                 found = self._document.target(item)
                 if not isinstance(found, dict) or not isinstance(found.get("name"), str):
                     where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
-                    raise Refused("parameter", "the document does not describe it", where)
+                    raise Unsendable("parameter", "the document does not describe it", where)
                 merged[str(found.get("in")), found["name"]] = found
         return list(merged.values())
 
@@ -84,9 +84,9 @@ class Arguments:
         needed = item.get("required") is True or place == "path"
         try:
             self._carry(place, name, item, needed)
-        except Refused as fault:
+        except Unsendable as fault:
             if needed:
-                raise Refused(f"{place} {name}", fault.why, fault.before) from None
+                raise Unsendable(f"{place} {name}", fault.why, fault.before) from None
             self._operation.note(f"{place} {name}", "left out", fault.before, fault.why)
 
     def _carry(self, place: str, name: str, item: Json, needed: bool) -> None:
@@ -100,14 +100,14 @@ class Arguments:
             self._add_secret(place, name, needed)
             return
         if fault := header_fault(name) if is_header else None:
-            raise Refused("", fault)
+            raise Unsendable("", fault)
         if place not in ("path", "query", "header"):
-            raise Refused("", f"a binding sends no parameter in {place}")
+            raise Unsendable("", f"a binding sends no parameter in {place}")
         content = item.get("content")
         if isinstance(content, dict) and content:
             kind, media = next(iter(content.items()))
             if not _IS_JSON.fullmatch(str(kind)):
-                raise Refused("", "a parameter's content is carried as JSON alone", str(kind))
+                raise Unsendable("", "a parameter's content is carried as JSON alone", str(kind))
             schema = media.get("schema") if isinstance(media, dict) else None
             rule: Json = {"content": JSON}
         else:
@@ -141,13 +141,13 @@ class Arguments:
     def _add_body(self, body: Any, given: Any) -> None:
         if not isinstance(body, dict):
             where = str(given.get("$ref", "")) if isinstance(given, dict) else ""
-            raise Refused("body", "the document does not describe it", where)
+            raise Unsendable("body", "the document does not describe it", where)
         try:
             kind, media = self._media_type(body)
             self._read_body(kind, media, body)
-        except Refused as fault:
+        except Unsendable as fault:
             if body.get("required") is True:
-                raise Refused("body", fault.why, fault.before) from None
+                raise Unsendable("body", fault.why, fault.before) from None
             self._operation.note("body", "left out", fault.before, fault.why)
 
     def _media_type(self, body: Json) -> tuple[str, Json]:
@@ -157,7 +157,7 @@ class Arguments:
         bare = {key: key.partition(";")[0].strip().lower() for key in content}
         listed = ", ".join(content)
         if self._operation.method == "get":
-            raise Refused("body", "a GET request has no body", listed)
+            raise Unsendable("body", "a GET request has no body", listed)
         tests = (
             lambda x: x == JSON,
             lambda x: _IS_JSON.fullmatch(x) or x in _ANY_TYPE,
@@ -165,7 +165,7 @@ class Arguments:
         )
         key = next((x for test in tests for x in content if test(bare[x])), None)
         if key is None:
-            raise Refused("body", "a binding sends JSON or a form", listed or "of no media type")
+            raise Unsendable("body", "a binding sends JSON or a form", listed or "of no media type")
         if len(content) > 1:
             self._operation.note("body", "changed", listed, f"sent as {key}")
         kind = JSON if bare[key] in _ANY_TYPE else bare[key]
@@ -184,7 +184,7 @@ class Arguments:
         self.body = {"content": kind}
         if flat is None:
             if is_form and "object" not in forms.kinds(self._document, schema):
-                raise Refused("body", "a form is an object", kind)
+                raise Unsendable("body", "a form is an object", kind)
             if encoding:
                 why = "lists are repeated, and objects are JSON text"
                 self._operation.note("body", "changed", "its encoding", why)
@@ -208,7 +208,7 @@ class Arguments:
             if own.keys() & {"style", "explode", "allowReserved"}:
                 try:
                     rule, said = forms.rule(self._document, "body", own, value)
-                except Refused as fault:
+                except Unsendable as fault:
                     if name in flat.required:
                         raise
                     self._operation.note(f"body {name}", "left out", fault.before, fault.why)

@@ -24,7 +24,7 @@ MAX_NAMED: Final = 40  # operations in an error
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
 
 
-class Refused(Exception):
+class Unsendable(Exception):
     """An operation cannot be a tool, because of a word that no tool can carry."""
 
     def __init__(self, subject: str, why: str, before: str = "") -> None:
@@ -57,7 +57,7 @@ class Operation:
         self.notes.append(Note(self.id, subject, fate, before, after))
 
 
-class Document:
+class ApiDocument:
     """A document that was read; `base` is the URL that it came from."""
 
     def __init__(self, data: bytes, name: str, base: str = "") -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from capdex.json import Json
 from capdex.manifest.bindings.http_request import STYLES
-from capdex_publisher.authoring.imports.openapi.document import Document, Refused
+from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Unsendable
 
 SCALAR: Final = frozenset(["scalar"])
 ANY: Final = frozenset(["scalar", "array", "object"])
@@ -22,7 +22,7 @@ _PLAIN: Final = frozenset(
 )
 
 
-def kinds(document: Document, schema: Any, depth: int = 0) -> frozenset[str]:
+def kinds(document: ApiDocument, schema: Any, depth: int = 0) -> frozenset[str]:
     """Return what the values of a schema may be: `scalar`, `array`, `object`."""
     found = document.target(schema)
     if not isinstance(found, dict) or depth > MAX_PARTS:
@@ -44,7 +44,7 @@ def kinds(document: Document, schema: Any, depth: int = 0) -> frozenset[str]:
     return known or SCALAR
 
 
-def nests(document: Document, schema: Any) -> bool:
+def nests(document: ApiDocument, schema: Any) -> bool:
     """Return True if a list or an object may hold another one, for which no style has a form."""
     found = document.target(schema)
     if not isinstance(found, dict):
@@ -54,10 +54,10 @@ def nests(document: Document, schema: Any) -> bool:
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
 
-def rule(document: Document, place: str, item: Json, schema: Any) -> tuple[Json, str]:
+def rule(document: ApiDocument, place: str, item: Json, schema: Any) -> tuple[Json, str]:
     """Return the style of a parameter, or of a field of a form, where it is not the usual one.
 
-    With it comes what is sent in another way than the document says. Raises Refused for a style
+    With it comes what is sent in another way than the document says. Raises Unsendable for a style
     that no value of the schema has a form in.
     """
     usual = "simple" if place in ("path", "header") else "form"
@@ -68,11 +68,11 @@ def rule(document: Document, place: str, item: Json, schema: Any) -> tuple[Json,
     if found == SCALAR and style not in ("label", "matrix"):
         return {}, ""
     if style not in STYLES[place]:
-        raise Refused("style", f"a {place} parameter has no such style", style)
+        raise Unsendable("style", f"a {place} parameter has no such style", style)
     said = "a list or object in another one is sent as JSON text" if nests(document, schema) else ""
     if style == "deepObject":
         if "object" not in found:
-            raise Refused("style", "it is for objects, and the value is a list", style)
+            raise Unsendable("style", "it is for objects, and the value is a list", style)
         return {"style": style}, said
     if style in ("spaceDelimited", "pipeDelimited") and explode:
         style, said = "form", f"each item by itself: {style} does not go with explode"
@@ -89,7 +89,7 @@ class Properties(NamedTuple):
     more: bool = False  # says that others are welcome
 
 
-def properties(document: Document, schema: Any, depth: int = 0) -> Properties | None:
+def properties(document: ApiDocument, schema: Any, depth: int = 0) -> Properties | None:
     """Return the members of a schema that says nothing else; None if it does."""
     found = document.target(schema)
     if not isinstance(found, dict) or depth > MAX_PARTS or found.get("nullable") is True:

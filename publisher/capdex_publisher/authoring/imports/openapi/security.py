@@ -9,13 +9,13 @@ from capdex.json import Json
 from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
 from capdex.manifest.bindings.http_header import header_fault
 from capdex_publisher.authoring.imports.openapi import swagger
-from capdex_publisher.authoring.imports.openapi.document import Document, Operation, Refused
+from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 
 
-def secrets(document: Document, operation: Operation) -> list[Json]:
+def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
     """Return the first alternative of `security` that a binding can carry.
 
-    Raises Refused if there is none, and none is no alternative.
+    Raises Unsendable if there is none, and none is no alternative.
     """
     security = operation.value.get("security", document.value.get("security"))
     alternatives = (
@@ -31,9 +31,9 @@ def secrets(document: Document, operation: Operation) -> list[Json]:
             continue
         try:
             chosen = _together(document, operation, one)
-        except Refused as fault:
+        except Unsendable as fault:
             if not optional and i == len(needed) - 1:
-                raise Refused(name, fault.why, fault.before) from None
+                raise Unsendable(name, fault.why, fault.before) from None
             operation.note(name, "left out", fault.before, fault.why)
     return [{**x, "optional": True} if optional else x for x in chosen or []]
 
@@ -53,14 +53,14 @@ def carrier(auth: Json) -> tuple[str, str]:
 
 
 def check_together(auths: list[Json]) -> None:
-    """Raise Refused for secrets that no binding sends together."""
+    """Raise Unsendable for secrets that no binding sends together."""
     if len(auths) > MAX_AUTHS:
-        raise Refused("security", f"a binding has at most {MAX_AUTHS} secrets")
+        raise Unsendable("security", f"a binding has at most {MAX_AUTHS} secrets")
     if len({carrier(x) for x in auths}) < len(auths):
-        raise Refused("security", "two secrets would be sent in one place")
+        raise Unsendable("security", "two secrets would be sent in one place")
 
 
-def _together(document: Document, operation: Operation, requirement: Json) -> list[Json]:
+def _together(document: ApiDocument, operation: Operation, requirement: Json) -> list[Json]:
     components = document.value.get("components")
     holder = document.value if document.is_swagger else components
     word = "securityDefinitions" if document.is_swagger else "securitySchemes"
@@ -69,7 +69,7 @@ def _together(document: Document, operation: Operation, requirement: Json) -> li
     for name, scopes in requirement.items():
         found = document.target(schemes.get(name)) if isinstance(schemes, dict) else None
         if not isinstance(found, dict):
-            raise Refused("security", "the document does not describe it", str(name))
+            raise Unsendable("security", "the document does not describe it", str(name))
         scheme = swagger.security_scheme(found) if document.is_swagger else found
         auth = _auth(scheme, scopes if isinstance(scopes, list) else [], operation, str(name))
         if auth == {"type": "bearer"} and auth in [{"type": x["type"]} for x in made]:
@@ -89,10 +89,10 @@ def _auth(scheme: Json, scopes: list[Any], operation: Operation, name: str) -> J
         place, sent = scheme["in"], str(scheme.get("name"))
         fault = header_fault(sent) if place == "header" else None
         if fault and sent.lower() != "authorization":
-            raise Refused("security", fault, name)
+            raise Unsendable("security", fault, name)
         return {"type": place, "name": sent}
     if type_ not in ("oauth2", "openIdConnect"):
-        raise Refused("security", "a binding cannot authenticate so", f"{type_} {kind}".strip())
+        raise Unsendable("security", "a binding cannot authenticate so", f"{type_} {kind}".strip())
     given = scheme.get("flows")
     flows: Json = given if isinstance(given, dict) else {}
     how = " ".join([str(type_), *flows, *(["for", *map(str, scopes)] if scopes else [])])

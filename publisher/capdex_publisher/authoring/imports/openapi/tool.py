@@ -11,7 +11,7 @@ from capdex.json import Json
 from capdex.manifest.bindings.http_request import JSON
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openapi.arguments import Arguments
-from capdex_publisher.authoring.imports.openapi.document import Document, Operation, Refused
+from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import secrets
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 from capdex_publisher.authoring.imports.schemas import TooLarge
@@ -28,10 +28,10 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
     if one is not there, or if none is named and the document has several; InvalidInput for what is
     not an OpenAPI 3 or Swagger 2.0 document.
     """
-    return import_operations(Document(data, name, base), name, operations)
+    return import_operations(ApiDocument(data, name, base), name, operations)
 
 
-def import_operations(document: Document, name: str, operations: Sequence[str]) -> Draft:
+def import_operations(document: ApiDocument, name: str, operations: Sequence[str]) -> Draft:
     """Return the draft of some operations of a document that was read; raises as above."""
     notes: list[Note] = []
     tools: list[DraftTool] = []
@@ -39,7 +39,7 @@ def import_operations(document: Document, name: str, operations: Sequence[str]) 
     for one in document.chosen(operations):
         try:
             tool, to_edit = _tool(document, one)
-        except Refused as fault:
+        except Unsendable as fault:
             one.note(fault.subject, "refused", fault.before, fault.why)
         except TooLarge as fault:
             one.note("schemas", "refused", str(fault), "they are too large for a package")
@@ -76,12 +76,12 @@ def import_operations(document: Document, name: str, operations: Sequence[str]) 
     )
 
 
-def _tool(document: Document, operation: Operation) -> tuple[DraftTool, list[str]]:
+def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[str]]:
     value = operation.value
     if isinstance(elsewhere := value.get("$ref"), str):
-        raise Refused("operation", "it is in another file", elsewhere)
+        raise Unsendable("operation", "it is in another file", elsewhere)
     if operation.method not in _METHODS:
-        raise Refused("operation", f"a package cannot send {operation.method.upper()}")
+        raise Unsendable("operation", f"a package cannot send {operation.method.upper()}")
     arguments = Arguments(document, operation, secrets(document, operation))
     url, edits = document.address(operation)
     path, hash_, fragment = operation.path.partition("#")
@@ -89,7 +89,7 @@ def _tool(document: Document, operation: Operation) -> tuple[DraftTool, list[str
         operation.note("path", "changed", f"#{fragment}", "a fragment is never sent")
     if unknown := set(_PLACEHOLDER.findall(path)) - arguments.in_path.keys():
         names = ", ".join(sorted(unknown))
-        raise Refused("path", "the document describes no parameter of this name", names)
+        raise Unsendable("path", "the document describes no parameter of this name", names)
     path = _PLACEHOLDER.sub(lambda match: f"{{{arguments.in_path[match[1]]}}}", path)
     if value.get("callbacks"):
         listed = ", ".join(map(str, value["callbacks"]))

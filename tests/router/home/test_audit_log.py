@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex_router.runtime.audit import MAX_LINE_BYTES, Audit, Report, tail, verify
+from capdex_router.home.audit_log import MAX_LINE_BYTES, AuditLog, Report, tail, verify
 
 
 def written(path: Path, count: int = 3) -> Path:
     log = path / "audit.jsonl"
-    with Audit(log) as audit:
+    with AuditLog(log) as audit:
         for number in range(count):
             audit.write("call", number=number)
     return log
@@ -29,7 +29,7 @@ def test_a_log_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
 
 def test_the_chain_holds_over_processes_and_starts(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
-    one, other = Audit(log), Audit(log)
+    one, other = AuditLog(log), AuditLog(log)
     one.write("call", by=1)
     other.write("call", by=2)
     one.write("call", by=1)
@@ -65,7 +65,7 @@ def test_a_crash_within_a_line_breaks_nothing(
     size = log.stat().st_size
     last = len(log.read_bytes().splitlines()[-1])
     os.truncate(log, size - min(cut, last))
-    with Audit(log) as audit:
+    with AuditLog(log) as audit:
         audit.write("call", number=3)
     assert verify(log).broken is None
 
@@ -79,7 +79,7 @@ def test_of_a_long_line_the_long_field_alone_is_shortened(tmp_path: Path) -> Non
         "digest": "d" * 64,
         "input_sha256": "e" * 64,
     }
-    with Audit(log) as audit:
+    with AuditLog(log) as audit:
         audit.write("call", **kept, touches=touches, consent="asked", ok=False, code="TIMEOUT")
         audit.write("call", touches=["run 'wc'"])
     long, short = tail(log, 2)
@@ -105,7 +105,7 @@ def test_every_line_fits_and_the_chain_holds(
     tmp_path_factory: pytest.TempPathFactory, values: list[str], parts: int
 ) -> None:
     log = tmp_path_factory.mktemp("audit") / "audit.jsonl"
-    with Audit(log) as audit:
+    with AuditLog(log) as audit:
         audit.write("call", **{f"f{n}": [x] * parts or x for n, x in enumerate(values)}, code="OK")
         audit.write("call")
     assert max(map(len, log.read_bytes().splitlines())) <= MAX_LINE_BYTES

@@ -10,10 +10,10 @@ from pathlib import Path
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.net.files import write_whole
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.directory import Home
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
-from capdex_router.runtime.audit import Audit
 from capdex_router.runtime.catalog import CapabilitySource, Catalog, Fixed
 from capdex_router.runtime.invoke import CallLimits, Invoker
 from capdex_router.runtime.learned.intents import Intents
@@ -50,7 +50,7 @@ class Mounts:
 
 
 @asynccontextmanager
-async def opened(
+async def open_runtime(
     directory: Path,
     sources: Sequence[CapabilitySource] = (),
     *,
@@ -68,15 +68,15 @@ async def opened(
     """
     async with AsyncExitStack() as stack:
         grants = open_grants(directory)
-        audit = stack.enter_context(Audit(Home(directory).audit))
+        audit = stack.enter_context(AuditLog(Home(directory).audit))
         mounts = mounts or Mounts({})
         servers = []
         for name, server in mounts.servers.items():
             servers.append(source := await stack.enter_async_context(mounted(name, server)))
             # Who started the router named the server: nobody is asked, and it is on record.
-            audit.write("mount", **mount_proposal(name, server, source).noted(), agreed=True)
+            audit.write("mount", **mount_proposal(name, server, source).audited(), agreed=True)
         folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
-        learning = Learning(open_learned(directory), grants=grants, note=audit.write)
+        learning = Learning(open_learned(directory), grants=grants, audit=audit)
         learned = LearnedTools(learning, work=work, own=directory)
         catalog = Catalog([*sources, *servers, *folders, learned])
         invoker = Invoker(

@@ -17,15 +17,15 @@ from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import announcement_of
 from capdex_publisher.keys.signer import LocalSigner
-from capdex_router.faces import kit
-from capdex_router.faces.kit_adapters import RouterInvocable, RouterProvider, capabilities
+from capdex_router.faces import agentkit
+from capdex_router.faces.agentkit_adapters import RouterInvocable, RouterProvider, capabilities
 from capdex_router.policy.consent import Refuse
 from capdex_router.runtime.invoke import Caller
 from capdex_router.runtime.packages import skill
 from tests.router.faces.demo import actions
 from tests.router.runtime.conftest import Person
 
-CONTEXT = kit.CapabilityContext("s", "t")
+CONTEXT = agentkit.CapabilityContext("s", "t")
 
 
 def provider(path: Path) -> RouterProvider:
@@ -37,11 +37,11 @@ def provider(path: Path) -> RouterProvider:
 
 def test_a_package_is_a_provider_of_invocables_and_a_prompt(tmp_path: Path) -> None:
     found = provider(tmp_path)
-    assert isinstance(found, kit.CapabilityProvider)
-    assert all(isinstance(x, kit.Invocable) for x in found.invocables())
-    assert all(isinstance(x, kit.PromptProvider) for x in found.prompts())
+    assert isinstance(found, agentkit.CapabilityProvider)
+    assert all(isinstance(x, agentkit.Invocable) for x in found.invocables())
+    assert all(isinstance(x, agentkit.PromptProvider) for x in found.prompts())
     assert [x.spec().name for x in found.invocables()] == ["echo", "destroy"]
-    assert all(isinstance(x, kit.ResourceProvider) for x in found.resources())
+    assert all(isinstance(x, agentkit.ResourceProvider) for x in found.resources())
 
 
 async def test_files_of_a_package_are_resources_by_their_uri_and_its_own_parts_are_bytes(
@@ -60,19 +60,19 @@ async def test_files_of_a_package_are_resources_by_their_uri_and_its_own_parts_a
     own = await found.read_resource(named["package"].id, CONTEXT)
     assert own.data.data == data
     file = await found.read_resource(named["a.md"].id, CONTEXT)
-    assert file.data == kit.DataRef(uri=f"ipfs://{row['cid']}")
-    with pytest.raises(kit.CapabilityUnavailable):
+    assert file.data == agentkit.DataRef(uri=f"ipfs://{row['cid']}")
+    with pytest.raises(agentkit.CapabilityUnavailable):
         await found.read_resource("ipfs://other", CONTEXT)
 
 
 async def test_an_invocable_takes_the_whole_pipeline(tmp_path: Path) -> None:
     echo, destroy = provider(tmp_path).invocables()
-    result = await echo.invoke(kit.InvocableRequest({"text": "hi"}), CONTEXT)
-    assert result.output == kit.Structured({"text": "hi"})
-    with pytest.raises(kit.CapabilityInvalidInput):
-        await echo.invoke(kit.InvocableRequest({}), CONTEXT)
-    with pytest.raises(kit.CapabilityExecutionFailed) as refused:
-        await destroy.invoke(kit.InvocableRequest({"text": "hi"}), CONTEXT)
+    result = await echo.invoke(agentkit.InvocableRequest({"text": "hi"}), CONTEXT)
+    assert result.output == agentkit.Structured({"text": "hi"})
+    with pytest.raises(agentkit.CapabilityInvalidInput):
+        await echo.invoke(agentkit.InvocableRequest({}), CONTEXT)
+    with pytest.raises(agentkit.CapabilityExecutionFailed) as refused:
+        await destroy.invoke(agentkit.InvocableRequest({"text": "hi"}), CONTEXT)
     assert refused.value.metadata["code"] == "PERMISSION_DENIED"
     assert refused.value.metadata["reason"] == "CONFIRM_NEEDED"
 
@@ -82,9 +82,9 @@ async def test_a_capability_that_is_gone_is_unavailable(tmp_path: Path) -> None:
     one = found.catalog.get("did:nuwa:cap:demo#echo")
     empty = actions(tmp_path).invoker
     empty._catalog._sources[0].put([])  # type: ignore[attr-defined]
-    with pytest.raises(kit.CapabilityUnavailable):
+    with pytest.raises(agentkit.CapabilityUnavailable):
         await RouterInvocable(one, empty, Refuse()).invoke(
-            kit.InvocableRequest({"text": "a"}), CONTEXT
+            agentkit.InvocableRequest({"text": "a"}), CONTEXT
         )
 
 
@@ -92,8 +92,8 @@ async def test_the_prompt_of_a_skill_is_rendered(tmp_path: Path) -> None:
     (prompts,) = provider(tmp_path).prompts()
     (described,) = await prompts.list_prompts()
     contents = await prompts.get_prompt(described.id, {}, CONTEXT)
-    assert contents.items == (kit.Item("system", "You take notes."),)
-    with pytest.raises(kit.CapabilityUnavailable):
+    assert contents.items == (agentkit.Item("system", "You take notes."),)
+    with pytest.raises(agentkit.CapabilityUnavailable):
         await prompts.get_prompt("other", {}, CONTEXT)
 
 
@@ -104,17 +104,17 @@ class Foreign:
     output: Any
     reads: bool = False
 
-    def spec(self) -> kit.InvocableSpec:
-        return kit.InvocableSpec(
+    def spec(self) -> agentkit.InvocableSpec:
+        return agentkit.InvocableSpec(
             "work", "works", {"type": "object"}, {"read_only": True} if self.reads else {}
         )
 
     async def invoke(
-        self, request: kit.InvocableRequest, ctx: kit.CapabilityContext
-    ) -> kit.InvocableResult:
+        self, request: agentkit.InvocableRequest, ctx: agentkit.CapabilityContext
+    ) -> agentkit.InvocableResult:
         if isinstance(self.output, Exception):
             raise self.output
-        return kit.InvocableResult(self.output)
+        return agentkit.InvocableResult(self.output)
 
 
 @dataclass
@@ -144,12 +144,12 @@ async def called(path: Path, foreign: Foreign, asker: Any) -> Json:
 @pytest.mark.parametrize(
     ("output", "shown"),
     [
-        (kit.Text("a"), {"text": "a"}),
-        (kit.Structured({"a": 1}), {"a": 1}),
-        (kit.Structured([1]), {"value": [1]}),
-        (kit.Items((kit.Item("user", "a"),)), {"items": [{"role": "user", "text": "a"}]}),
-        (kit.Data(kit.DataRef(uri="x:y")), {"uri": "x:y"}),
-        (kit.Data(kit.DataRef(text="a")), {"text": "a"}),
+        (agentkit.Text("a"), {"text": "a"}),
+        (agentkit.Structured({"a": 1}), {"a": 1}),
+        (agentkit.Structured([1]), {"value": [1]}),
+        (agentkit.Items((agentkit.Item("user", "a"),)), {"items": [{"role": "user", "text": "a"}]}),
+        (agentkit.Data(agentkit.DataRef(uri="x:y")), {"uri": "x:y"}),
+        (agentkit.Data(agentkit.DataRef(text="a")), {"text": "a"}),
     ],
     ids=str,
 )
@@ -164,10 +164,10 @@ async def test_a_foreign_invocable_is_a_tool_of_the_runtime(
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (kit.CapabilityUnavailable("off"), "EXECUTION_FAILED"),
-        (kit.CapabilityInvalidInput("bad"), "INVALID_INPUT"),
-        (kit.CapabilityExecutionFailed("broke"), "EXECUTION_FAILED"),
-        (kit.Data(kit.DataRef(data=b"\0")), "EXECUTION_FAILED"),
+        (agentkit.CapabilityUnavailable("off"), "EXECUTION_FAILED"),
+        (agentkit.CapabilityInvalidInput("bad"), "INVALID_INPUT"),
+        (agentkit.CapabilityExecutionFailed("broke"), "EXECUTION_FAILED"),
+        (agentkit.Data(agentkit.DataRef(data=b"\0")), "EXECUTION_FAILED"),
     ],
     ids=str,
 )
@@ -179,7 +179,7 @@ async def test_errors_of_a_foreign_invocable_keep_their_meaning(
 
 async def test_a_foreign_tool_is_asked_for_unless_it_only_reads(tmp_path: Path) -> None:
     person = Person()
-    await called(tmp_path, Foreign(kit.Text("a")), person)
-    await called(tmp_path, Foreign(kit.Text("a"), reads=True), person)
+    await called(tmp_path, Foreign(agentkit.Text("a")), person)
+    await called(tmp_path, Foreign(agentkit.Text("a"), reads=True), person)
     # The first yes was for a call that may destroy something: it lasts for that call alone.
     assert [asked.summary.startswith("It may destroy") for asked in person.asked] == [True, False]

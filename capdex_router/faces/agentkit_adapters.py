@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable
 from capdex.json import Json
-from capdex_router.faces.kit import (
+from capdex_router.faces.agentkit import (
     CapabilityContext,
     CapabilityError,
     CapabilityExecutionFailed,

@@ -1,4 +1,4 @@
-"""agentkit's capability layer as Python protocols, with adapters both ways.
+"""agentkit's capability layer as Python protocols, for programs that embed the router.
 
 The names and shapes are those of agentkit-capabilities; an enum of Rust is a union of dataclasses
 here, and its errors are exceptions. The adapters keep CAP's code of an error in `metadata`, which

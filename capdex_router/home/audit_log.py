@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
@@ -44,7 +43,7 @@ class Report:
     broken: int | None = None
 
 
-class Audit:
+class AuditLog:
     """Appends to a log that several processes share; the file is for its user alone."""
 
     def __init__(self, path: Path) -> None:
@@ -106,12 +105,7 @@ class Audit:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from capdex_router.runtime.opened import Mounts, open_grants, opened
+from capdex_router.runtime.open import Mounts, open_grants, open_runtime
 
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
 async def test_two_runtimes_share_one_directory(tmp_path: Path) -> None:
     home = tmp_path / "router"
-    async with opened(home) as one, opened(home) as other:
+    async with open_runtime(home) as one, open_runtime(home) as other:
         assert one.catalog is not other.catalog
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
     assert files["audit.jsonl"] == 0o600
@@ -23,7 +23,7 @@ async def test_folders_of_skills_are_there(tmp_path: Path) -> None:
     (tmp_path / "skills" / "plain").mkdir(parents=True)
     (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
     mounts = Mounts({}, (tmp_path / "skills",))
-    async with opened(tmp_path / "router", mounts=mounts) as runtime:
+    async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
         assert runtime.catalog.find("plain").prompt == "Use short words."
         assert runtime.search.domains() == {"skills": 1}
 
