@@ -147,7 +147,7 @@ def test_a_sound_announcement_may_go_on() -> None:
     assert claimed_uri(announcement) == (CapabilityURI.exact(URI), None)
 
 
-def test_the_judgement_of_an_announcement_leaves_a_file_of_several_blocks_to_who_fetches_it() -> None:
+def test_a_file_of_several_blocks_is_left_to_who_fetches_it() -> None:
     announcement = announce(SIGNED, cid=Cid.from_bytes(b"\x01\x70\x12\x20" + bytes(32)).text)
     assert claimed_uri(announcement) == (CapabilityURI.exact(URI), None)
 
