@@ -32,7 +32,7 @@ SEMANTIC ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install run dev dist release-check node kubo chromium mcp1 mcp-registry check format-check lint types imports artifacts contracts \
-  slither coverage-contracts coverage pytest test test-fast docs hosts test-hosts format bench bench-indexer bench-service bench-router bench-explorer bench-clients screens soak \
+  slither coverage-contracts coverage pytest test test-fast docs hosts test-hosts format bench bench-indexer bench-service bench-router lighthouse bench-explorer bench-clients screens soak \
   lock clean
 
 help: ## list the targets
@@ -218,7 +218,14 @@ bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, fr
 bench-service: dev mcp-registry ## answers beside the official MCP registry, 20 000 names (ROUNDS=5, SECONDS, NODES, CONNECTIONS)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/service
 
-bench-explorer: dev ## what pages take at 100 000 packages, and beside indexing (NAMES, EACH, PAGES, ROUNDS)
+lighthouse: .tools/lighthouse/.done ## Lighthouse, which bench-explorer looks at pages with (180 MB)
+
+.tools/lighthouse/.done: benchmarks/explorer/lighthouse/package.json benchmarks/explorer/lighthouse/package-lock.json | .venv/.run
+	mkdir -p .tools/lighthouse && cp .npmrc benchmarks/explorer/lighthouse/package*.json .tools/lighthouse
+	cd .tools/lighthouse && npm ci --loglevel=error
+	@touch $@
+
+bench-explorer: dev lighthouse ## what pages take at 100 000 packages, beside indexing, and on a phone (NAMES, EACH, PAGES, ROUNDS)
 	ROUNDS=$(ROUNDS) $(BIN)/python benchmarks/explorer $(PARTS)
 
 INTO ?= .tools/clients

@@ -110,7 +110,8 @@ class View:
 
     It depends on the index alone, as its `cache_tag` says, unless it is `live`: then it must
     not be stored. `linked_data` is its JSON-LD, `feed` and `image` are the addresses of its feed
-    and of the image that stands for it.
+    and of the image that stands for it,
+    `canonical` is its address if it has several.
     """
 
     template: str
@@ -122,6 +123,7 @@ class View:
     linked_data: Json | None = None
     feed: str = ""
     image: str = ""
+    canonical: str = ""
     cache_tag: CacheTag = NO_TAG
 
 

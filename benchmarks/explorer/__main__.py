@@ -1,7 +1,8 @@
 """python benchmarks/explorer [PART …]: how quickly pages are made, and what they cost the indexer.
 
-Parts: `render` (each kind of page at NAMES packages, in this process, nothing kept) and `beside`
-(PAGES pages a second from a node that indexes new releases, and how fresh its index is then).
+Parts: `render` (each kind of page at NAMES packages, in this process, nothing kept), `beside`
+(PAGES pages a second from a node that indexes new releases, and how fresh its index is then) and
+`phone` (eight pages in Lighthouse, on a simulated phone).
 """
 
 # ruff: noqa: S311 - a script prints; random numbers here are not secret
@@ -30,6 +31,7 @@ import filled  # noqa: E402
 from author import Author  # noqa: E402
 from client import Load, client  # noqa: E402
 from nodes import Nodes, anvil, wait_until  # noqa: E402
+from phone import phone  # noqa: E402
 
 from capdex.net.ipfs.block_store import BlockDirectory  # noqa: E402
 from capdex.problems import Verdict  # noqa: E402
@@ -236,7 +238,9 @@ def main(parts: list[str]) -> None:
             asyncio.run(render(Path(folder)))
     if "beside" in parts:
         beside()
+    if "phone" in parts:
+        phone()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["render", "beside"])
+    main(sys.argv[1:] or ["render", "beside", "phone"])

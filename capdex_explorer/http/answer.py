@@ -21,11 +21,17 @@ from capdex_explorer.http.page_cache import PageCache
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
+from capdex_indexer.query import FILTER_NAMES
 from capdex_service.answers.errors import public_error
 from capdex_service.http.problem import problem
 from capdex_service.limits.addresses import CLIENT
 
 TIME_LIMIT_S: Final = 10.0
+# Parameters that choose what is on a page; others, as those of link trackers, are no part of it.
+SELECTING: Final = {
+    *("q", "message", "path", "sort", "after", "before", "from", "page", "cursor", "old", "new"),
+    *FILTER_NAMES,
+}
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
 
@@ -102,6 +108,7 @@ class Answers:
             "description": view.description,
             "path": page_request.path,
             "base": page_request.base,
+            "canonical": view.canonical or _canonical(page_request),
             "json": _json_address(page_request) if view.status == 200 else "",
             "feed": view.feed,
             "image": view.image,
@@ -189,6 +196,11 @@ async def _read_form(request: Request) -> dict[str, bytes]:
     except Exception as error:  # noqa: BLE001 - of the parser, for whatever was sent
         raise InvalidInput("the form cannot be read", why=str(error)[:200]) from None
     return found
+
+
+def _canonical(page_request: PageRequest) -> str:
+    """Return the address of a page without parameters that change nothing on it."""
+    return page_request.address(**{x: None for x in page_request.query if x not in SELECTING})
 
 
 def _json_address(page_request: PageRequest) -> str:

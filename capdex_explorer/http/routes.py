@@ -23,6 +23,7 @@ from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages import (
     discovery,
     file_check,
+    files,
     node,
     package,
     publisher,
@@ -53,6 +54,7 @@ PAGES: Final[dict[str, Page]] = {
     "/c/{name}/{version}/tools": package.tools,
     "/c/{name}/{version}/texts": package.texts,
     "/c/{name}/{version}/bytes": package.exact_bytes,
+    "/c/{name}/{version}/files": files.files,
     "/c/{name}/{version}/checks": package.checks,
     "/c/{name}/{version}/triggers": package.triggers,
     "/c/{name}/{version}": package.overview,
@@ -116,6 +118,7 @@ class Explorer:
                 found = await site.reader.read(site.reader.resolve, wanted)
                 rest = request.url.path.split("/", 4)[4:]
                 suffix = ".json" if not rest and request.url.path.endswith(".json") else ""
+                suffix += f"?{request.url.query}" if request.url.query else ""
                 return RedirectResponse("/".join(("/c", name, found.semver, *rest)) + suffix)
 
             return answer

@@ -31,7 +31,7 @@ LINE_CHARS: Final = 40  # that a line number takes
 
 async def overview(site: Site, request: PageRequest) -> View:
     """Show what a release is and does, and where its bytes come from."""
-    found, manifest, data = await _open(site, request, "overview")
+    found, manifest, data = await open_page(site, request, "overview")
     data |= await _proof(site, request, found.json["release"])
     listed = await list_versions(site.reader, request.parts["name"], 1)
     data["newest"] = listed["releases"][:SHOWN_VERSIONS]
@@ -40,45 +40,47 @@ async def overview(site: Site, request: PageRequest) -> View:
         await site.reader.run(markdown, manifest.description, long=True)  # and kept
         skill = bool(manifest.resources) or not manifest.tools
         data["connections"] = connections(request.base, manifest.uri, skill=skill)
-    return _view("package.html", data, manifest, live=data["proof"] is not None)
+    return page_view("package.html", data, manifest, live=data["proof"] is not None)
 
 
 async def tools(site: Site, request: PageRequest) -> View:
     """Show the tools of a release with their parameters."""
-    _, manifest, data = await _open(site, request, "tools")
+    _, manifest, data = await open_page(site, request, "tools")
     if data["contents"] is not None:
         _take_tools(data["contents"], request)
-    return _view("package_tools.html", data, manifest, "tools")
+    return page_view("package_tools.html", data, manifest, "tools")
 
 
 async def texts(site: Site, request: PageRequest) -> View:
     """Show the prompt and the state schema of a release."""
-    _, manifest, data = await _open(site, request, "texts")
+    _, manifest, data = await open_page(site, request, "texts")
     if manifest is not None:
         await site.reader.run(markdown, manifest.prompt or "", long=True)  # and kept
-    return _view("package_texts.html", data, manifest, "prompt and state")
+    return page_view("package_texts.html", data, manifest, "prompt and state")
 
 
 async def exact_bytes(site: Site, request: PageRequest) -> View:
     """Show the file of a release, line by line."""
-    found, manifest, data = await _open(site, request, "bytes")
+    found, manifest, data = await open_page(site, request, "bytes")
     data |= {"lines": None, "size_bytes": None, "first_line": 1, "before": None, "after": None}
     if found.data is not None:
-        data |= {"size_bytes": len(found.data)} | _lines_from(found.data, request)
-    return _view("package_bytes.html", data, manifest, "exact bytes")
+        text = found.data.decode("utf-8")
+        data |= {"size_bytes": len(found.data)} | lines_from(text, request, MAX_FILE_CHARS)
+    return page_view("package_bytes.html", data, manifest, "exact bytes")
 
 
 async def checks(site: Site, request: PageRequest) -> View:
     """Show each check of a release; with `proof` prove it from the contract's storage."""
-    found, manifest, data = await _open(site, request, "checks")
+    found, manifest, data = await open_page(site, request, "checks")
     data |= await _proof(site, request, found.json["release"])
     data["bytes_address"] = "" if found.data is None else data["address"] + "/bytes"
-    return _view("package_checks.html", data, manifest, "checks", live=data["proof"] is not None)
+    live = data["proof"] is not None
+    return page_view("package_checks.html", data, manifest, "checks", live=live)
 
 
 async def triggers(site: Site, request: PageRequest) -> View:
     """Show the triggers of a release, and which of them a message hits."""
-    _, manifest, data = await _open(site, request, "triggers")
+    _, manifest, data = await open_page(site, request, "triggers")
     message = request.text("message")
     if len(message) > MAX_MESSAGE_CHARS:
         raise InvalidInput(f"the message has more than {MAX_MESSAGE_CHARS} characters")
@@ -86,12 +88,13 @@ async def triggers(site: Site, request: PageRequest) -> View:
     if message and manifest is not None:
         hits = await site.reader.run(_hits, manifest, message, long=True)
     data |= {"message": message, "hits": hits}
-    return _view("package_triggers.html", data, manifest, "triggers")
+    return page_view("package_triggers.html", data, manifest, "triggers")
 
 
-async def _open(
+async def open_page(
     site: Site, request: PageRequest, tab: str
 ) -> tuple[ShownRelease, Manifest | None, dict[str, Any]]:
+    """Return a release, its manifest (None if this node does not serve it) and the page's data."""
     name, version = request.parts["name"], request.parts.get("version")
     found, manifest = await open_release(site, name, version)
     release = found.json["release"]
@@ -145,14 +148,14 @@ def _take_tools(contents: Json, request: PageRequest) -> None:
     contents["tools_here"] = taken
 
 
-def _lines_from(data: bytes, request: PageRequest) -> Json:
+def lines_from(text: str, request: PageRequest, most_chars: int) -> Json:
     """Return the lines of a file from the requested one on, as many as a page holds."""
-    lines = data.decode("utf-8").split("\n")
+    lines = text.split("\n")
     first = min(request.number("from", 1), len(lines))
     pages, chars = [1], 0  # the first lines of all pages
     for number, line in enumerate(lines, 1):
         chars += len(line) + LINE_CHARS
-        if chars > MAX_FILE_CHARS and number > pages[-1]:
+        if chars > most_chars and number > pages[-1]:
             pages.append(number)
             chars = len(line)
     at = max(i for i, start in enumerate(pages) if start <= first)
@@ -191,21 +194,24 @@ async def _prove(site: Site, release: Json) -> Json:
     }
 
 
-def _view(
+def page_view(
     template: str, data: Json, manifest: Manifest | None, part: str = "", *, live: bool = False
 ) -> View:
+    """Return the view of a release; `part` is its place in the title, empty for the overview."""
     release = data["release"]
     title = f"{release['name']} {release['semver']}" + (f": {part}" if part else "")
     summary, linked = f"A release of {release['name']} that is not verified.", None
     if manifest is not None:
         summary = manifest.summary or manifest.description
         linked = None if part else _linked_data(manifest, release)
+    latest = f"/c/{release['name']}" if release["latest"] and not part else ""
     return View(
         template,
         title,
         data,
         description=" ".join(summary.split())[:300],
         live=live,
+        canonical=latest,
         cache_tag=release_tag(release),
         linked_data=linked,
         feed=f"/c/{release['name']}/feed.atom",

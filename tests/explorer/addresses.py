@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.explorer import hostile
 from tests.indexer import making
 
 ACCOUNT = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # publishes everything
@@ -28,6 +29,10 @@ PAGES = {
     "package-awaited": "/c/soon",
     "package-signed": "/c/loose",
     "skill": "/c/folder",
+    "skill-files": "/c/folder/1.0.0/files",
+    "skill-file": "/c/folder/1.0.0/files?path=references/guide.md",
+    "skill-binary": "/c/folder/1.0.0/files?path=assets/picture.png",
+    "skill-not-kept": f"/c/folder/1.0.0/files?path={hostile.NOT_KEPT}",
     "tools": "/c/city-weather/1.0.0/tools",
     "texts": "/c/city-weather/1.0.0/texts",
     "bytes": "/c/city-weather/1.0.0/bytes",

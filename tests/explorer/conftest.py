@@ -101,6 +101,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     folder = tmp_path_factory.mktemp("explorer")
     made = Filled(f"sqlite:///{folder / 'index.db'}", folder / "blocks", make_chain())
     making.fill(made.url, made.chain, made.blocks)
+    kept = BlockDirectory(made.blocks)
+    for path, data in hostile.FILES.items():
+        if path != hostile.NOT_KEPT:
+            kept.write(data)
     return made
 
 

@@ -143,11 +143,13 @@ def _fields(some: list[str]) -> dict[str, Any]:
     }
 
 
+NOT_KEPT = "references/elsewhere.txt"  # by the node that the tests look at
 # Files of a skill: their texts may be whatever a publisher likes.
 FILES = {
     "references/guide.md": b"# Guide\n\n<script>alert(1)</script> \xe2\x80\xae\n"
     b"[a](javascript:alert(1))\n",
     "scripts/fill.py": b"#!/usr/bin/env python3\nprint('<img src=x onerror=alert(1)>')\n",
+    NOT_KEPT: b"This text is not on the node.\n",
     "assets/picture.png": b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)),
     "references/" + "deep-and-long-" * 8 + "name.txt": b"x" * 3000 + b"\n" * 3000,
 }

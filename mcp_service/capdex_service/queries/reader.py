@@ -16,9 +16,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from capdex.errors import CapdexError, Code, Unavailable
+from capdex.errors import CapdexError, Code, Unavailable, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import Assembly
+from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.manifest.resources import Resource, check_resource
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.tasks import run_to_completion
 from capdex.problems import Verdict
@@ -182,6 +184,16 @@ class Reader:
             )
         return data
 
+    def resource(self, wanted: Resource) -> bytes | None:
+        """Return the bytes of a package's file, checked; None if this node does not hold them."""
+        data = self._read(wanted.cid, wanted.size)
+        try:
+            if data is not None:
+                check_resource(wanted, data)
+        except VerificationFailure:
+            return None
+        return data
+
     async def read(self, work: Callable[..., T], *given: Any) -> T:
         """Run a query in a thread, in one transaction, which is its first argument."""
         return await self.run(self._in_transaction, work, *given)
@@ -190,11 +202,11 @@ class Reader:
         with self.index.read() as connection:
             return work(connection, *given)
 
-    def _read(self, cid: Cid) -> bytes | None:
+    def _read(self, cid: Cid, most_bytes: int = MAX_PACKAGE_BYTES) -> bytes | None:
         """Return the file of a CID from the blocks, each of which is hashed when it is read."""
         if self.blocks is None:
             return None
-        assembly = Assembly(cid)
+        assembly = Assembly(cid, most_bytes)
         try:
             while (wanted := assembly.wanted) is not None:
                 block = self.blocks.read(wanted)

@@ -509,6 +509,7 @@ def test_a_wrong_address_leads_on(base: str) -> None:
         ("/c/forecast/^1", "/c/forecast/1.1.0"),
         ("/c/unit-converter/~1.0.0/tools", "/c/unit-converter/1.0.0/tools"),
         ("/c/forecast/latest.json", "/c/forecast/1.1.0.json"),
+        ("/c/forecast/latest/bytes?from=2", "/c/forecast/1.1.0/bytes?from=2"),
         ("/c/forecast/latest/badge.svg", "/c/forecast/1.1.0/badge.svg"),
     ],
 )
@@ -528,7 +529,7 @@ def test_the_interface_is_a_page_and_a_text_for_agents(base: str) -> None:
         assert f"GET {path}" in page.words
     text = Answer(f"{base}/llms.txt").text
     assert f"{base}/mcp" in text
-    for address in re.findall(rf"{base}(/\S+?)(?:,|\s|\.?$)", text):
+    for address in re.findall(rf"{base}(/[^\s)]+?)(?:,|\)|\s|\.?$)", text):
         if "{" not in address and "NAME" not in address and address != "/mcp":
             assert Answer(base + address).status == 200, address
 
@@ -536,6 +537,15 @@ def test_the_interface_is_a_page_and_a_text_for_agents(base: str) -> None:
 def test_a_page_names_its_address_and_its_image(base: str) -> None:
     page = Answer(f"{base}/c/forecast?utm=x", **HTML)
     assert f'<link rel="canonical" href="{base}/c/forecast">' in page.text
+    for address, canonical in (
+        ("/c/city-weather/1.0.0", "/c/city-weather"),
+        ("/c/forecast/1.0.0", "/c/forecast/1.0.0"),
+        ("/c/city-weather/1.0.0/tools?utm=x", "/c/city-weather/1.0.0/tools"),
+        ("/browse?ref=y&sort=name", "/browse?sort=name"),
+        ("/search?q=a+b", "/search?q=a+b"),
+    ):
+        other = Answer(base + address, **HTML).text
+        assert f'<link rel="canonical" href="{base}{canonical}">' in other
     image = re.search('property="og:image" content="([^"]+)"', page.text)
     assert image is not None
     assert Answer(image[1]).headers["Content-Type"] == "image/svg+xml"

@@ -1,0 +1,45 @@
+"""The files of a release: their table, and the text of one of them, which is never run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capdex.json import Json
+from capdex_explorer.pages.package import lines_from, open_page, page_view
+from capdex_explorer.site import PageRequest, Site, View, not_found
+from capdex_explorer.views.file_kind import kind_of
+
+ROWS: Final = 100  # of the table on one page
+MAX_CHARS: Final = 20_000  # of a text on one page: some 15 kB compressed if it is random
+
+
+async def files(site: Site, request: PageRequest) -> View:
+    """Show the table of a release's files, or with `path` one of them as a text."""
+    _, manifest, data = await open_page(site, request, "files")
+    resources = () if manifest is None else manifest.resources
+    first = request.number("from", 1)
+    data |= {"file": None, "first": first, "rows": [], "before": None, "after": None}
+    path = request.query.get("path", ("",))[0]
+    if path:
+        wanted = next((x for x in resources if x.path == path), None)
+        if wanted is None:
+            raise not_found("this release has no such file", "see the table of its files")
+        held = await site.reader.run(site.reader.resource, wanted, long=True)
+        shown = await site.reader.run(_shown, held, request, long=True)
+        data |= shown | {"file": wanted.to_json() | {"may_run": wanted.may_run}}
+    elif data["contents"] is not None:
+        rows = data["contents"]["files"]
+        data["rows"] = rows[first - 1 :][:ROWS]
+        if len(rows) >= first + ROWS:
+            data["after"] = request.address(**{"from": str(first + ROWS)})
+    part = f"file {path}" if path else "files"
+    return page_view("package_files.html", data, manifest, part, live=bool(path))
+
+
+def _shown(held: bytes | None, request: PageRequest) -> Json:
+    """Return whether a file is here, what it is if it is no text, or else its lines."""
+    kind = None if held is None else kind_of(held)
+    found: Json = {"held": held is not None, "kind": kind, "lines": None}
+    if held is None or kind is not None:
+        return found
+    return found | lines_from(held.decode("utf-8"), request, MAX_CHARS)
