@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections import defaultdict
 from configparser import ConfigParser
@@ -47,6 +48,16 @@ def test_a_public_class_has_a_name_of_its_own() -> None:
                 homes[node.name].append(path)
     repeated = {name: paths for name, paths in homes.items() if len(paths) > 1}
     assert repeated.keys() == REPEATED.keys(), repeated
+
+
+def test_no_class_or_module_has_a_name_that_says_nothing() -> None:
+    classes = {
+        n.name for t in modules().values() for n in ast.walk(t) if isinstance(n, ast.ClassDef)
+    }
+    names = classes | {Path(path).stem for path in modules()}
+    assert [
+        x for x in names if re.search(r"Manager$|Helper|Util|^utils?$|^helpers?$|^common$", x)
+    ] == []
 
 
 def test_files_are_brought_to_the_disk_in_two_modules() -> None:

@@ -44,7 +44,7 @@ class Actions:
     invoker: Invoker
     results: Results
     routing: Session | None = None
-    manager: Packages | None = None
+    packages: Packages | None = None
     intents: Intents | None = None
     learner: Learning | None = None
     servers: Sequence[Mounted] = ()
@@ -58,10 +58,10 @@ class Actions:
         hits = self.search.find(want, limit)
         lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
         asked = ""
-        if remote and self.manager is not None and len(lines) < limit:
+        if remote and self.packages is not None and len(lines) < limit:
             shown = {hit.listed.ref.capability_id for hit in hits}
             latest = {x.ref.capability_id: x for x in self.catalog.latest()}
-            found, asked = await self.manager.search(want, limit - len(lines))
+            found, asked = await self.packages.search(want, limit - len(lines))
             found = [x for x in found if x.capability_id not in shown]
             here = [x for x in found if x.capability_id in latest]
             new = [x for x in found if x.capability_id not in latest]
@@ -138,9 +138,9 @@ class Actions:
             raise InvalidInput(f"{action} needs a target", fix="give a name as target")
         if action == "learn" and self.learner is not None:
             return await self.learner.learn(target, asker)
-        if self.manager is None:
+        if self.packages is None:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
-        return await self.manager.act(action, target, asker)
+        return await self.packages.act(action, target, asker)
 
     def _named(self, uri: str) -> Capability:
         """Return what a model names; the error for what is not installed says how that is done."""
@@ -153,7 +153,7 @@ class Actions:
             tools = [x for x in near if x.startswith(f"{PACKAGE}{name}#")][:TOOLS_SHOWN]
             if error.fix == NOT_HERE and tools:
                 fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
-            elif error.fix == NOT_HERE and self.manager is not None:
+            elif error.fix == NOT_HERE and self.packages is not None:
                 fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
             else:
                 raise

@@ -79,6 +79,7 @@ def up(whole: Any) -> Iterator[dict[str, Any]]:
             assert time.monotonic() < deadline, told
             time.sleep(0.05)
         yield json.loads((whole.folder / ".capdex/up.json").read_text())
+        assert process.poll() is None, (whole.folder / "err").read_text()
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)

@@ -118,7 +118,7 @@ async def test_a_new_name_is_reserved_awaited_by_block_time_and_claimed_with_its
     assert set(kinds[3:-2]) == {"Reserving"}
     waited = [step for step in patience.steps if isinstance(step, Reserving)]
     assert waited[0].names == ("note",)
-    assert AGE_S - 10 < waited[0].left_s <= AGE_S
+    assert 0 < waited[0].left_s <= AGE_S
     assert not outcome.already
     assert await registry.owner_of("note") == signer.address
     assert await events(registry) == [Committed, Published]

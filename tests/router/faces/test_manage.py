@@ -64,7 +64,7 @@ def managed(runtime: Runtime, here: Machine) -> Server[Any]:
             runtime.search,
             runtime.invoker,
             runtime.results,
-            manager=Packages(here.installer),
+            packages=Packages(here.installer),
         )
     )
 

@@ -102,7 +102,8 @@ async def test_a_dead_source_is_asked_a_few_times_and_then_left_alone() -> None:
     assert len(well.asked) == len(CIDS)
 
 
-async def test_when_all_sources_rest_none_is_requested() -> None:
+async def test_when_all_sources_rest_none_is_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "REST_S", 60.0)  # nobody comes to its end, however busy
     dead = Shelf("dead")
     dead.outcome = FetchOutcome.FAILED
     sources = MultiSource([dead])
@@ -114,7 +115,7 @@ async def test_when_all_sources_rest_none_is_requested() -> None:
     assert all(isinstance(one, AllResting) for one in answers)
     resting = answers[0]
     assert isinstance(resting, AllResting)
-    assert 0 < resting.wait_s <= 1.2
+    assert 0 < resting.wait_s <= 72
     assert "dead rests" in resting.why
 
 
