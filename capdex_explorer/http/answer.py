@@ -29,7 +29,7 @@ from capdex_service.limits.addresses import CLIENT
 TIME_LIMIT_S: Final = 10.0
 # Parameters that choose what is on a page; others, as those of link trackers, are no part of it.
 SELECTING: Final = {
-    *("q", "message", "path", "sort", "after", "before", "from", "page", "cursor", "old", "new"),
+    *["q", "message", "path", "sort", "after", "before", "from", "page", "cursor", "old", "new"],
     *FILTER_NAMES,
 }
 HTML: Final = "text/html; charset=utf-8"
@@ -103,12 +103,13 @@ class Answers:
         """Render a view as JSON or as a page."""
         if as_json:
             return RenderedPage.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
+        unknown = dict.fromkeys(page_request.query.keys() - SELECTING)
         page = {
             "title": view.title,
             "description": view.description,
             "path": page_request.path,
             "base": page_request.base,
-            "canonical": view.canonical or _canonical(page_request),
+            "canonical": view.canonical or page_request.address(**unknown),
             "json": _json_address(page_request) if view.status == 200 else "",
             "feed": view.feed,
             "image": view.image,
@@ -196,11 +197,6 @@ async def _read_form(request: Request) -> dict[str, bytes]:
     except Exception as error:  # noqa: BLE001 - of the parser, for whatever was sent
         raise InvalidInput("the form cannot be read", why=str(error)[:200]) from None
     return found
-
-
-def _canonical(page_request: PageRequest) -> str:
-    """Return the address of a page without parameters that change nothing on it."""
-    return page_request.address(**{x: None for x in page_request.query if x not in SELECTING})
 
 
 def _json_address(page_request: PageRequest) -> str:

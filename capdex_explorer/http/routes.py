@@ -60,9 +60,9 @@ PAGES: Final[dict[str, Page]] = {
     "/c/{name}/{version}": package.overview,
 }
 FILES: Final[dict[str, tuple[Any, str]]] = {
-    "/feed.atom": (recent.feed_of_all, "application/atom+xml"),
-    "/p/{who}/feed.atom": (recent.feed_of_publisher, "application/atom+xml"),
-    "/c/{name}/feed.atom": (recent.feed_of_name, "application/atom+xml"),
+    "/feed.atom": (recent.feed, "application/atom+xml"),
+    "/p/{who}/feed.atom": (recent.feed, "application/atom+xml"),
+    "/c/{name}/feed.atom": (recent.feed, "application/atom+xml"),
     "/c/{name}/badge.svg": (discovery.badge, "image/svg+xml"),
     "/c/{name}/{version}/badge.svg": (discovery.badge, "image/svg+xml"),
     "/sitemap.xml": (discovery.sitemaps, "application/xml"),

@@ -53,27 +53,22 @@ async def names_in_order(
     }
 
 
-async def feed_of_all(site: Site, request: PageRequest) -> bytes:
-    """Return the feed of the newest releases."""
-    entries = await _entries(site, None)
-    return atom(request, "capdex: newest releases", "/recent", entries)
+async def feed(site: Site, request: PageRequest) -> bytes:
+    """Return the feed of the newest served releases: of all, or of a name or account in the path.
 
-
-async def feed_of_name(site: Site, request: PageRequest) -> bytes:
-    """Return the feed of a name; raises InvalidInput NOT_FOUND."""
-    name = request.parts["name"]
-    await find_release(site.reader, name)
-    entries = await _entries(site, ("name", name))
-    return atom(request, f"capdex: {name}", f"/c/{name}", entries)
-
-
-async def feed_of_publisher(site: Site, request: PageRequest) -> bytes:
-    """Return the feed of the newest served releases of an account."""
-    who = request.parts["who"]
-    if not who.startswith("0x"):
-        raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
-    entries = await _entries(site, ("publisher", who))
-    return atom(request, f"capdex: publications of {who}", f"/p/{who}", entries)
+    Raises InvalidInput, NOT_FOUND for a name without a release.
+    """
+    of, title, page = next(iter(request.parts.items()), None), "newest releases", "/recent"
+    if of is not None and of[0] == "name":
+        await find_release(site.reader, of[1])
+        title, page = of[1], f"/c/{of[1]}"
+    elif of is not None:
+        if not of[1].startswith("0x"):
+            raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
+        of, title, page = ("publisher", of[1]), f"publications of {of[1]}", f"/p/{of[1]}"
+    found = await newest_releases(site.reader, NEWEST, of)
+    await add_growth(site, found)
+    return atom(request, f"capdex: {title}", page, [_entry(x) for x in found])
 
 
 def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> bytes:
@@ -93,12 +88,6 @@ def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> by
         SubElement(SubElement(entry, "author"), "name").text = visible(one["author"])
         SubElement(entry, "summary").text = visible(one["summary"])
     return bytes(tostring(feed, "utf-8", xml_declaration=True))
-
-
-async def _entries(site: Site, of: tuple[str, str] | None) -> list[Json]:
-    found = await newest_releases(site.reader, NEWEST, of)
-    await add_growth(site, found)
-    return [_entry(x) for x in found]
 
 
 def _entry(release: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -120,13 +121,9 @@ async def triggered(site: Site, request: PageRequest) -> View:
 async def browse(site: Site, request: PageRequest) -> View:
     """Show the listed names in an order, and the domains, tags and languages with most of them."""
     found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
-    for name, values in found["facets"].items():
-        for one in values:
-            listed, value = name in ("domain", "tag"), quote(one["value"], safe="")
-            one["address"] = f"/{name}/{value}" if listed else f"/search?{name}={value}"
-            one["chosen"] = False
     names = await names_in_order(site, request)
     data = {"names": names, "facets": found["facets"], "chosen": {}}
+    _add_addresses(data, replace(request, path="/search", query={}))
     return View("browse.html", "Browse", data, feed="/feed.atom")
 
 

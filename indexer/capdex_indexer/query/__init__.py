@@ -1,11 +1,6 @@
 """Reading the index: resolve, search, list releases and names, report status and digests."""
 
-from capdex_indexer.query.catalog import (
-    LISTED_BY,
-    BoundReleases,
-    count_listed,
-    read_listed_by,
-)
+from capdex_indexer.query.catalog import LISTED_BY, BoundReleases, count_listed, read_listed_by
 from capdex_indexer.query.changes import (
     CommitWatch,
     ListedRelease,

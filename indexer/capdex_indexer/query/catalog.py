@@ -37,7 +37,6 @@ class BoundReleases:
     since: int | None = None
 
 
-MAX_DIGITS: Final = 18  # of a sequence, which a database holds in 64 bits
 _COUNTS: Final = (
     select(FACET.c.value, func.count().label("total"))
     .where(FACET.c.key == bindparam("key"))
@@ -69,40 +68,28 @@ _ORDER: Final = " ORDER BY release.name, release.cap_uri LIMIT :limit OFFSET :of
 
 
 class _Order(NamedTuple):
-    """An order of the listed names: what is read, the key of each, and what is beyond a key.
+    """An order: its tables, the key of a name, how it is read, what is beyond :after, the sorting.
 
-    `beyond` are the rows after the key :after of the name :name; `place` reads a key.
+    :name is the name that has the key :after.
     """
 
     tables: str
     key: str
-    beyond: str
-    by: str
-    place: Callable[[str], object]
+    read: Callable[[str], object] = lambda digits: int(digits) % 2**62  # of what a database holds
+    beyond: str = "{key} < :after"
+    by: str = "{key} DESC"
 
 
-def _sequence(digits: str) -> int:
-    if not digits.isdigit() or len(digits) > MAX_DIGITS:
-        raise ValueError("no sequence")
-    return int(digits)
-
-
-_LATEST_OF_NAME: Final = "listing JOIN release ON release.id = listing.release_id"
+_LATEST_OF_NAME: Final = "listing JOIN release ON release.id = listing.release_id WHERE 1 = 1"
 _ORDERS: Final = {
     "newest": _Order(
         "release AS first JOIN listing ON listing.name = first.name JOIN release "
         "ON release.id = listing.release_id WHERE NOT EXISTS (SELECT 1 FROM release AS x "
         "WHERE x.name = first.name AND x.sequence < first.sequence)",
-        *("first.sequence", "first.sequence < :after", "first.sequence DESC", _sequence),
+        "first.sequence",
     ),
-    "changed": _Order(
-        f"{_LATEST_OF_NAME} WHERE 1 = 1",
-        *("release.sequence", "release.sequence < :after", "release.sequence DESC", _sequence),
-    ),
-    "name": _Order(
-        f"{_LATEST_OF_NAME} WHERE 1 = 1",
-        *("listing.name", "listing.name > :after", "listing.name", str),
-    ),
+    "changed": _Order(_LATEST_OF_NAME, "release.sequence"),
+    "name": _Order(_LATEST_OF_NAME, "listing.name", str, "{key} > :after", "{key}"),
     # the last vote of each account counts
     "votes": _Order(
         "(SELECT name, SUM(vote * CAST(weight AS DOUBLE PRECISION)) AS score "
@@ -110,58 +97,50 @@ _ORDERS: Final = {
         "AND x.voter = vote.voter AND x.sequence > vote.sequence) GROUP BY name) AS voted "
         "JOIN listing ON listing.name = voted.name "
         "JOIN release ON release.id = listing.release_id WHERE voted.score > 0",
-        "voted.score",
-        "(voted.score < :after OR voted.score = :after AND listing.name > :name)",
-        *("voted.score DESC, listing.name", float),
+        *("voted.score", float, "({key} < :after OR {key} = :after AND listing.name > :name)"),
+        "{key} DESC, listing.name",
     ),
 }
 LISTED_BY: Final = tuple(_ORDERS)
 _OF: Final = " AND release.id IN (SELECT release_id FROM facet WHERE key = :key AND value = :value)"
+Facet = tuple[str, str] | None  # a key and a value
 
 
 def read_listed_by(
-    connection: Connection,
-    order: str,
-    denials: Denials,
-    limit: int,
-    *,
-    after: str = "",
-    facet: tuple[str, str] | None = None,
+    connection: Connection, order: str, denials: Denials, limit: int, after: str, facet: Facet
 ) -> list[tuple[str, IndexedRelease]]:
     """Return the first listed releases in one of the orders LISTED_BY, each with its key.
 
     Names in the order of their first release, of their listed one (`changed`), by name, or by the
     weight of votes; only names with more weight for than against. `after` is the key of the last
-    name of the page before: names that come meanwhile move none from page to page. With `facet`,
-    a key and a value, only those that have it. Raises InvalidInput for the key of another order.
+    name of the page before, empty for the first page: names that come meanwhile move none from page
+    to page. With `facet` only those that have it. Raises InvalidInput for a key of another order.
     """
-    wanted = _ORDERS[order]
-    words = f"SELECT release.id, release.name, release.cid, release.sha256, {wanted.key} AS place"
-    words += f" FROM {wanted.tables}"
+    tables, key, read, beyond, by = _ORDERS[order]
+    words = f"SELECT release.id, release.name, release.cid, release.sha256, {key} AS place"
+    words += f" FROM {tables}"
     values: dict[str, Any] = {}
     if after:
         place, _, values["name"] = after.partition(" ")
         try:
-            values["after"] = wanted.place(place)
+            values["after"] = read(place)
         except ValueError:
             raise InvalidInput("after is not the end of a page in this order") from None
-        words += f" AND {wanted.beyond}"
+        words += f" AND {beyond.format(key=key)}"
     if facet is not None:
         words += _OF
         values |= {"key": facet[0], "value": facet_value(*facet)}
-    query = text(f"{words} ORDER BY {wanted.by} LIMIT :limit OFFSET :offset")
+    query = text(f"{words} ORDER BY {by.format(key=key)} LIMIT :limit OFFSET :offset")
     rows = read_allowed(connection, query, values, denials, limit)
     found = _in_order(connection, [row.id for row in rows])
     return [(f"{row.place} {row.name}", x) for row, x in zip(rows, found, strict=True)]
 
 
-def count_listed(connection: Connection, facet: tuple[str, str] | None = None) -> int:
-    """Return how many names are listed; with `facet`, a key and a value, those that have it."""
-    query = select(func.count()).select_from(LISTING)
+def count_listed(connection: Connection, facet: Facet) -> int:
+    """Return how many names are listed; with `facet` those that have it."""
+    query = select(func.count()).select_from(LISTING if facet is None else FACET)
     if facet is not None:
-        key, value = facet
-        query = select(func.count()).where(FACET.c.key == key)
-        query = query.where(FACET.c.value == facet_value(key, value))
+        query = query.where(FACET.c.key == facet[0], FACET.c.value == facet_value(*facet))
     return int(connection.execute(query).scalar_one())
 
 

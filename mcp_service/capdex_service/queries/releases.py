@@ -110,11 +110,7 @@ async def newest_releases(
 
 
 async def listed_by(
-    reader: Reader,
-    order: str,
-    limit: int,
-    after: str = "",
-    facet: tuple[str, str] | None = None,
+    reader: Reader, order: str, limit: int, after: str = "", facet: tuple[str, str] | None = None
 ) -> Json:
     """Return a page of the listed releases in one of the orders LISTED_BY, one of each name.
 
@@ -124,7 +120,7 @@ async def listed_by(
 
     def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
-        found = read_listed_by(connection, order, denials, limit + 1, after=after, facet=facet)
+        found = read_listed_by(connection, order, denials, limit + 1, after, facet)
         return {
             "releases": [shown(x) for _, x in found[:limit]],
             "following": found[limit - 1][0] if len(found) > limit else None,

@@ -473,9 +473,10 @@ def test_names_come_once_each_in_the_order_that_is_asked_for(base: str) -> None:
     own = names(f"/p/{ACCOUNT}?sort=name")
     assert own == [x for x in sorted(newest) if x not in hostile.COPIES]
     assert names("/domain/other") == [x for x in newest if x in set(names("/domain/other"))]
-    for wrong in ("sort=size", "after=x", "after=-1+note", "after=" + "9" * 40, "before=0"):
+    for wrong in ("sort=size", "after=x", "before=0"):
         assert Answer(f"{base}/{'recent' if 'before' in wrong else 'browse'}?{wrong}").status == 400
-    assert Answer(f"{base}/browse?sort=votes&after=nan+x").status == 200
+    for odd in ("sort=votes&after=nan+x", "after=-1+x", f"after={'9' * 40}+x"):
+        assert Answer(f"{base}/browse?{odd}").status == 200
     assert len(names("/recent", None)) > len(set(names("/recent", None)))
 
 

@@ -110,7 +110,7 @@ def by_order(
 ) -> list[Any]:
     """Each name with its key in an order."""
     return pages(
-        lambda x: read_listed_by(connection, order, denials, 2, after=x, facet=facet),
+        lambda x: read_listed_by(connection, order, denials, 2, x, facet),
         "",
         lambda x: x[0],
     )
@@ -145,7 +145,7 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
             assert sorted(x.name for _, x in ways) == names
             if order == "name":
                 assert [x.name for _, x in ways] == names
-        assert count_listed(connection, ("publisher", ACCOUNT)) == count_listed(connection)
+        assert count_listed(connection, ("publisher", ACCOUNT)) == count_listed(connection, None)
 
     question = BoundReleases("mcp_service")
     bound = pages(
