@@ -17,8 +17,6 @@ import pytest
 from capdex.codes import error_codes
 from capdex.errors import Code
 
-pytestmark = pytest.mark.load
-
 GIGABYTES = 2_000_000_000
 MIB = 1 << 20
 OWN_BYTES = 64 * MIB  # the most that these commands use beside a node that behaves
@@ -131,6 +129,7 @@ def run(server: Server, folder: Path, *command: str) -> tuple[int, str, int]:
     return done.returncode, done.stderr, int(status["VmHWM"].split()[0]) * 1024
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("framing", ENDLESS)
 def test_a_reply_without_end_costs_megabytes_and_one_clear_error(
     server: Server, folder: Path, framing: str
@@ -144,6 +143,7 @@ def test_a_reply_without_end_costs_megabytes_and_one_clear_error(
     assert server.sent_bytes < 16 * MIB
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_reads_from_a_node_is_bounded(
     server: Server, folder: Path, name: str
