@@ -124,6 +124,7 @@ _OTHERS = {
     "CAPDEX_PUBLIC_PORT": "docker-compose.yml: the node's port on this machine",
     "CAPDEX_STANDBY_PORT": "docker-compose.yml: the second node's port on this machine",
     "CAPDEX_BALANCER_PORT": "docker-compose.yml: the balancer's port on this machine",
+    "CAPDEX_KEEP_RESOURCES": "bytes on disk for files that packages name; 0 keeps none",
     "CAPDEX_PROFILE": "the tools that MCP clients see: default or minimal",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
     "CMP_ROUTER, CMP_AGENT": "1: an agent reads: as with --json, no colour, no questions",

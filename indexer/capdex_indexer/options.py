@@ -36,6 +36,7 @@ class NodeOptions:
     `votes` is the contract of votes beside the registry. With `standby` the node waits for the
     writer lease while another node holds it. A reader needs only `db`, `blocks` and `serve`.
     With `semantic` it searches by meaning, too, which needs the extra of this name.
+    `keep_files` are the bytes on disk for files that packages name (P10c); 0 keeps none.
     `clock` returns seconds since the epoch; it may be wrong, and be corrected while the node runs.
     """
 
@@ -53,4 +54,5 @@ class NodeOptions:
     role: Role = Role.BOTH
     standby: bool = False
     semantic: bool = False
+    keep_files: int = 0
     clock: Callable[[], float] = time.time

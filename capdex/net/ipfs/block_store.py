@@ -92,6 +92,11 @@ class BlockDirectory:
                     os.unlink(target)
             raise _unreadable(self.path, error) from None
 
+    def remove(self, cid: Cid) -> None:
+        """Remove a block, if it is there; raises OSError."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._file(cid))
+
     async def get(self, cid: Cid) -> bytes:
         """Return the block; raises Unavailable if it is absent."""
         data = await asyncio.to_thread(self.read, cid)

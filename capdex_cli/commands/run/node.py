@@ -91,6 +91,10 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
 @semantic_option
 @profile_option
 @explorer_option
+@environment_option(
+    "--keep-resources", type=click.IntRange(0), default=0, metavar="BYTES",
+    help="Disk for files that verified packages name; 0 keeps none.",
+)  # fmt: skip
 @click.option(
     "--finality-depth", type=click.IntRange(0, MAX_FINALITY_BLOCKS),
     default=DEFAULT_FINALITY_BLOCKS,
@@ -128,6 +132,7 @@ def node_command(
     semantic: bool | None,
     profile: str,
     explorer: bool,
+    keep_resources: int,
     finality_depth: int,
     poll_interval: float,
     allowed_host: tuple[str, ...],
@@ -166,6 +171,7 @@ def node_command(
         standby=standby,
         serve=served_verdicts(serve_signed),
         semantic=semantic_wanted(semantic),
+        keep_files=keep_resources,
         finality_depth=finality_depth,
         poll_interval_s=poll_interval,
     )

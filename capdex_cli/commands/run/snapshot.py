@@ -57,8 +57,9 @@ def export_command(
 ) -> None:
     """Write an index into a file: events, digests, and packages.
 
-    The node may run meanwhile. With an endpoint (--rpc-url, or that of the network) the file
-    contains a proof of the log heads, so that an import needs only the hash of its block.
+    The node may run meanwhile. Files that packages name are not in it. With an endpoint
+    (--rpc-url, or that of the network) the file contains a proof of the log heads, so that an
+    import needs only the hash of its block.
     """
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex_indexer.snapshot.export import export_snapshot, plan_export

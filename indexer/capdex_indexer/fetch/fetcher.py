@@ -64,7 +64,10 @@ BACKLOG: Final = 64  # jobs waiting, from which on results are gathered for larg
 
 
 class Fetcher:
-    """Fetches and judges what the store has queued; `committed` is set when more is queued."""
+    """Fetches and judges what the store has queued; `committed` is set when more is queued.
+
+    `verified` is called with each release that was found verified, once that is stored.
+    """
 
     def __init__(
         self,
@@ -75,10 +78,11 @@ class Fetcher:
         *,
         committed: asyncio.Event,
         clock: Callable[[], float] = time.time,
+        verified: Callable[[Job], None] = lambda _: None,
     ) -> None:
         self._store, self._verifier, self._blocks = store, verifier, blocks
         self.sources, self._kept = MultiSource(sources), MultiSource([blocks])
-        self._committed, self._clock = committed, clock
+        self._committed, self._clock, self._verified = committed, clock, verified
         self._queue = FairQueue(capacity=CAPACITY)
         self._after = dict.fromkeys(Lane, "")  # the publisher read last
         self._more = False  # the store has more due than was read
@@ -241,6 +245,8 @@ class Fetcher:
         if not fetch.cancelled():
             fetch.exception()  # retrieved, also if all who waited for it were cancelled
 
-    def _stored(self, job: Job) -> None:
+    def _stored(self, job: Job, result: FetchResult) -> None:
         self._queue.discard(job)
+        if isinstance(result, JudgedRelease) and result.judgement.verdict is Verdict.VERIFIED:
+            self._verified(job)
         self._changed.set()

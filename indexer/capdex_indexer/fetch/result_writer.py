@@ -92,7 +92,7 @@ Batch = Sequence[tuple[Job, FetchResult]]
 
 
 class ResultWriter:
-    """Stores results; `stored` is called with each job whose row has changed.
+    """Stores results; `stored` is called with each job whose row has changed, and with the result.
 
     While `has_backlog` is true, results are gathered for GATHER_S before they are written.
     """
@@ -103,7 +103,7 @@ class ResultWriter:
         blocks: BlockDirectory,
         *,
         clock: Callable[[], float],
-        stored: Callable[[Job], None],
+        stored: Callable[[Job, FetchResult], None],
         has_backlog: Callable[[], bool],
     ) -> None:
         self._store, self._blocks, self._clock = store, blocks, clock
@@ -136,8 +136,8 @@ class ResultWriter:
             async with self._gathering:  # one writer at a time gathers
                 batch = await self._gather()
             await self._write(batch, threads)
-            for job, _ in batch:
-                self._stored(job)
+            for job, result in batch:
+                self._stored(job, result)
 
     async def _gather(self) -> Batch:
         """Return the next results, up to MAX_BATCH."""

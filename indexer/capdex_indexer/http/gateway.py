@@ -1,4 +1,4 @@
-"""Trustless gateway: verified packages by their CIDs, as raw blocks or CARs (P3).
+"""Trustless gateway: verified packages and kept files by their CIDs, as raw blocks or CARs (P3).
 
 https://specs.ipfs.tech/http-gateways/trustless-gateway/ , from this node's own blocks. Packages
 are files, so there is nothing at a path below a CID. `format` in the URL overrides `Accept`, and
@@ -27,6 +27,7 @@ from capdex.ipld.cid import DAG_PB, Cid
 from capdex.ipld.unixfs import Assembly, size_of, walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex_indexer.db.denylist import Denial
+from capdex_indexer.fetch.kept_files import files_of
 from capdex_indexer.query.index import Index
 
 
@@ -243,7 +244,7 @@ class _Gateway:
             return _response(request, PROBE, wanted, body)
         if denial := self._denial(cid):
             return _refusal(410, f"this node's operator refuses {cid}: {denial.reason}")
-        root = self.blocks.read(cid)
+        root = self._read(cid)
         if root is None:
             return _not_held(request, f"the block {cid}")
         if wanted.format_ is BlockFormat.RAW:
@@ -261,13 +262,18 @@ class _Gateway:
         blocks = [(cid, root)]
         if wanted.scope != "block" and part != range(0):
             try:
-                blocks = list(walk(cid, self.blocks.read, part))
+                blocks = list(walk(cid, self._read, part))
             except UsageError:
                 raise
             except (InvalidInput, Unavailable) as error:  # a file is kept whole or not at all
                 return _not_held(request, f"the whole of {cid}: {error.message}")
         kept = blocks if wanted.dups else dict(blocks).items()
         return _response(request, cid.text, wanted, write_car(cid.to_bytes(), kept))
+
+    def _read(self, cid: Cid) -> bytes | None:
+        """Return a block of a package, or of a file that a package names."""
+        found = self.blocks.read(cid)
+        return files_of(self.blocks).read(cid) if found is None else found
 
     def _denial(self, cid: Cid) -> Denial | None:
         """Return the denial of a CID, or of the same file under another CID."""
@@ -286,7 +292,7 @@ class _Gateway:
             assembly = Assembly(cid)
             try:
                 while (wanted := assembly.wanted) is not None:
-                    block = self.blocks.read(wanted)
+                    block = self._read(wanted)
                     if block is None:
                         return b""
                     assembly.give(block)

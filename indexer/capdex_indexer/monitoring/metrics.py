@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -27,6 +27,15 @@ FAULTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class FilesState:
+    """Files of packages that the writer keeps: their budget and bytes on disk, and how many."""
+
+    budget_bytes: int = 0
+    kept_bytes: int = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Counters:
     """Counters since the process started; only the writer has sources and a range size.
 
@@ -36,10 +45,11 @@ class Counters:
     calls: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     endpoints: Sequence[EndpointState] = ()
     sources: Sequence[SourceState] = ()
+    files: FilesState = FilesState()
     range_blocks: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return endpoints and sources for `/status`."""
+        """Return endpoints, sources and kept files for `/status`."""
         return {
             "endpoints": [
                 {
@@ -60,6 +70,7 @@ class Counters:
                 }
                 for one in self.sources
             ],
+            "files": asdict(self.files),
         }
 
     def number(self, label: str) -> str:

@@ -21,7 +21,7 @@ from capdex_indexer.db.engine import SessionLost
 from capdex_indexer.db.heartbeat import BEAT_S
 from capdex_indexer.http.status import Surface
 from capdex_indexer.monitoring.health import Health
-from capdex_indexer.monitoring.metrics import Counters
+from capdex_indexer.monitoring.metrics import Counters, FilesState
 from capdex_indexer.node.fault_log import FaultLog
 from capdex_indexer.node.writer import NodeResources, Writer
 from capdex_indexer.options import NodeOptions, Role
@@ -100,10 +100,12 @@ class Node:
             return Counters()
         rpc, writer = self._resources.rpc, self._writer
         reader = writer.reader if writer else None
+        kept = writer.files.kept if writer else None
         return Counters(
             calls=dict(rpc.counts),
             endpoints=rpc.endpoints_state(),
             sources=writer.fetcher.sources.states() if writer else (),
+            files=FilesState(kept.budget, kept.bytes, kept.count) if kept else FilesState(),
             range_blocks=reader.range_sizer.blocks if reader else None,
         )
 

@@ -25,6 +25,8 @@ from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.db.engine import SessionLost
 from capdex_indexer.db.heartbeat import BEAT_S
 from capdex_indexer.fetch.fetcher import Fetcher
+from capdex_indexer.fetch.file_fetcher import FileFetcher
+from capdex_indexer.fetch.kept_files import KeptFiles
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.node.chain_contact import meet_chain
 from capdex_indexer.node.fault_log import FaultLog
@@ -58,6 +60,7 @@ class Writer:
     store: Store
     resources: NodeResources
     fetcher: Fetcher
+    files: FileFetcher
     options: NodeOptions
     committed: asyncio.Event
     reader: ChainReader | None = None
@@ -73,6 +76,8 @@ class Writer:
         store = await _open(options, resources.registry)
         try:
             committed = asyncio.Event()
+            kept = KeptFiles(resources.blocks, options.keep_files)
+            files = FileFetcher(store, resources.sources, resources.blocks, kept)
             fetcher = Fetcher(
                 store,
                 resources.sources,
@@ -80,9 +85,10 @@ class Writer:
                 resources.blocks,
                 committed=committed,
                 clock=options.clock,
+                verified=files.add if kept.budget else lambda _: None,
             )
             await run_to_completion(store.reset_skewed_delays)
-            yield cls(store, resources, fetcher, options, committed)
+            yield cls(store, resources, fetcher, files, options, committed)
         finally:
             await run_to_completion(store.close)
 
@@ -96,6 +102,7 @@ class Writer:
         try:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
+                loops.create_task(self.files.run())
                 loops.create_task(self._beat(health))
                 await meet_chain(rpc, store, self.options.start_block, report)
                 loops.create_task(self._look())

@@ -25,11 +25,11 @@ from sqlalchemy import (
 )
 
 from capdex.package import RULES_VERSION
-from capdex.problems import Availability, Reason
+from capdex.problems import Availability, Reason, Verdict
 from capdex.registry.events import Announcement
 from capdex_indexer.db import schema_claims
 from capdex_indexer.db.bulk_insert import chunks, insert_rows
-from capdex_indexer.db.columns import JUDGED_AGAIN, NEW, PENDING, RETRIED, Lane
+from capdex_indexer.db.columns import JUDGED_AGAIN, NEW, PENDING, RETRIED, STANDS, Lane
 from capdex_indexer.db.models import PACKAGE, RELEASE
 from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from capdex_indexer.projection.package_rows import Judgement
@@ -150,13 +150,21 @@ def read_due(
         rows |= {
             row.id: row for row in connection.execute(select(*_JOB).where(RELEASE.c.id.in_(some)))
         }
-    jobs = []
-    for release_id, one in found.items():
-        row = rows[release_id]
-        text = (row.publisher, row.cap_uri, row.semver, row.cid)
-        announcement = Announcement(chain_id, *text, bytes(row.sha256))
-        jobs.append(Job(release_id, announcement, row.attempts, one))
-    return jobs
+    return [_job(rows[release_id], chain_id, one) for release_id, one in found.items()]
+
+
+def read_verified(connection: Connection, chain_id: int, after: int, limit: int) -> list[Job]:
+    """Return verified releases with ids above `after`, the lowest first, as jobs to do again."""
+    query = select(*_JOB).where(
+        RELEASE.c.id > after, RELEASE.c.verdict == Verdict.VERIFIED.value, STANDS
+    )
+    rows = connection.execute(query.order_by(RELEASE.c.id).limit(limit))
+    return [_job(row, chain_id, Lane.AGAIN) for row in rows]
+
+
+def _job(row: Any, chain_id: int, lane: Lane) -> Job:
+    text = (row.publisher, row.cap_uri, row.semver, row.cid)
+    return Job(row.id, Announcement(chain_id, *text, bytes(row.sha256)), row.attempts, lane)
 
 
 def _choose(

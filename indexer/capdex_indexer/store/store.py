@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, update
 from capdex.package import RULES_VERSION
 from capdex.problems import Verdict
 from capdex.registry.logs import BlockRef, LogHead
+from capdex_indexer.db import denylist
 from capdex_indexer.db.columns import Lane
 from capdex_indexer.db.engine import bound_idleness, open_writer, transaction
 from capdex_indexer.db.heartbeat import Heartbeat, write_heartbeat
@@ -181,6 +182,17 @@ class Store:
             return fetch_queue.read_due(
                 connection, chain_id, now, limit, lane=lane, after=after, known=known
             )
+
+    def verified(self, after: int, limit: int) -> list[Job]:
+        """Return verified releases with ids above `after`, the lowest first."""
+        with self._read() as connection:
+            chain_id = self.deployment.chain_id
+            return fetch_queue.read_verified(connection, chain_id, after, limit)
+
+    def denials(self) -> denylist.Denials:
+        """Return what the operator refuses to serve."""
+        with self._read() as connection:
+            return denylist.read_denials(connection)
 
     def record_many(self, judgements: Sequence[tuple[int, Judgement]]) -> list[bool]:
         """Store verdicts in one transaction; False for a release that was rolled back meanwhile."""

@@ -214,6 +214,7 @@ async def test_the_status_tells_position_log_releases_and_rejections(
         "writer": False,
         "endpoints": [],
         "sources": [],
+        "files": {"budget_bytes": 0, "kept_bytes": 0, "kept": 0},
     }
 
 
