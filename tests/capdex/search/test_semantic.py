@@ -12,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from capdex.search import Document, Engine, Filters, from_bytes, merge, to_bytes
+from capdex.search import Document, Engine, Filters, ToolText, from_bytes, merge, to_bytes
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.segments.vectors import Vectors, quantise
-from capdex.search.semantic import encode_documents, encode_query
+from capdex.search.semantic import (
+    MAX_BEGINNING_CHARS,
+    MAX_TEXT_CHARS,
+    encode_documents,
+    encode_query,
+    texts_of,
+)
 
 WEATHER = Document("weather", {"description": "Shows the weather forecast of any city"})
 NOTES = Document("notes", {"description": "Keeps short texts that you dictate", "tags": "memo"})
@@ -64,6 +70,34 @@ def test_an_english_question_finds_a_chinese_package(encoder: SentenceEncoder) -
 def test_an_exact_name_leads_whatever_the_meaning(encoder: SentenceEncoder) -> None:
     forecast = Document("forecast", {"description": "Predicts how much a shop will sell"})
     assert names(encoded(encoder, [*ALL, forecast]), encoder, "forecast")[0] == "forecast"
+
+
+def test_the_map_of_questions_changes_no_vector_of_a_package() -> None:
+    one, other = SentenceEncoder(), SentenceEncoder()
+    question = encode_query(one, "how many euros are ten dollars")
+    vars(other)["question_map"] = np.eye(other.dimension, dtype=np.float32)
+    assert not np.array_equal(encode_query(other, "how many euros are ten dollars"), question)
+    mapped, unmapped = encode_documents(one, ALL), encode_documents(other, ALL)
+    assert all(np.array_equal(mapped[x.name], unmapped[x.name]) for x in ALL)
+
+
+def test_what_a_long_package_is_called_weighs_beside_all_its_tools(
+    encoder: SentenceEncoder,
+) -> None:
+    parts = ("mixer", "oven", "knife", "fridge", "pan", "scale", "timer", "grill", "kettle", "sink")
+    tools = tuple(ToolText(f"clean_{x}", f"Says how a dirty {x} is cleaned") for x in parts)
+    long = Document("weather-kitchen", {"description": "Weather forecast"}, tools)
+    vector = encode_documents(encoder, [long])["weather-kitchen"].astype(int)
+    text_alone = quantise(encoder.encode([texts_of(long)[0]]))[0].astype(int)
+    question = encode_query(encoder, "will it rain tomorrow?").astype(int)
+    assert question @ vector > question @ text_alone
+
+
+def test_no_text_that_is_encoded_exceeds_its_bound() -> None:
+    tools = tuple(ToolText("name " * 500, "does " * 500, "takes " * 500) for _ in range(9))
+    fields = dict.fromkeys(("title", "description", "tags", "triggers"), "word " * 5_000)
+    whole, beginning, called = map(len, texts_of(Document("long", fields, tools)))
+    assert (whole, beginning, called) == (MAX_TEXT_CHARS, MAX_BEGINNING_CHARS, MAX_BEGINNING_CHARS)
 
 
 def test_only_documents_that_fulfil_the_filters_are_found(encoder: SentenceEncoder) -> None:

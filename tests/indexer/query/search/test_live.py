@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Unavailable
+from capdex.search import Document
+from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.query import Index
 from capdex_indexer.query.search import follower
 from capdex_indexer.query.search import live as live_module
@@ -348,6 +350,30 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
     monkeypatch.undo()
     plain = following()
     assert (plain.find("明天会下雨吗").hits, plain.find("rain").mode) == ([], "lexical")
+
+
+def test_saved_vectors_of_another_encoding_are_made_again(
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears")
+    encoder = MappedEncoder(directory)
+    index = following(encoder)
+    until(lambda: index.find("x").mode == "semantic")
+    index.close()
+    encoded: list[str] = []
+
+    def encode(encoder: Encoder, documents: Sequence[Document]) -> dict[str, Any]:
+        encoded.extend(document.name for document in documents)
+        return encode_documents(encoder, documents)
+
+    monkeypatch.setattr(live_module, "encode_documents", encode)
+    encoder.identity += " of texts that are chosen otherwise"
+    again = following(encoder)
+    until(lambda: again.find("x").mode == "semantic")
+    assert sorted(encoded) == ["apples", "pears"]
 
 
 def test_routes_follow_the_writer(
