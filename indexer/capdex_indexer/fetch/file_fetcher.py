@@ -14,7 +14,6 @@ verdict depends on a file.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -140,10 +139,10 @@ class FileFetcher:
         if done or tried.turns >= MAX_TRIES or len(self._tried) > MAX_LATER:
             del self._tried[job.release_id]
             return
-        lane = Lane.AGAIN if job.lane is Lane.AGAIN else Lane.RETRY
         self._later += 1
-        again, pause_s = replace(job, lane=lane), delay_s(tried.turns - 1)
-        asyncio.get_running_loop().call_later(pause_s, self._once_more, again)
+        lane = Lane.AGAIN if job.lane is Lane.AGAIN else Lane.RETRY
+        loop, pause_s = asyncio.get_running_loop(), delay_s(tried.turns - 1)
+        loop.call_later(pause_s, self._once_more, replace(job, lane=lane))
 
     def _once_more(self, job: Job) -> None:
         self._later -= 1
@@ -161,14 +160,11 @@ class FileFetcher:
             name, said.cid, said.sha256
         ):
             return True
-        # what did not come in the last turn comes last
-        order = deque(x for x in files if x.path not in tried.absent)
-        order.extend(x for x in files if x.path in tried.absent)
+        order = sorted(files, key=lambda x: x.path in tried.absent)  # in the last turn
         tried.absent.clear()
         for one in order:
-            if one.path in tried.wrong or _denied(denials, name, one.cid, one.sha256):
-                continue
-            if not await self._keep(job, name, one, tried):
+            refused = one.path in tried.wrong or _denied(denials, name, one.cid, one.sha256)
+            if not refused and not await self._keep(job, name, one, tried):
                 tried.absent.add(one.path)
                 if len(tried.absent) >= MISSES:
                     break
@@ -177,9 +173,8 @@ class FileFetcher:
     async def _keep(self, job: Job, name: str, one: Resource, tried: _Tried) -> bool:
         """Fetch, check and keep a file; False if it did not come."""
         is_new = job.lane is not Lane.AGAIN  # what was there before drives nothing out
-        if self.kept.holds(one.cid) or (
-            not is_new and self.kept.bytes + one.size > self.kept.budget
-        ):
+        fits = is_new or self.kept.bytes + one.size <= self.kept.budget
+        if self.kept.holds(one.cid) or not fits:
             return True
         try:
             async with asyncio.timeout(FILE_S):
@@ -188,14 +183,14 @@ class FileFetcher:
         except (Unavailable, TimeoutError):
             return False
         except (InvalidInput, VerificationFailure) as error:
-            tried.wrong.add(one.path)
             log.warning("another file", cap_uri=job.announcement.cap_uri, why=error.line)
-            return True
-        if file.blocks:  # else the blocks are much larger than the file
-            owner = job.announcement.publisher
-            await asyncio.to_thread(self.kept.keep, owner, name, one, file.blocks, evict=is_new)
-        else:
             tried.wrong.add(one.path)
+            return True
+        if not file.blocks:  # they are much larger than the file
+            tried.wrong.add(one.path)
+            return True
+        owner = job.announcement.publisher
+        await asyncio.to_thread(self.kept.keep, owner, name, one, file.blocks, evict=is_new)
         return True
 
     async def _package(self, job: Job) -> VerifiedPackage | None:
@@ -208,10 +203,8 @@ class FileFetcher:
 
 
 def _is_denied(denials: Denials, file: KeptFile) -> bool:
-    return _denied(denials, file.name, file.root, file.sha256)
+    return _denied(denials, file.name, Cid.parse(file.root), file.sha256)
 
 
 def _denied(denials: Denials, name: str, root: Cid, sha256: bytes) -> bool:
-    return bool(
-        name in denials.by_name or denials.of_digest(root.digest) or denials.of_digest(sha256)
-    )
+    return name in denials.by_name or bool(denials.by_digest.keys() & {root.digest, sha256})

@@ -6,13 +6,13 @@ removed after them, so a killed process leaves no block that nothing counts.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from capdex.errors import Code, InvalidInput, UsageError
 from capdex.ipld.cid import Cid
@@ -27,30 +27,34 @@ def files_of(blocks: BlockDirectory) -> BlockDirectory:
     return BlockDirectory(blocks.path / "files")
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file that is kept for the package of a name; `size` are bytes on disk, with its record."""
+class KeptFile(msgspec.Struct, frozen=True):
+    """The record of a file, kept for the package of a name; `blocks` has bytes by CID."""
 
-    root: Cid
+    root: str
     owner: str
     name: str
     sha256: bytes
-    blocks: tuple[Cid, ...]
-    size: int
+    blocks: dict[str, int]
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, with the record."""
+        sizes = (len(msgspec.json.encode(self)), *self.blocks.values())
+        return sum(-(-max(x, 1) // DISK_BLOCK) * DISK_BLOCK for x in sizes)
 
 
 class KeptFiles:
     """Files up to `budget` bytes on disk; the oldest of the owner who has the most goes first.
 
-    All methods block, and may be called from any thread.
+    All methods block, and may be called from any thread; they raise UsageError UNREADABLE.
     """
 
     def __init__(self, packages: BlockDirectory, budget: int) -> None:
         self.budget, self.blocks = budget, files_of(packages)
         self.bytes = 0
         self._records = self.blocks.path / "kept"
-        self._kept: dict[Cid, KeptFile] = {}  # the oldest first
-        self._uses: Counter[Cid] = Counter()  # by block: files that share it
+        self._kept: dict[str, KeptFile] = {}  # by root, the oldest first
+        self._uses: Counter[str] = Counter()  # by block: files that share it
         self._owners: Counter[str] = Counter()  # bytes
         self._lock = Lock()
 
@@ -61,89 +65,55 @@ class KeptFiles:
 
     def holds(self, root: Cid) -> bool:
         """True if the file of a CID is kept."""
-        return root in self._kept
+        return root.text in self._kept
 
     def load(self) -> None:
-        """Read the records, remove what is incomplete or in no record, and keep to the budget.
-
-        Raises UsageError UNREADABLE.
-        """
+        """Read the records, remove what is incomplete or in no record, and keep to the budget."""
         if not self.blocks.path.exists():
             return
-        with self._lock, _readable(self.blocks.path):
+        with self._changing():
             self._records.mkdir(exist_ok=True)
             for place in sorted(self._records.iterdir(), key=lambda x: x.stat().st_mtime_ns):
-                one = self._read(place)
-                if one is None:
-                    place.unlink()
+                try:
+                    one = msgspec.json.decode(place.read_bytes(), type=KeptFile)
+                    whole = all(self.blocks.holds(Cid.parse(x)) for x in one.blocks)
+                except (msgspec.DecodeError, InvalidInput):  # cut off by a crash
+                    whole = False
+                if whole and one.root == place.name:
+                    self._count(one, 1)
                 else:
-                    self._count(one)
-            counted = {cid.text for cid in self._uses}
+                    place.unlink()
             for place in self.blocks.path.glob("??/*"):
-                if place.name not in counted:
+                if place.name not in self._uses:
                     place.unlink()
             self._make_room(0, "")
 
     def keep(
         self, owner: str, name: str, resource: Resource, blocks: Mapping[Cid, bytes], *, evict: bool
     ) -> bool:
-        """Keep a checked file; False if it does not fit, with `evict` False into what is free.
-
-        Raises UsageError UNREADABLE if the disk does not take it.
-        """
-        blocks = {_as_stored(cid): data for cid, data in blocks.items()}
-        record = json.dumps(
-            {
-                "owner": owner,
-                "name": name,
-                "sha256": resource.sha256.hex(),
-                "root": resource.cid.text,
-                "blocks": {cid.text: len(data) for cid, data in blocks.items()},
-            }
-        )
-        size = sum(_on_disk(len(x)) for x in (record, *blocks.values()))
-        with self._lock, _readable(self.blocks.path):
-            if size > self.budget or (not evict and self.bytes + size > self.budget):
+        """Keep a checked file; False if it does not fit, with `evict` False into what is free."""
+        sizes = {_as_stored(cid).text: len(data) for cid, data in blocks.items()}
+        one = KeptFile(resource.cid.text, owner, name, resource.sha256, sizes)
+        with self._changing():
+            if one.size + (0 if evict else self.bytes) > self.budget:
                 return False
-            if resource.cid in self._kept:
-                return True
-            self._make_room(size, owner)
-            self._records.mkdir(parents=True, exist_ok=True)
-            place = self._records / resource.cid.text
-            place.write_text(record, encoding="utf-8")
-            one = KeptFile(resource.cid, owner, name, resource.sha256, tuple(blocks), size)
-            self._count(one)
-            try:
-                self.blocks.keep_many(list(blocks.items()))
-            except BaseException:
-                self._remove(one)
-                raise
+            if one.root not in self._kept:
+                self._make_room(one.size, owner)
+                self._records.mkdir(parents=True, exist_ok=True)
+                (self._records / one.root).write_bytes(msgspec.json.encode(one))
+                self._count(one, 1)
+                try:
+                    self.blocks.keep_many(list(blocks.items()))
+                except BaseException:
+                    self._remove(one)
+                    raise
         return True
 
     def drop(self, unwanted: Callable[[KeptFile], bool]) -> None:
         """Remove the files for which `unwanted` is true."""
-        with self._lock, _readable(self.blocks.path):
+        with self._changing():
             for one in [x for x in self._kept.values() if unwanted(x)]:
                 self._remove(one)
-
-    def _read(self, place: Path) -> KeptFile | None:
-        try:
-            said: Any = json.loads(place.read_bytes())
-            root, sizes = Cid.parse(said["root"]), dict(said["blocks"])
-            blocks = tuple(map(Cid.parse, sizes))
-            size = sum(map(_on_disk, (place.stat().st_size, *sizes.values())))
-            owner, name, sha256 = str(said["owner"]), str(said["name"]), said["sha256"]
-            one = KeptFile(root, owner, name, bytes.fromhex(sha256), blocks, size)
-        except (ValueError, KeyError, TypeError, InvalidInput):  # cut off by a crash
-            return None
-        whole = place.name == root.text and all(self.blocks.holds(x) for x in blocks)
-        return one if whole else None
-
-    def _count(self, one: KeptFile) -> None:
-        self._kept[one.root] = one
-        self._uses.update(one.blocks)
-        self._owners[one.owner] += one.size
-        self.bytes += one.size
 
     def _make_room(self, size: int, owner: str) -> None:
         while self._kept and self.bytes + size > self.budget:
@@ -152,38 +122,38 @@ class KeptFiles:
             self._remove(next(x for x in self._kept.values() if x.owner == largest))
 
     def _remove(self, one: KeptFile) -> None:
+        self._count(one, -1)
+        for cid in one.blocks.keys() - self._uses.keys():
+            self.blocks.remove(Cid.parse(cid))
+        (self._records / one.root).unlink(missing_ok=True)
+
+    def _count(self, one: KeptFile, by: int) -> None:
+        """Count a file once more, or with `by` -1 no longer."""
+        self.bytes += by * one.size
+        self._owners[one.owner] += by * one.size
+        self._uses.update(dict.fromkeys(one.blocks, by))
+        if by > 0:
+            self._kept[one.root] = one
+            return
         del self._kept[one.root]
-        self.bytes -= one.size
-        self._owners[one.owner] -= one.size
-        if not self._owners[one.owner]:
-            del self._owners[one.owner]
-        self._uses.subtract(one.blocks)
-        for cid in one.blocks:
-            if not self._uses[cid]:
-                del self._uses[cid]
-                self.blocks.remove(cid)
-        (self._records / one.root.text).unlink(missing_ok=True)
+        for counter, keys in ((self._uses, one.blocks), (self._owners, (one.owner,))):
+            for key in keys:
+                if not counter[key]:
+                    del counter[key]
 
-
-def _on_disk(size: int) -> int:
-    return -(-max(size, 1) // DISK_BLOCK) * DISK_BLOCK
-
-
-def _as_stored(cid: Cid) -> Cid:
-    return Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest) if cid.version == 0 else cid
-
-
-class _readable:  # noqa: N801 - reads as a word of `with`
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError):
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        except OSError as error:
             raise UsageError(
-                f"files of packages cannot be kept in {self._path}",
+                f"files of packages cannot be kept in {self.blocks.path}",
                 Code.UNREADABLE,
                 why=error.strerror or str(error),
                 fix="check that it is writable and that the disk is not full",
             ) from error
+
+
+def _as_stored(cid: Cid) -> Cid:
+    return Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest) if cid.version == 0 else cid
