@@ -243,6 +243,7 @@ soak.connections = $(BIN)/python tests/soak/connections.py $(or $(COUNT),5000) -
 soak.consent = CONSENT_EXAMPLES=$(or $(COUNT),10000) $(BIN)/pytest -n $(WORKERS) tests/router/test_consent.py ## COUNT examples of: what is granted, stored or sent stands in what a person was asked
 soak.contracts = cd contracts && FOUNDRY_FUZZ_RUNS=10000 $(call CALLS,$(or $(COUNT),1000000)) $(FORGE) test ## invariants over COUNT calls, and 10 000 inputs for each fuzz test
 soak.faults = $(BIN)/python tests/soak/faults.py $(or $(COUNT),26) --seed $(SEED) --verbose ## break disk, database, clock and writer below a node COUNT times
+soak.files = $(BIN)/python tests/soak/files.py $(or $(COUNT),200) --seed $(SEED) ## fetch the files that COUNT packages name, most of them lies, within a small budget
 soak.fuzz = $(BIN)/python tests/fuzz/soak.py $(or $(COUNT),20000) --seed $(SEED) ## COUNT mutated packages, CIDs, CARs, signatures, logs, proofs
 soak.import = $(BIN)/python tests/soak/imports.py $(or $(COUNT),100) --seed $(SEED) ## import all operations of well-known and COUNT other OpenAPI documents, and compare their requests with a library's (1 GB)
 soak.ipfs = $(BIN)/python tests/soak/ipfs.py $(or $(COUNT),200) --seed $(SEED) ## COUNT packages from a gateway with each kind of fault; a chain beside a dead one

@@ -41,6 +41,10 @@ def test_killed_at_any_write_the_folder_of_a_skill_is_the_old_or_the_new() -> No
     soak("skills.py", 10)
 
 
+def test_lists_of_files_that_lie_cost_a_bounded_amount_and_no_one_else_a_file() -> None:
+    soak("files.py", 20)
+
+
 def test_two_unlike_nodes_have_the_same_digest_at_every_block() -> None:
     soak("two_nodes.py", 100)
 
