@@ -52,15 +52,8 @@ CARRIED: Final = (
 OTHER_VARIABLES: Final = (
     *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL", "DEPLOYMENT"),
     *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT", "ROLE", "STANDBY"),
-    *("WORKERS", "PROFILE", "SEMANTIC", "EXPLORER"),
-    *(
-        "MAX_CONNECTIONS",
-        "MAX_CONNECTIONS_PER_CLIENT",
-        "CLIENT_TIMEOUT",
-        "KEEP_ALIVE",
-        "RATE",
-        "KEEP_RESOURCES",
-    ),
+    *("WORKERS", "PROFILE", "SEMANTIC", "EXPLORER", "KEEP_RESOURCES"),
+    *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT", "CLIENT_TIMEOUT", "KEEP_ALIVE", "RATE"),
     *("LIMIT_LOOPBACK", "TRUSTED_PROXY", "TOKEN_FILE"),
     *("RPC_URLS", "IPFS_SOURCES", "ALLOWED_HOSTS"),
     # docker-compose.yml reads these; an env_file hands them to the node as well.
