@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
@@ -20,6 +21,7 @@ from capdex_indexer.db.denylist import Denials
 from capdex_indexer.query import (
     BoundReleases,
     Index,
+    catalog,
     count_listed,
     read_listed_by,
     read_newest,
@@ -143,6 +145,9 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
         for facet in (None, ("publisher", ACCOUNT)):
             ways = by_order(connection, order, denials, facet)
             assert sorted(x.name for _, x in ways) == names
+            with pytest.MonkeyPatch.context() as patch:  # as if very many names had the value
+                patch.setattr(catalog, "MANY", 0)
+                assert by_order(connection, order, denials, facet) == ways
             if order == "name":
                 assert [x.name for _, x in ways] == names
         assert count_listed(connection, ("publisher", ACCOUNT)) == count_listed(connection, None)
