@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from capdex import manifest
-from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex.problems import Verdict
 from capdex.registry.logs import BlockRef
 from capdex_cli.node.explorer import build_explorer
@@ -101,7 +101,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     folder = tmp_path_factory.mktemp("explorer")
     made = Filled(f"sqlite:///{folder / 'index.db'}", folder / "blocks", make_chain())
     making.fill(made.url, made.chain, made.blocks)
-    kept = BlockDirectory(made.blocks)
+    kept = files_of(BlockDirectory(made.blocks))
     for path, data in hostile.FILES.items():
         if path != hostile.NOT_KEPT:
             kept.write(data)

@@ -133,6 +133,11 @@ class BlockDirectory:
         return f"{self._folder}/{cid.text[-2:]}/{cid.text}"
 
 
+def files_of(blocks: BlockDirectory) -> BlockDirectory:
+    """Return the directory of the blocks of files that packages name, beside their own blocks."""
+    return BlockDirectory(blocks.path / "files")
+
+
 def _write(target: str, data: bytes, *, sync: bool) -> None:
     """Write one file atomically."""
     folder = os.path.dirname(target)

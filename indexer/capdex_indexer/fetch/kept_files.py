@@ -17,14 +17,9 @@ import msgspec
 from capdex.errors import Code, InvalidInput, UsageError
 from capdex.ipld.cid import Cid
 from capdex.manifest.resources import Resource
-from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory, files_of
 
 DISK_BLOCK: Final = 4096  # bytes that the smallest file takes on common file systems
-
-
-def files_of(blocks: BlockDirectory) -> BlockDirectory:
-    """Return the directory of the blocks of files, beside those of packages."""
-    return BlockDirectory(blocks.path / "files")
 
 
 class KeptFile(msgspec.Struct, frozen=True):

@@ -25,9 +25,8 @@ from capdex.errors import InvalidInput, Unavailable, UsageError
 from capdex.ipld.car import write_car
 from capdex.ipld.cid import DAG_PB, Cid
 from capdex.ipld.unixfs import Assembly, size_of, walk
-from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex_indexer.db.denylist import Denial
-from capdex_indexer.fetch.kept_files import files_of
 from capdex_indexer.query.index import Index
 
 

@@ -22,7 +22,7 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import Assembly
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.resources import Resource
-from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex.net.tasks import run_to_completion
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
@@ -175,7 +175,7 @@ class Reader:
 
     def file_of(self, found: IndexedRelease) -> bytes:
         """Return the bytes of a release that may be served; raises Unavailable PENDING."""
-        data = self._read(Cid.parse(found.cid))
+        data = self._read(Cid.parse(found.cid), self.blocks)
         if data is None:
             raise Unavailable(
                 f"this node does not hold the package of {found.cap_uri}",
@@ -187,7 +187,8 @@ class Reader:
 
     def resource(self, wanted: Resource) -> bytes | None:
         """Return the bytes of a package's file, checked; None if this node does not hold them."""
-        data = self._read(wanted.cid, wanted.size)
+        kept = self.blocks and files_of(self.blocks)
+        data = self._read(wanted.cid, kept, wanted.size)
         digest = hashlib.sha256(data or b"").digest()
         return data if digest == wanted.sha256 else None  # each block was hashed, too
 
@@ -199,14 +200,16 @@ class Reader:
         with self.index.read() as connection:
             return work(connection, *given)
 
-    def _read(self, cid: Cid, most_bytes: int = MAX_PACKAGE_BYTES) -> bytes | None:
+    def _read(
+        self, cid: Cid, blocks: BlockDirectory | None, most_bytes: int = MAX_PACKAGE_BYTES
+    ) -> bytes | None:
         """Return the file of a CID from the blocks, each of which is hashed when it is read."""
-        if self.blocks is None:
+        if blocks is None:
             return None
         assembly = Assembly(cid, most_bytes)
         try:
             while (wanted := assembly.wanted) is not None:
-                block = self.blocks.read(wanted)
+                block = blocks.read(wanted)
                 if block is None:
                     return None
                 assembly.give(block)

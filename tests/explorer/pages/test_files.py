@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex_explorer.views.file_kind import kind_of
 from tests.explorer import hostile
 from tests.explorer.conftest import Growing
@@ -77,11 +77,11 @@ def test_a_file_that_the_node_does_not_keep_is_named_with_the_command_that_gets_
 def test_bytes_with_another_hash_than_the_listed_one_are_not_shown(growing: Growing) -> None:
     growing.publish("skill", files={"a.md": b"as it was signed"})
     cid = Cid.of(b"as it was signed")
-    kept = BlockDirectory(growing.blocks)
+    kept = files_of(BlockDirectory(growing.blocks))
     address = "/c/skill/1.0.0/files?path=a.md"
     kept.write(b"as it was signed")
     assert "as it was signed" in page(growing.base, address)[1]
-    (growing.blocks / cid.text[-2:] / cid.text).write_bytes(b"as it was forged")
+    (kept.path / cid.text[-2:] / cid.text).write_bytes(b"as it was forged")
     text = page(growing.base, address)[1]
     assert "as it was" not in text
     assert "This node keeps no files of this package." in text

@@ -17,13 +17,13 @@ from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import divide
 from capdex.manifest.resources import Resource
-from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.multi_source import MultiSource
 from capdex_indexer.fetch import file_fetcher
 from capdex_indexer.fetch.fetcher import Fetcher
 from capdex_indexer.fetch.file_fetcher import MISSES, FileFetcher
-from capdex_indexer.fetch.kept_files import DISK_BLOCK, KeptFiles, files_of
+from capdex_indexer.fetch.kept_files import DISK_BLOCK, KeptFiles
 from capdex_indexer.fetch.result_writer import MAX_TRIES
 from capdex_indexer.http.status import Surface
 from capdex_indexer.monitoring.health import Health
