@@ -1,4 +1,4 @@
-"""find.py [FOLDER]: how often the right capability is among the five that `find` answers.
+"""find.py [FOLDER] [meaning]: how often the right capability is among the five that `find` answers.
 
 10, 100 and 10 000 packages are listed as their installation lists them. Each is asked for by its
 exact name, and by a sentence made from a seed with its verb and its noun. That is easy: the name
@@ -8,6 +8,8 @@ FOLDER holds question sets with labels, as `corpus.jsonl.gz`, `queries.jsonl.gz`
 folders of their own. All their documents and made-up packages are listed together, 10 000 of them,
 and drawn questions of each set are asked; at 10 and 100, documents that are right for the question
 and others. A question with several right documents counts as answered if one of them is found.
+With `meaning` a node of this machine that has the same packages is asked first, as `find` does; it
+encodes them in two minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import gzip
 import json
 import random
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -26,15 +28,17 @@ from typing import Any
 
 from install import ROOT, announced
 
+from capdex.json_schema.words import words_of
 from capdex.package import verify
 from capdex.uri import PREFIX
+from capdex_router.install.resolve import MAX_HITS
 from capdex_router.model.capability import Capability
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.runtime.catalog import Catalog, Listed
 from capdex_router.runtime.installed.short_forms import short
-from capdex_router.runtime.search import Search
+from capdex_router.runtime.search import Search, _document
 
-sys.path += [str(ROOT / "benchmarks" / "service")]
+sys.path += [str(ROOT / "benchmarks" / x) for x in ("service", "search")]
 import filled
 
 SIZES = (10, 100, 10_000)
@@ -56,6 +60,11 @@ class Question:
     right: frozenset[str]
 
 
+def memory_mb() -> float:
+    """The resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4096 / 1e6
+
+
 class Source:
     """Packages in short."""
 
@@ -71,11 +80,14 @@ class Source:
         raise LookupError(f"{ref.capability_id} is here in short alone")
 
 
-def recall(search: Search, questions: Sequence[Question]) -> float:
+def recall(
+    search: Search, questions: Sequence[Question], node: Callable[[str], list[str]] | None = None
+) -> float:
     """The share of questions for which one of the right packages, or its tool, is found."""
 
     def found(question: Question) -> bool:
-        hits = search.find(question.text, LIMIT)
+        first = dict.fromkeys(node(question.text), "meaning") if node else {}
+        hits = search.find(question.text, LIMIT, first)
         return any(x.listed.ref.capability_id.partition("#")[0] in question.right for x in hits)
 
     return fmean(map(found, questions))
@@ -96,7 +108,7 @@ def document(one: dict[str, Any], name: str) -> list[Listed]:
     tools = [
         Listed(
             CapabilityRef(f"{name}#{tool['name']}", "1.0.0"), "tool", tool["name"],
-            tool["description"], one["category"], terms,
+            tool["description"], one["category"], words_of(tool.get("parameters")),
         )
         for tool in one["tools"]
     ]  # fmt: skip
@@ -124,6 +136,24 @@ def read(folder: Path) -> tuple[dict[str, list[Listed]], list[Question]]:
     return packages, [Question(texts[key], frozenset(found)) for key, found in right.items()]
 
 
+def node_of(packages: Iterable[Sequence[Listed]]) -> Callable[[str], list[str]]:
+    """What a node that searches by meaning answers with: the names of at most MAX_HITS packages."""
+    from adapter import build
+
+    from capdex.search.encoder import SentenceEncoder
+    from capdex.search.semantic import encode_query
+
+    encoder = SentenceEncoder()
+    documents = (_document(x[0].ref.capability_id.partition("#")[0], x) for x in packages)
+    engine = build(documents, encoder)
+
+    def find(text: str) -> list[str]:
+        scores = engine.fuse(engine.scores(text), encode_query(encoder, text))
+        return [hit.name for hit in engine.page(scores, limit=MAX_HITS).hits]
+
+    return find
+
+
 def made_up(listed: dict[str, list[Listed]]) -> None:
     """Ask for packages of made-up names."""
     random_ = random.Random(1)  # noqa: S311 - data of a benchmark
@@ -146,17 +176,21 @@ def made_up(listed: dict[str, list[Listed]]) -> None:
         show(f"{size} installed, sentences", search, wishes)
 
 
-def labelled(folder: Path, others: dict[str, list[Listed]]) -> None:
+def labelled(folder: Path, others: dict[str, list[Listed]], meaning: str) -> None:
     """Ask the questions of all sets in a folder."""
     random_ = random.Random(1)  # noqa: S311 - data of a benchmark
     sets = {path.parent.name: read(path.parent) for path in sorted(folder.rglob("qrels.tsv"))}
     documents = {name: one for packages, _ in sets.values() for name, one in packages.items()}
     everything = list((documents | others).values())[: max(SIZES)]
+    before = memory_mb()
     search = Search(Catalog([Source(everything)]))
+    search.find("the first one builds the engine", LIMIT)
+    print(f"the engine of {len(everything)} packages takes {memory_mb() - before:.0f} MB")
+    node = node_of(everything) if meaning else None
     shares = []
     for name, (_, questions) in sets.items():
         drawn = random_.sample(questions, min(len(questions), ASKED))
-        shares.append(recall(search, drawn))
+        shares.append(recall(search, drawn, node))
         print(
             f"{len(everything)} installed, {name}: right one in five {shares[-1]:.1%}, "
             f"n = {len(drawn)}"
@@ -176,13 +210,13 @@ def labelled(folder: Path, others: dict[str, list[Listed]]) -> None:
         )
 
 
-async def main(folder: str = "") -> None:
+async def main(folder: str = "", meaning: str = "") -> None:
     """Print a line for each size and kind of question."""
     made = await filled.make(max(SIZES))
     listed = {PREFIX + one[0]: list(short(verify(announced(*one), one[2]))) for one in made}
     made_up(listed)
     if folder:
-        labelled(Path(folder), listed)
+        labelled(Path(folder), listed, meaning)
 
 
 if __name__ == "__main__":

@@ -21,27 +21,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from capdex.json_schema.words import words_of
 from capdex.search import Document, Engine, ToolText, WordSegment, merge
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import Encoder, encode_documents, encode_query
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "service"))
 AT_ONCE = 20_000
-
-
-def words(schema: Any) -> str:
-    """The names and descriptions of a tool's parameters."""
-    found: list[str] = []
-    open_ = [schema]
-    while open_:
-        part = open_.pop()
-        if isinstance(part, list):
-            open_ += part
-        elif isinstance(part, dict):
-            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
-            found.append(part["description"] if isinstance(part.get("description"), str) else "")
-            open_ += part.values()
-    return " ".join(map(str, found))
 
 
 def document(given: dict[str, Any]) -> Document:
@@ -56,7 +42,7 @@ def document(given: dict[str, Any]) -> Document:
             "triggers": "\n".join(map(str, given.get("triggers") or [])),
         },
         tuple(
-            ToolText(x.get("name") or "", x.get("description") or "", words(x.get("parameters")))
+            ToolText(x.get("name") or "", x.get("description") or "", words_of(x.get("parameters")))
             for x in tools
         ),
     )

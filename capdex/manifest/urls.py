@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 from capdex.diagnostics import show
@@ -56,6 +56,14 @@ def url_fault(url: str, *, schemes: tuple[str, ...] = ("https",)) -> str | None:
     if split is None or (split[2] and not 0 < int(split[2]) < 65_536):
         return f"{show(authority)} is not a host and port"
     return host_fault(split[1])
+
+
+def is_loopback(host: str) -> bool:
+    """True for `localhost` and for the loopback addresses."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def host_fault(host: str) -> str | None:

@@ -8,11 +8,15 @@ from typing import Final
 
 from capdex.manifest.triggers import Trigger
 
-FIELDS: Final = ("name", "title", "description", "summary", "tags", "triggers", "memory_scope")
+FIELDS: Final = (
+    *("name", "title", "description", "summary", "tags", "domain", "triggers", "memory_scope"),
+)
 TOOLS: Final = "tools"  # the texts of all tools are one more field
 PUBLISHED: Final = "published"  # epoch seconds
 CONTEXT_WINDOW: Final = "context_window"  # tokens
 VOTES: Final = "votes"
+SUNK: Final = "sunk"  # how many times SUNK_SHARE is taken of its score; 0 for most
+LIKE: Final = "\0like"  # a facet: the older name of another owner that it may be taken for
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from capdex.errors import InvalidInput
-from capdex.search.document import Document
+from capdex.search.document import LIKE, Document
 from capdex.search.filters import Filters
 from capdex.search.query import Query
 from capdex.search.ranked import After, RankedHit, RankedPage, RankedPlace, Scores, matching, rank
@@ -41,6 +41,8 @@ class Engine(SegmentSet[WordSegment]):
         read = Query.read(query)
         scored = Scorer(self.parts, self.packages, self.slots).score(read)
         named, tooled = self._leads(read)
+        if len(named) > 1:  # a copy and its original, which the copy's name has not to have
+            scored.values[named] = scored.values[named].max()
         return Scores(
             scored.values, named, tooled, scored.corrected, scored.found, words=len(read.words)
         )
@@ -187,16 +189,25 @@ class Engine(SegmentSet[WordSegment]):
         return values
 
     def _leads(self, query: Query) -> tuple[Longs, Longs]:
-        """Return the slots that a query names, and those of others with a tool that it names."""
+        """Return the slots that a query names, and those of others with a tool that it names.
+
+        What sinks is named by its name as it is spelt alone, and a copy with its original.
+        """
         named: list[int] = []
         tooled = [np.zeros(0, np.int64)]
         for part in self.parts:
             at = part.find(query.name)
             if at is not None:
-                named.append(part.begin + at)
+                original = part.segment.facets.of(LIKE, at)
+                of_originals = [] if original is None else self._slots_of(original)
+                if of_originals or query.spelt or not part.segment.sunk(np.array([at])).any():
+                    named += (part.begin + at, *of_originals)
             if query.squashed:
-                slots = part.segment.facets.find(TOOL_KEY, query.squashed)
+                slots = part.segment.facets.find(TOOL_KEY, query.squashed).astype(np.int64)
                 slots = slots if part.live is None else slots[part.live[slots]]
-                slots = slots[slots != (-1 if at is None else at)]
-                tooled.append(slots.astype(np.int64) + part.begin)
-        return np.array(named, np.int64), np.concatenate(tooled)
+                tooled.append(slots[~part.segment.sunk(slots)] + part.begin)
+        found = np.unique(np.array(named, np.int64))
+        return found, np.setdiff1d(np.concatenate(tooled), found)
+
+    def _slots_of(self, name: str) -> list[int]:
+        return [x.begin + at for x in self.parts if (at := x.find(name)) is not None]

@@ -1,6 +1,6 @@
 """The search engine in plain Python, for the packages of one machine: no numpy, no segments.
 
-It finds what capdex.search.engine finds, in the same order, of documents without tools.
+It finds what capdex.search.engine finds by words, in the same order.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeVar
 
 from capdex.search.document import Document
 from capdex.search.query import (
@@ -20,10 +21,12 @@ from capdex.search.query import (
     rarest,
     shares_of,
 )
-from capdex.search.weights import BEGUN, rarity, weigh
+from capdex.search.weights import BEGUN, ONE_TOOL, rarity, weigh
 from capdex.text.edits import MIN_CHARS, MIN_CHARS_FOR_TWO, distance
 
 _ABOVE = "\U0010ffff"  # every letter of a term is below it
+_Tool = tuple[str, int]  # the name of its document, and its number in it
+_Key = TypeVar("_Key", str, _Tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +42,39 @@ class PlainEngine:
 
     def __init__(self) -> None:
         self._impacts: dict[str, dict[str, float]] = {}  # of each term, by name
+        self._tools: dict[str, dict[_Tool, float]] = {}  # the same of each tool
         self._terms: dict[str, tuple[str, ...]] = {}  # of each name
+        self._of_tools: dict[str, dict[_Tool, tuple[str, ...]]] = {}
         self._shapes: dict[int, dict[str, int]] = {}  # letters of each term, by its length
         self._order: list[str] | None = None  # all terms
 
     def put(self, document: Document) -> None:
         """Add a document, in place of one of the same name."""
         self.remove(document.name)
-        impacts = weigh(document).whole
-        self._terms[document.name] = tuple(impacts)
+        weighed = weigh(document)
+        self._terms[document.name] = tuple(weighed.whole)
         self._order = None
-        for term, impact in impacts.items():
+        for term, impact in weighed.whole.items():
             self._impacts.setdefault(term, {})[document.name] = impact
             self._shapes.setdefault(len(term), {}).setdefault(term, _letters(term))
+        tools = {(document.name, at): tool for at, tool in enumerate(weighed.tools)}
+        if tools:
+            self._of_tools[document.name] = {key: tuple(tool) for key, tool in tools.items()}
+        for key, tool in tools.items():
+            for term, impact in tool.items():
+                self._tools.setdefault(term, {})[key] = impact
 
     def remove(self, name: str) -> None:
         """Remove a document; an unknown one is passed over."""
+        for key, terms in self._of_tools.pop(name, {}).items():
+            for term in terms:
+                del self._tools[term][key]
         for term in self._terms.pop(name, ()):
             self._order = None
             del self._impacts[term][name]
             if not self._impacts[term]:
                 del self._impacts[term], self._shapes[len(term)][term]
+                self._tools.pop(term, None)
 
     def search(self, text: str, limit: int) -> FoundNames:
         """Return at most `limit` documents with any word of a text.
@@ -84,20 +99,18 @@ class PlainEngine:
         return len(self._impacts.get(term, ()))
 
     def _scores(self, shares: Mapping[str, float], beginning: str) -> dict[str, float]:
-        scores: dict[str, float] = {}
-        for term, share in shares.items():
-            having = self._impacts.get(term, {})
-            weight = share * rarity(len(self._terms), len(having))
-            for name, impact in having.items():
-                scores[name] = scores.get(name, 0.0) + impact * weight
-        best: dict[str, float] = {}
-        for term in self._begun(beginning):
-            for name, impact in self._impacts[term].items():
-                best[name] = max(impact, best.get(name, 0.0))
-        weight = BEGUN * rarity(len(self._terms), len(best))
-        for name, impact in best.items():
-            scores[name] = scores.get(name, 0.0) + impact * weight
+        """Return the score of each document: its own, or that of its best tool if that is more."""
+        begun = self._begun(beginning)
+        documents = {name for term in begun for name in self._impacts[term]}
+        last = BEGUN * self._rarity(len(documents))
+        weights = {term: share * self._rarity(self._having(term)) for term, share in shares.items()}
+        scores = _added(self._impacts, weights, begun, last)
+        for (name, _), score in _added(self._tools, weights, begun, last).items():
+            scores[name] = max(scores[name], ONE_TOOL * score)
         return scores
+
+    def _rarity(self, having: int) -> float:
+        return rarity(len(self._terms), having)
 
     def _begun(self, beginning: str) -> list[str]:
         if not beginning:
@@ -127,6 +140,26 @@ class PlainEngine:
             for term, own in self._shapes.get(length, {}).items()
             if (own ^ letters).bit_count() <= 2 * most and (most == 1 or term[0] == form[0])
         ]
+
+
+def _added(
+    impacts: Mapping[str, Mapping[_Key, float]],
+    weights: Mapping[str, float],
+    begun: Iterable[str],
+    last: float,
+) -> dict[_Key, float]:
+    """Return the sums of impacts, and the best of the begun terms, as they weigh."""
+    scores: dict[_Key, float] = {}
+    for term, weight in weights.items():
+        for key, impact in impacts.get(term, {}).items():
+            scores[key] = scores.get(key, 0.0) + impact * weight
+    best: dict[_Key, float] = {}
+    for term in begun:
+        for key, impact in impacts.get(term, {}).items():
+            best[key] = max(impact, best.get(key, 0.0))
+    for key, impact in best.items():
+        scores[key] = scores.get(key, 0.0) + impact * last
+    return scores
 
 
 def _letters(term: str) -> int:

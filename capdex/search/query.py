@@ -41,13 +41,15 @@ class Query:
     """The words of a query in order; `read` makes one.
 
     `beginning` is the word that the text ends in, which longer words may begin with; `name` and
-    `squashed` are the text as a package and as a tool would be named.
+    `squashed` are the text as a package and as a tool would be named. It is `spelt` if it has no
+    spaces, so that it may be meant as a name.
     """
 
     words: tuple[Word, ...]
     beginning: str
     name: str
     squashed: str
+    spelt: bool
 
     @classmethod
     def read(cls, text: str) -> Query:
@@ -66,6 +68,7 @@ class Query:
             last if len(last) >= MIN_BEGINNING_CHARS else "",
             "-".join(fold(stripped).split()),
             squash(stripped),
+            len(stripped.split()) == 1,
         )
 
 

@@ -10,12 +10,12 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from capdex.errors import Code, UsageError
+from capdex.manifest.urls import is_loopback
 from capdex_cli.config.settings import Network, user_directories
 
 LOCAL: Final = "local"  # the network of a running `capdex up`
@@ -176,14 +176,6 @@ def find_local_network(cwd: Path) -> Layer | None:
         values |= {"network": LOCAL, **dict(zip(PATH_KEYS, files, strict=True))}
         return Layer(str(path), values, folder=path.parent)
     return None
-
-
-def is_loopback(host: str) -> bool:
-    """True for `localhost` and for the loopback addresses."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def unknown(word: str, known: Collection[str], message: str, origin: str) -> UsageError:

@@ -18,12 +18,12 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
+from capdex.manifest.urls import is_loopback
 from capdex.net import node_client
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.endpoint import redact
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
-from capdex_cli.config.sources import is_loopback
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account

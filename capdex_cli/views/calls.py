@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from capdex.errors import Code, ExecutionFailed, InvalidInput
-from capdex_cli.config.sources import is_loopback
+from capdex.manifest.urls import is_loopback
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.text import safe
 

@@ -11,7 +11,7 @@ from capdex.json import Json
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site
 from capdex_explorer.views.text import count, name_of
-from capdex_service.queries.names import copied_name
+from capdex_service.queries.names import copied_names
 from capdex_service.queries.releases import lineages
 
 MAX_CACHED: Final = 4000
@@ -31,14 +31,15 @@ _CACHED: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
 async def add_growth(site: Site, releases: Sequence[Json]) -> None:
     """Add to each release `first_seen` (epoch seconds), `growth` and `like`, None for none.
 
-    `like` is the older name of another owner that it may be taken for, see `copied_name`.
+    `like` is the older name of another owner that it may be taken for, see `copied_names`.
     A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
     lines, and `more`, the number of those left out.
     """
     wanted = [(name_of(release), str(release["semver"])) for release in releases]
+    copied = await copied_names(site.reader, [name for name, _ in wanted])
     for release, line in zip(releases, await lineages(site.reader, wanted), strict=True):
         release["first_seen"], release["growth"] = line.first_seen, None
-        release["like"] = await copied_name(site.reader, name_of(release))
+        release["like"] = copied.get(name_of(release))
         if line.before is not None and release["verification"]["verdict"] is not None:
             found = await _growth(site, release, *line.before)
             release["growth"] = found if found.get("words") else None

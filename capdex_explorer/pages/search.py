@@ -97,16 +97,9 @@ async def results(site: Site, request: PageRequest) -> View:
     for hit in hits:
         similarity = (hit.get("why") or {}).get("similarity") or 1.0
         hit["related"] = bool(query) and not hit["matched"] and similarity < WEAK_SIMILARITY
-    hits.sort(key=_sinks)
+    hits.sort(key=lambda hit: bool(hit["related"]))
     data["domain"] = query.lower() if query.lower() in DOMAINS else None
     return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
-
-
-def _sinks(hit: Json) -> int:
-    """Return how far a hit sinks on its page: copies of names, deprecated ones, then weak hits."""
-    status = hit["status"]
-    old = status["deprecated"] or status["name_deprecated"]
-    return 4 * bool(hit["related"]) + 2 * bool(old) + (hit["like"] is not None)
 
 
 async def triggered(site: Site, request: PageRequest) -> View:

@@ -56,18 +56,17 @@ class Actions:
             return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
-        lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
+        found: Sequence[NodeHit] = ()
         asked = ""
-        if remote and self.packages is not None and len(lines) < limit:
-            shown = {hit.listed.ref.capability_id for hit in hits}
-            latest = {x.ref.capability_id: x for x in self.catalog.latest()}
-            found, asked = await self.packages.search(want, limit - len(lines))
-            found = [x for x in found if x.capability_id not in shown]
-            here = [x for x in found if x.capability_id in latest]
-            new = [x for x in found if x.capability_id not in latest]
-            lines += [self._hit(CatalogHit(latest[x.capability_id], _why(x)), None) for x in here]
-            lines += [_registry_hit(x) for x in new]
-            lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
+        packages = self.packages if remote else None
+        if packages is not None and (len(hits) < limit or packages.nodes_are_here):
+            found, asked = await packages.search(want, MAX_HITS)
+            hits = self.search.find(want, limit, {x.capability_id: _why(x) for x in found})
+        lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
+        here = {x.ref.capability_id for x in self.catalog.latest()} if found else ()
+        new = [x for x in found if x.capability_id not in here][: limit - len(lines)]
+        lines += [_registry_hit(x) for x in new]
+        lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
         lines = lines or ["nothing found: try other words"]
         return "\n".join([*lines, asked] if asked else lines)
 

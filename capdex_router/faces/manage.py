@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from capdex.errors import InvalidInput, Unavailable
+from capdex.manifest.urls import is_loopback
 from capdex.uri import PREFIX
 from capdex_router.install.installer import Installer
 from capdex_router.install.outcome import InstallOutcome
@@ -23,6 +25,12 @@ class Packages:
 
     def __init__(self, installer: Installer) -> None:
         self._installer = installer
+
+    @property
+    def nodes_are_here(self) -> bool:
+        """True if every node that may be asked is on this machine, so no word leaves it."""
+        nodes = self._installer.config.nodes
+        return bool(nodes) and all(is_loopback(urlsplit(x.mcp_url).hostname or "") for x in nodes)
 
     async def search(self, want: str, limit: int) -> tuple[Sequence[NodeHit], str]:
         """Return packages of the registry for a wish, and a line that says which nodes were asked.

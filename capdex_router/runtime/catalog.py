@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
+from capdex.json_schema.words import words_of
 from capdex.manifest.triggers import Trigger
 from capdex.version import Version
 from capdex_router.model.capability import Capability, Kind
@@ -84,6 +85,7 @@ class Fixed:
         return [
             Listed(
                 c.ref, c.kind, c.name, c.description, self._domain,
+                words_of(c.input_schema) if c.kind == "tool" else "",
                 arguments=None if c.prompt is None else (),
             )
             for c in self._found.values()

@@ -1,24 +1,27 @@
 """Search over what is installed, mounted and learned: words in names, descriptions and terms.
 
-The engine ranks as a node's search does. It is built by the first search, and changed by what
-changes in the catalogue.
+The engine ranks packages, with their tools, as a node's search does; of each the capability with
+most words of the wish is shown. It is built by the first search, and changed by what changes in
+the catalogue.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from capdex_router.runtime.catalog import PREFIX, Catalog, Listed, split
 
 if TYPE_CHECKING:
+    from capdex.search.document import Document
     from capdex.search.plain import PlainEngine
 
 MAX_WANT_CHARS: Final = 1_000
-OF_ONE: Final = 8  # hits that are looked at for each that is returned: a package may have many
 MAX_SHOWN: Final = 4  # words that matched
+NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _PUNCTUATION: Final = re.compile(r"[_\-:#.]+")
 
 
@@ -38,7 +41,8 @@ class Search:
         self._revision: object = None
         self._rows: dict[str, Listed] = {}
         self._engine: PlainEngine | None = None
-        self._indexed: dict[str, Listed] = {}
+        self._packages: dict[str, list[Listed]] = {}
+        self._indexed: dict[str, list[Listed]] = {}
 
     def domains(self) -> dict[str, int]:
         """Return how many capabilities each domain has, the largest first (CMP, level 0)."""
@@ -49,8 +53,12 @@ class Search:
             counts[domain or "general"] = counts.get(domain or "general", 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
-    def find(self, want: str, limit: int) -> list[CatalogHit]:
-        """Return at most `limit` capabilities for a wish; one that it names exactly comes first."""
+    def find(self, want: str, limit: int, first: Mapping[str, str] = NONE) -> list[CatalogHit]:
+        """Return at most `limit` capabilities for a wish; one that it names exactly comes first.
+
+        `first` are packages that a node has found, best first, each with its reason: those that are
+        here come before others.
+        """
         self._refresh()
         want = want[:MAX_WANT_CHARS]
         capability_id, _ = split(want)
@@ -58,11 +66,15 @@ class Search:
         exact = [named] if named else [x for x in self._rows.values() if _named(x, want)]
         found = {x.ref: CatalogHit(x, "exact name") for x in exact[:limit]}
         if want.strip() and len(found) < limit:
-            page = self._current().search(want, limit * OF_ONE)
-            for id_ in _packages_first(page.names):
-                listed = self._rows[id_]
-                if len(found) < limit and listed.ref not in found:
-                    found[listed.ref] = CatalogHit(listed, _why(listed, want, page.corrected))
+            page = self._current().search(want, limit)
+            packages = dict.fromkeys([*filter(self._packages.__contains__, first), *page.names])
+            ranked = [
+                _ranked(self._packages[x], want, page.corrected, first.get(x, "words"))
+                for x in packages
+            ]
+            for hit in [*(hits[0] for hits in ranked), *(x for hits in ranked for x in hits[1:])]:
+                if len(found) < limit:
+                    found.setdefault(hit.listed.ref, hit)
         return list(found.values())
 
     def _refresh(self) -> None:
@@ -70,38 +82,60 @@ class Search:
             return
         self._revision = self._catalog.revision
         self._rows = {x.ref.capability_id: x for x in self._catalog.latest()}
+        self._packages = {}
+        for id_, x in self._rows.items():
+            self._packages.setdefault(id_.partition("#")[0], []).append(x)
 
     def _current(self) -> PlainEngine:
-        """Return the engine of the rows."""
-        from capdex.search.document import Document  # a start without a search needs none of it
-        from capdex.search.plain import PlainEngine
+        """Return the engine of the packages."""
+        from capdex.search.plain import PlainEngine  # a start without a search needs none of it
 
         if self._engine is None:
             self._engine = PlainEngine()
-        if self._indexed is not self._rows:
-            before, self._indexed = self._indexed, self._rows
-            for id_ in before.keys() - self._rows.keys():
-                self._engine.remove(id_)
-            for id_, x in self._rows.items():
-                if before.get(id_) != x:
-                    self._engine.put(Document(id_, _fields(x)))
+        if self._indexed is not self._packages:
+            before, self._indexed = self._indexed, self._packages
+            for package in before.keys() - self._packages.keys():
+                self._engine.remove(package)
+            for package, rows in self._packages.items():
+                if before.get(package) != rows:
+                    self._engine.put(_document(package, rows))
         return self._engine
 
 
-def _packages_first(ids: Sequence[str]) -> list[str]:
-    """Return ids with the best one of each package before the others."""
-    best: dict[str, str] = {}
-    for id_ in ids:
-        best.setdefault(id_.partition("#")[0], id_)
-    return list(dict.fromkeys([*best.values(), *ids]))
+def _document(package: str, rows: Sequence[Listed]) -> Document:
+    from capdex.search.document import Document, ToolText
 
-
-def _fields(listed: Listed) -> Mapping[str, str]:
-    return {
-        "name": _spaced(f"{listed.ref.capability_id.removeprefix(PREFIX)} {listed.name}"),
-        "description": listed.description,
-        "tags": f"{listed.domain} {listed.terms}",
+    whole = next((x for x in rows if x.ref.capability_id == package), None)
+    fields = {
+        "name": _spaced(f"{package.removeprefix(PREFIX)} {whole.name if whole else ''}"),
+        "description": whole.description if whole else "",
+        "tags": f"{rows[0].domain} {whole.terms if whole else ''}",
     }
+    tools = (x for x in rows if x is not whole)
+    return Document(
+        package, fields, tuple(ToolText(_spaced(x.name), x.description, x.terms) for x in tools)
+    )
+
+
+def _ranked(
+    rows: Iterable[Listed], want: str, corrected: Mapping[str, tuple[str, ...]], why: str
+) -> list[CatalogHit]:
+    """Return the capabilities of a package that have words of a wish, the most words first.
+
+    `why` is the reason where none has any.
+    """
+    from capdex.search.explain import spans, wanted_tokens
+
+    wanted, found = wanted_tokens(want, corrected), []
+    for listed in rows:
+        name = _spaced(f"{listed.ref.capability_id.removeprefix(PREFIX)} {listed.name}")
+        text = f"{name} {listed.description} {listed.domain} {listed.terms}"
+        hits = list(spans(text, wanted))
+        words = dict.fromkeys(text[a:b].casefold() for (a, b), _ in hits)  # as authors wrote them
+        tokens = {token for _, some in hits for token in some}
+        found.append((len(tokens), CatalogHit(listed, " ".join([*words][:MAX_SHOWN]) or why)))
+    found.sort(key=lambda one: -one[0])
+    return [hit for count, hit in found if count] or [hit for _, hit in found[:1]]
 
 
 def _spaced(text: str) -> str:
@@ -114,12 +148,3 @@ def _named(listed: Listed, want: str) -> bool:
     return name != "" and (
         name == listed.name.casefold() or capability_id.endswith((f":{name}", f"#{name}"))
     )
-
-
-def _why(listed: Listed, want: str, corrected: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the words of a capability that a wish has, as its author wrote them."""
-    from capdex.search.explain import spans, wanted_tokens
-
-    text = " ".join(_fields(listed).values())
-    words = (text[a:b].casefold() for (a, b), _ in spans(text, wanted_tokens(want, corrected)))
-    return " ".join(list(dict.fromkeys(words))[:MAX_SHOWN]) or "words"

@@ -30,7 +30,7 @@ def merge(sources: Iterable[Source[WordSegment]]) -> WordSegment:
     lists = [x.postings for x in segments]
     terms, starts, slots, order = _merged([(x.terms, x.starts, x.slots) for x in lists], of_all)
     impacts = np.concatenate([np.zeros(0, np.float32), *(x.impacts for x in lists)])[order]
-    masks = np.concatenate([np.zeros(0, np.uint8), *(x.masks for x in lists)])[order]
+    masks = np.concatenate([np.zeros(0, np.uint16), *(x.masks for x in lists)])[order]
     facets = [(x.facets.values[:], x.facets.starts, x.facets.slots) for x in segments]
     values, value_starts, value_slots, _ = _merged(facets, moved)
     return WordSegment(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex.search.analyser import squash
-from capdex.search.document import VOTES, Document
+from capdex.search.document import SUNK, VOTES, Document
 from capdex.search.segments.typos import Shapes
 from capdex.search.segments.vectors import Vectors
 from capdex.search.weights import weigh
@@ -29,12 +29,13 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
-Bytes = NDArray[np.uint8]
+Masks = NDArray[np.uint16]
 Doubles = NDArray[np.float64]
 
 NAME_KEY: Final = "name"  # a facet that every document has, and no list is kept of
 MOST_BY_VOTES: Final = 0.05
 HALF_AT_VOTES: Final = 10.0  # votes that have half of that effect
+SUNK_SHARE: Final = 1 / 8  # of a score: below any that fits, above what has one common word
 TOOL_KEY: Final = "\0tool"  # a facet of our own: names of tools, squashed
 
 
@@ -51,7 +52,7 @@ class Postings:
     documents: Ints
     slots: Ints
     impacts: Floats
-    masks: Bytes
+    masks: Masks
     shapes: Shapes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,13 +80,13 @@ class Postings:
 
     def matches_of(
         self, documents: Longs, numbers: Sequence[int], words: int, begun: slice
-    ) -> tuple[Bytes, Longs]:
+    ) -> tuple[Masks, Longs]:
         """Return in which fields each document has any of these terms, and how many it has.
 
         Terms are given by their numbers, the first `words` of which are counted, and as a range. A
         document with none but others has one: the word that a query ends in may be begun alone.
         """
-        masks, counts = np.zeros(len(documents), np.uint8), np.zeros(len(documents), np.int64)
+        masks, counts = np.zeros(len(documents), np.uint16), np.zeros(len(documents), np.int64)
         for at, number in enumerate(numbers):
             slots = self.of_documents(number)
             places = np.minimum(np.searchsorted(slots, documents), len(slots) - 1)
@@ -115,6 +116,15 @@ class Facets:
         at = self.values.place(f"{key}\0{value}")
         return self.slots[:0] if at is None else self.slots[self.starts[at] : self.starts[at + 1]]
 
+    def of(self, key: str, slot: int) -> str | None:
+        """Return a value of a document; None if it has none."""
+        first, end = (bisect_left(self.values, f"{key}{x}") for x in "\0\1")
+        places = np.flatnonzero(self.slots[self.starts[first] : self.starts[end]] == slot)
+        if not len(places):
+            return None
+        at = int(np.searchsorted(self.starts, self.starts[first] + places[0], "right")) - 1
+        return self.values[at].rpartition("\0")[2]
+
     def count(self, key: str, found: Mask) -> dict[str, int]:
         """Return how many of the documents in a mask have each value of a facet, if any has it."""
         first = bisect_left(self.values, f"{key}\0")
@@ -138,17 +148,21 @@ class WordSegment:
     facets: Facets
     numbers: dict[str, Doubles]  # one for each document, NaN where it has none
     vectors: Vectors | None = None  # None: no document has one yet
-    prior: Floats | None = field(init=False, repr=False)  # of votes; None: there are none
+    prior: Floats | None = field(init=False, repr=False)  # None: it is 1 for all
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prior", prior(self.numbers.get(VOTES)))
+        object.__setattr__(self, "prior", prior(self.numbers))
+
+    def sunk(self, slots: Longs) -> Mask:
+        """Return which of these documents sink below what they may imitate."""
+        return np.nan_to_num(self.numbers[SUNK][slots]) > 0 if SUNK in self.numbers else slots < 0
 
     @classmethod
     def build(cls, documents: Iterable[Document]) -> WordSegment:
         """Return a segment of documents; of several with one name the last one counts."""
         of_name = {document.name: document for document in documents}
         ordered = [of_name[name] for name in sorted(of_name)]
-        terms, facets, parents, masks = _Collector(), _Collector(), array("i"), array("B")
+        terms, facets, parents, masks = _Collector(), _Collector(), array("i"), array("H")
         for slot, document in enumerate(ordered):
             weighed = weigh(document)
             terms.add(weighed.whole, slot)
@@ -160,7 +174,7 @@ class WordSegment:
             facets.add(dict.fromkeys(_facets(document), 0.0), slot)
         values, facet_starts, facet_slots, _, _ = facets.sorted()
         known, starts, slots, impacts, order = terms.sorted()
-        of_fields = np.array(masks, np.uint8)[order]
+        of_fields = np.array(masks, np.uint16)[order]
         keys = sorted({key for document in ordered for key in document.numbers})
         return cls(
             Strings.of(document.name for document in ordered),
@@ -187,7 +201,7 @@ def postings(
     starts: Longs,
     slots: Ints,
     impacts: Floats,
-    masks: Bytes,
+    masks: Masks,
     documents: int,
 ) -> Postings:
     """Return postings whose slots below `documents` are of documents."""
@@ -196,15 +210,17 @@ def postings(
     return Postings(terms, starts, own, slots, impacts, masks)
 
 
-def prior(votes: Doubles | None) -> Floats | None:
-    """Return what the scores are multiplied by for votes; None if there are none.
+def prior(numbers: Mapping[str, Doubles]) -> Floats | None:
+    """Return what the scores are multiplied by for votes and for what sinks; None if it is 1.
 
     Votes are shown, and they change the score of a hit in a search by 5 % at most; no other rule
     depends on them.
     """
-    if votes is None or not np.any(known := np.nan_to_num(votes)):
+    votes, sunk = (np.nan_to_num(numbers.get(x, np.zeros(1))) for x in (VOTES, SUNK))
+    if not votes.any() and not sunk.any():
         return None
-    return (1 + MOST_BY_VOTES * known / (HALF_AT_VOTES + np.abs(known))).astype(np.float32)
+    of_votes = 1 + MOST_BY_VOTES * votes / (HALF_AT_VOTES + np.abs(votes))
+    return (of_votes * SUNK_SHARE**sunk).astype(np.float32)
 
 
 def _facets(document: Document) -> Iterable[str]:

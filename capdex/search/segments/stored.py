@@ -21,7 +21,7 @@ from capdex.text.arrays import (
 )
 from capdex.text.strings import Strings
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _HEAD: Final = f"capdex segment {_FORMAT}.{TEXT_VERSION}.{WEIGHTS_VERSION}"
 
 
@@ -53,7 +53,7 @@ def from_bytes(data: bytes) -> WordSegment:
     parents = reader.array("<i4")
     _, terms = reader.texts()
     starts, slots = reader.array("<i8"), reader.array("<i4")
-    impacts, masks = reader.array("<f4"), reader.array("<u1")
+    impacts, masks = reader.array("<f4"), reader.array("<u2")
     values, valued = reader.texts()
     facet_starts, facet_slots = reader.array("<i8"), reader.array("<i4")
     _, keys = reader.texts()

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from capdex.json_schema.words import words_of
 from capdex.manifest.prompt import placeholders
 from capdex.package import RULES_VERSION, VerifiedPackage
 from capdex.uri import PREFIX
@@ -16,7 +17,7 @@ from capdex_router.model.refs import CapabilityRef
 from capdex_router.runtime.catalog import Listed
 from capdex_router.runtime.packages import offered
 
-FORMAT: Final = 2  # raised whenever the short forms are made in another way
+FORMAT: Final = 3  # raised whenever the short forms are made in another way
 MAX_TERMS: Final = 64
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -75,5 +76,5 @@ def short(package: VerifiedPackage) -> Iterator[Listed]:
             tool.name,
             tool.description,
             manifest.domain,
-            terms,
+            " ".join(words_of(tool.parameters).split()[:MAX_TERMS]),
         )

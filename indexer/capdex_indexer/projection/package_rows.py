@@ -17,6 +17,7 @@ import msgspec
 import orjson
 from msgspec import Meta
 
+from capdex.json_schema.words import words_of
 from capdex.manifest.bindings import contacts
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.prompt import placeholders
@@ -183,7 +184,7 @@ def document(manifest: Manifest, publisher: str, chain_id: int) -> Document:
     window = manifest.llm_requirements.get("min_context_window")
     return {
         "words": words,
-        "tools": [[x.name, x.description, _words(x.parameters)] for x in manifest.tools],
+        "tools": [[x.name, x.description, words_of(x.parameters)] for x in manifest.tools],
         "facets": sorted(set(_facets(manifest, publisher, chain_id))),
         "context_window": min(window, MAX_WINDOW) if isinstance(window, int) else 0,
         "triggers": [[x.type, x.value] for x in manifest.triggers if x.type in ROUTED],
@@ -236,18 +237,3 @@ def _trigger_words(trigger: Trigger) -> str:
     if trigger.model is not None:
         return ""  # sign bits, not words
     return _ESCAPE.sub(" ", trigger.value) if trigger.type == "regex" else trigger.value
-
-
-def _words(schema: Any) -> str:
-    """The words of a tool's parameters: their names and what is said of them."""
-    found: list[str] = []
-    open_ = [schema]
-    while open_:
-        part = open_.pop()
-        if isinstance(part, list):
-            open_ += part
-        elif isinstance(part, dict):
-            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
-            found.append(part["description"] if isinstance(part.get("description"), str) else "")
-            open_ += part.values()
-    return " ".join(map(str, found))

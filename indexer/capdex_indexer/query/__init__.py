@@ -20,7 +20,6 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.query.name_state import NameRecord, read_name_state
 from capdex_indexer.query.names import (
     read_names_like,
-    read_neighbours,
     read_versions_like,
 )
 from capdex_indexer.query.pages import (
@@ -48,6 +47,7 @@ from capdex_indexer.query.search import (
     read_listed,
     read_reasons,
 )
+from capdex_indexer.query.search.copies import read_copies
 from capdex_indexer.query.status import IndexStatus, Position, read_revision
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "read_account_history",
     "read_block_history",
     "read_changes",
+    "read_copies",
     "read_first_seen",
     "read_listed",
     "read_listed_by",
@@ -86,7 +87,6 @@ __all__ = [
     "read_name_history",
     "read_name_state",
     "read_names_like",
-    "read_neighbours",
     "read_newest",
     "read_newest_releases",
     "read_reasons",

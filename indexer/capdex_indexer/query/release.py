@@ -126,10 +126,10 @@ class IndexedRelease:
 
 # The latest deprecation counts; for a release, only one made after its announcement.
 _LATEST: Final = select(func.max(DEPRECATION.c.sequence)).correlate(RELEASE)
-_LATEST_OF_RELEASE: Final = _LATEST.where(
+LATEST_OF_RELEASE: Final = _LATEST.where(
     DEPRECATION.c.subject == RELEASE.c.cap_uri, DEPRECATION.c.sequence > RELEASE.c.sequence
 ).scalar_subquery()
-_LATEST_OF_NAME: Final = _LATEST.where(
+LATEST_OF_NAME: Final = _LATEST.where(
     DEPRECATION.c.subject == PREFIX + RELEASE.c.name
 ).scalar_subquery()
 
@@ -150,8 +150,8 @@ _EVERYTHING: Final = (
     .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
     .outerjoin(PACKAGE, PACKAGE.c.release_id == RELEASE.c.id)
     .outerjoin(LISTING, LISTING.c.release_id == RELEASE.c.id)
-    .outerjoin(OF_RELEASE, STANDS & (OF_RELEASE.c.sequence == _LATEST_OF_RELEASE))
-    .outerjoin(OF_NAME, OF_NAME.c.sequence == _LATEST_OF_NAME)
+    .outerjoin(OF_RELEASE, STANDS & (OF_RELEASE.c.sequence == LATEST_OF_RELEASE))
+    .outerjoin(OF_NAME, OF_NAME.c.sequence == LATEST_OF_NAME)
     .outerjoin(schema_claims.OWN, schema_claims.OWN.c.release_id == RELEASE.c.id)
     .outerjoin(schema_claims.SCHEMA_CLAIMANT, schema_claims.OF_SCHEMA)
     .outerjoin(schema_claims.SCOPE_CLAIMANT, schema_claims.OF_SCOPE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
@@ -12,11 +12,8 @@ from capdex.json import Json
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.version import MAX_VERSION_CHARS
 from capdex_indexer.query import (
-    read_first_seen,
-    read_listed,
-    read_name_state,
+    read_copies,
     read_names_like,
-    read_neighbours,
     read_newest,
     read_revision,
     read_versions_like,
@@ -24,7 +21,6 @@ from capdex_indexer.query import (
 from capdex_service.queries.reader import Reader
 
 PAGE: Final = 50
-LIKE_TITLE: Final = 0.8  # of `difflib.SequenceMatcher.ratio`, without case
 LATEST: Final = "latest"
 
 
@@ -57,30 +53,9 @@ async def names_like(
     )
 
 
-async def copied_name(reader: Reader, name: str) -> str | None:
-    """Return the older name of another owner that a name may be taken for; None for none.
-
-    It is one typing mistake away, and has a like title.
-    """
-
-    def read(connection: Connection) -> str | None:
-        near = read_neighbours(connection, name)
-        listed = read_listed(connection, [name, *near]) if near else {}
-        own, since = listed.get(name), read_first_seen(connection, name)
-        if own is None or since is None:
-            return None
-        owner = read_name_state(connection, name).owner
-        for other in near:
-            first, found = read_first_seen(connection, other), listed.get(other)
-            if first is None or first > since or found is None:
-                continue
-            titles = [str((x.metadata or {}).get("name", "")).lower() for x in (own, found)]
-            like = SequenceMatcher(None, titles[0], titles[1]).ratio() >= LIKE_TITLE
-            if like and read_name_state(connection, other).owner != owner:
-                return other
-        return None
-
-    return await reader.read(read)
+async def copied_names(reader: Reader, names: Sequence[str]) -> Mapping[str, str | None]:
+    """Return the older name of another owner that each name may be taken for, see `read_copies`."""
+    return await reader.read(lambda connection: read_copies(connection, names))
 
 
 async def versions_like(reader: Reader, name: str, prefix: str, limit: int) -> list[str]:

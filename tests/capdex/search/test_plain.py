@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.search import Document, Engine
+from capdex.search import Document, Engine, ToolText
 from capdex.search.plain import PlainEngine
 from capdex.search.query import MAX_QUERY_CHARS
 
@@ -23,6 +24,15 @@ MISSPELT = ("wether", "forcast", "temperatrue", "tranlsation", "curency", "holli
 def document(name: str, *texts: str) -> Document:
     fields = dict(zip(("name", "description", "tags"), texts, strict=False))
     return Document(name, fields)
+
+
+def with_tools(name: str, random_: random.Random) -> Document:
+    texts = (" ".join(random_.choices(WORDS, k=random_.randrange(6))) for _ in range(12))
+    of_fields = [next(texts) for _ in range(3)]
+    tools = tuple(
+        ToolText(*(next(texts) for _ in range(3))) for _ in range(random_.choice((0, 0, 1, 2, 3)))
+    )
+    return replace(document(name, *of_fields), tools=tools)
 
 
 def engine_of(*documents: Document) -> PlainEngine:
@@ -43,8 +53,7 @@ def test_it_finds_what_the_engine_of_a_node_finds_in_its_order(seed: int) -> Non
             plain.remove(name)
             kept.pop(name, None)
         else:
-            texts = (" ".join(random_.choices(WORDS, k=random_.randrange(6))) for _ in range(3))
-            kept[name] = document(name, *texts)
+            kept[name] = with_tools(name, random_)
             plain.put(kept[name])
     whole = Engine().add(kept.values())
     for _ in range(20):

@@ -28,7 +28,7 @@ from capdex.search import (
     to_bytes,
 )
 from capdex.search.analyser import document_terms, squash
-from capdex.search.document import FIELDS, TOOLS
+from capdex.search.document import FIELDS, TOOLS, VOTES
 from capdex.search.query import Query
 from capdex.search.segments.segment import prior
 
@@ -278,5 +278,5 @@ def test_merged_segments_are_the_segment_of_their_documents(
 
 @given(st.lists(st.integers(-(2**255), 2**255).map(float), min_size=1))
 def test_votes_change_a_score_by_five_percent_at_most(votes: list[float]) -> None:
-    found = prior(np.array(votes))
+    found = prior({VOTES: np.array(votes)})
     assert found is None or np.all((found >= np.float32(0.95)) & (found <= np.float32(1.05)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ from mcp import Client
 
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, example
+from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
+from capdex_router.home.config import NodeAddress
+from capdex_router.model.capability import Capability, Owner
+from capdex_router.model.refs import CapabilityRef
+from capdex_router.runtime.catalog import Fixed
 from capdex_router.runtime.open import open_runtime
 from capdex_router.runtime.session import Session
 from capdex_router.runtime.validation import Validation
@@ -225,3 +231,48 @@ def test_an_example_is_made_of_any_schema(schema: Any) -> None:
     found = example(schema)
     if "type" in schema and not {"$ref", "allOf", "required"} & schema.keys():
         assert Validation().check(schema, found) is None
+
+
+async def test_a_node_of_this_machine_ranks_what_is_installed_and_sees_no_wish_without_remote(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.publish(weather())
+    owner = Owner("package", "any", "aa" * 32)
+    shelf = Fixed(
+        Capability(
+            CapabilityRef(f"did:nuwa:cap:{name}#now", "1.0.0"), "tool", "now", "Says the weather",
+            {}, owner,
+        )
+        for name in ("storm", "weather")
+    )  # fmt: skip
+    here = machine(node)
+    async with (
+        open_runtime(here.home.path, [shelf]) as runtime,
+        Client(managed(runtime, here)) as client,
+    ):
+
+        async def find(**arguments: Any) -> list[str]:
+            wanted = {"want": "the weather", "limit": 1} | arguments
+            return said(await client.call_tool("find", wanted)).splitlines()
+
+        assert [line.split()[0] for line in await find(remote=False, limit=2)] == [
+            *("weather#now", "storm#now")
+        ]
+        assert node.requests == []
+        node.releases[0] |= {"cap_uri": "did:nuwa:cap:storm@1.0.0"}
+        assert await find() == [
+            "storm#now Says the weather [weather]",
+            f"asked {node.address.mcp_url}",
+        ]
+
+
+async def test_a_node_elsewhere_is_asked_only_where_too_little_is_found_here(
+    machine: Open, node: SimulatedNode
+) -> None:
+    manager = Packages(machine(node).installer)
+    assert manager.nodes_are_here
+    elsewhere = NodeAddress("https://node.example/mcp", "https://node.example")
+    silent = machine().installer
+    assert not Packages(silent).nodes_are_here
+    silent.config = replace(silent.config, nodes=(node.address, elsewhere))
+    assert not Packages(silent).nodes_are_here

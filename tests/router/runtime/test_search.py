@@ -86,3 +86,20 @@ def test_what_changes_in_the_catalogue_is_found_and_what_goes_is_not() -> None:
     shelf.put([*ENTRIES, listed("did:nuwa:cap:letters", "Paints", "skill", version="2.0.0")])
     assert [hit.listed.ref.version for hit in search.find("paint", 5)] == ["2.0.0"]
     assert found(search, "rain") == ["mcp:weather#forecast"]
+
+
+def test_what_is_said_of_parameters_finds_a_tool_and_its_package() -> None:
+    search = Search(
+        Catalog([Shelf([*ENTRIES, listed("mcp:post#send", "Sends", terms="postcode")])])
+    )
+    assert found(search, "which postcode") == ["mcp:post#send"]
+
+
+def test_packages_that_a_node_has_found_come_first_and_say_why() -> None:
+    search = Search(Catalog([Shelf(ENTRIES)]))
+    first = {"did:nuwa:cap:letters": "meaning", "did:nuwa:cap:unknown": "meaning"}
+    hits = search.find("rain", 5, first)
+    assert [(x.listed.ref.capability_id, x.why) for x in hits] == [
+        ("did:nuwa:cap:letters", "meaning"),
+        ("mcp:weather#forecast", "rain"),
+    ]

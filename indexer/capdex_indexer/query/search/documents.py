@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, and_, func, select
 
+from capdex.manifest.prompt_injection import label
 from capdex.manifest.triggers import Trigger
 from capdex.search import Document, ToolText
-from capdex.search.document import CONTEXT_WINDOW, PUBLISHED, VOTES
+from capdex.search.document import CONTEXT_WINDOW, LIKE, PUBLISHED, SUNK, VOTES
 from capdex_indexer.db.bulk_insert import chunks
 from capdex_indexer.db.models import EVENT, LISTING, PACKAGE, RELEASE, VOTE
+from capdex_indexer.query.release import LATEST_OF_NAME, LATEST_OF_RELEASE, OF_NAME, OF_RELEASE
 
+Copies = Mapping[str, str | None]
+NO_COPIES: Final[Copies] = MappingProxyType({})
 FINGERPRINT: Final = "fingerprint"  # a number that tells two states of a listed name apart
 PAGE: Final = 2_000  # names read at a time: some 10 MB of texts
 
 _LISTED: Final[Select[Any]] = (
     select(
         *(LISTING.c.name, RELEASE.c.cap_uri, RELEASE.c.sha256, RELEASE.c.verdict),
-        *(EVENT.c.timestamp, PACKAGE.c.document),
+        *(EVENT.c.timestamp, PACKAGE.c.document, PACKAGE.c.problems),
+        *(OF_RELEASE.c.deprecated, OF_NAME.c.deprecated.label("name_deprecated")),
     )
     .select_from(LISTING)
     .join(RELEASE, RELEASE.c.id == LISTING.c.release_id)
     .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
     .join(PACKAGE, PACKAGE.c.release_id == LISTING.c.release_id, isouter=True)
+    .outerjoin(OF_RELEASE, OF_RELEASE.c.sequence == LATEST_OF_RELEASE)
+    .outerjoin(OF_NAME, OF_NAME.c.sequence == LATEST_OF_NAME)
     .order_by(LISTING.c.name)
 )
 _IDENTITIES: Final = select(
@@ -46,26 +54,23 @@ _VOTES: Final = select(VOTE.c.name, VOTE.c.vote, VOTE.c.weight).join(
 )
 
 
-def read_documents(connection: Connection, names: Iterable[str]) -> Iterator[Document]:
-    """Return the documents of those of the names that are listed."""
+def read_documents(
+    connection: Connection, names: Iterable[str], copies: Copies = NO_COPIES
+) -> Iterator[Document]:
+    """Return the documents of those of the names that are listed; `copies` as of `read_copies`."""
     for some in chunks(list(names)):
         votes = _votes(connection, _VOTES.where(VOTE.c.name.in_(some)))
         for row in connection.execute(_LISTED.where(LISTING.c.name.in_(some))):
-            yield _document(row, votes)
+            yield _document(row, votes, copies)
 
 
-def read_all(connection: Connection) -> Iterator[Sequence[Document]]:
+def read_all(connection: Connection, copies: Copies = NO_COPIES) -> Iterator[Sequence[Document]]:
     """Return the documents of all listed releases in order of names, a page at a time."""
     votes = _votes(connection, _VOTES)
     after = ""
     while rows := connection.execute(_LISTED.where(LISTING.c.name > after).limit(PAGE)).all():
-        yield [_document(row, votes) for row in rows]
+        yield [_document(row, votes, copies) for row in rows]
         after = rows[-1].name
-
-
-def count_listed(connection: Connection) -> int:
-    """Return the number of listed releases."""
-    return int(connection.execute(select(func.count()).select_from(LISTING)).scalar_one())
 
 
 def read_fingerprint(connection: Connection) -> int:
@@ -80,8 +85,9 @@ def _votes(connection: Connection, query: Select[Any]) -> dict[str, int]:
     return found
 
 
-def _document(row: Row[Any], votes: dict[str, int]) -> Document:
+def _document(row: Row[Any], votes: dict[str, int], copies: Copies) -> Document:
     texts = row.document or {}
+    facets = [(key, value) for key, value in texts.get("facets", [("name", row.name)])]
     verdict = [("verdict", row.verdict)] if row.verdict else []
     numbers = {
         PUBLISHED: float(row.timestamp),
@@ -90,11 +96,22 @@ def _document(row: Row[Any], votes: dict[str, int]) -> Document:
     }
     if row.name in votes:
         numbers[VOTES] = float(votes[row.name])
+    old = bool(row.deprecated or row.name_deprecated)
+    original = copies.get(row.name)
+    if (
+        sunk := old
+        + (label(x["code"] for x in row.problems or ()) is not None)
+        + 2 * bool(original)
+    ):
+        numbers[SUNK] = float(sunk)
+    if original:
+        facets.append((LIKE, original))
+    domain = " ".join(value for key, value in facets if key == "domain")
     return Document(
         row.name,
-        texts.get("words", {}),
+        texts.get("words", {}) | {"domain": domain},
         tuple(ToolText(*tool) for tool in texts.get("tools", ())),
-        (*((key, value) for key, value in texts.get("facets", [("name", row.name)])), *verdict),
+        (*facets, *verdict),
         numbers,
         tuple(Trigger(*trigger) for trigger in texts.get("triggers", ())),
     )

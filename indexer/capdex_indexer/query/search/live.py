@@ -17,10 +17,10 @@ from capdex.routing import Segment, TriggerSet
 from capdex.routing import merge as merge_triggers
 from capdex.search import Document, Engine, WordSegment, merge
 from capdex.search.semantic import Encoder, encode_documents
-from capdex_indexer.db.models import DEPLOYMENT, NAME_CHANGE, REGISTRY
+from capdex_indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY
+from capdex_indexer.query.search.copies import read_copies
 from capdex_indexer.query.search.documents import (
     FINGERPRINT,
-    count_listed,
     read_all,
     read_documents,
     read_fingerprint,
@@ -237,10 +237,11 @@ class LiveSearch:
             return state
         engine, triggers = state.engine, state.triggers
         if names:
-            documents = list(read_documents(connection, names))
-            engine = engine.without(names).add(documents)
+            copies = read_copies(connection, names)
+            documents = list(read_documents(connection, copies, copies))
+            engine = engine.without(copies).add(documents)
             if triggers is not None:
-                triggers = triggers.without(names).with_packages(map(_triggers, documents))
+                triggers = triggers.without(copies).with_packages(map(_triggers, documents))
         self._state = replace(state, engine=engine, triggers=triggers, revision=revision)
         return self._state
 
@@ -248,8 +249,9 @@ class LiveSearch:
         self, connection: Connection, revision: int, key: bytes, progress: Progress
     ) -> State:
         pieces: list[tuple[WordSegment, None]] = []
-        total, done = count_listed(connection), 0
-        for documents in read_all(connection):
+        listed = connection.execute(select(LISTING.c.name)).scalars().all()
+        copies, done, total = read_copies(connection, listed), 0, len(listed)
+        for documents in read_all(connection, copies):
             pieces.append((WordSegment.build(documents), None))
             done += len(documents)
             self._done = done, total

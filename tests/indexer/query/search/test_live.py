@@ -286,9 +286,9 @@ def test_a_search_is_pending_while_the_first_engine_is_built(
     go_on = threading.Event()
     read_all = live_module.read_all
 
-    def slowly(connection: Any) -> Any:
+    def slowly(*given: Any) -> Any:
         go_on.wait()
-        return read_all(connection)
+        return read_all(*given)
 
     monkeypatch.setattr(live_module, "read_all", slowly)
     monkeypatch.setattr(live_module, "FIRST_S", 0.01)

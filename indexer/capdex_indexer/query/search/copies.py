@@ -1,0 +1,166 @@
+"""Names that may be taken for older ones of other owners."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, bindparam, func, select
+
+from capdex.text.edits import distance
+from capdex.uri import MAX_NAME_CHARS
+from capdex_indexer.db.bulk_insert import chunks
+from capdex_indexer.db.models import LISTING, OWNERSHIP, PACKAGE, RELEASE
+from capdex_indexer.query.names import read_neighbours
+
+LIKE_TITLE: Final = 0.8  # of `difflib.SequenceMatcher.ratio`, without case
+FEW: Final = 64  # names whose neighbours are looked up; of more, all names are compared
+MAX_OLDER: Final = 8  # names that one is compared with, the oldest first
+
+_FIRST: Final = (
+    select(func.min(RELEASE.c.sequence))
+    .where(RELEASE.c.name.in_(bindparam("names", expanding=True)))
+    .group_by(RELEASE.c.name)
+)
+_CLAIMS: Final = select(RELEASE.c.name, RELEASE.c.sequence, RELEASE.c.publisher).where(
+    RELEASE.c.sequence.in_(_FIRST)
+)
+_OWNERS: Final = (
+    select(OWNERSHIP.c.name, OWNERSHIP.c.kind, OWNERSHIP.c.by)
+    .where(OWNERSHIP.c.name.in_(bindparam("names", expanding=True)))
+    .where(OWNERSHIP.c.kind.in_(("claimed", "transferred", "renounced")))
+    .order_by(OWNERSHIP.c.sequence)
+)
+_TITLE: Final = (
+    select(PACKAGE.c.acp_metadata)
+    .join(LISTING, LISTING.c.release_id == PACKAGE.c.release_id)
+    .where(LISTING.c.name == bindparam("name"))
+)
+_TITLE_BEFORE: Final = (
+    select(PACKAGE.c.acp_metadata)
+    .join(RELEASE, RELEASE.c.id == PACKAGE.c.release_id)
+    .where(RELEASE.c.name == bindparam("name"), RELEASE.c.sequence < bindparam("before"))
+    .order_by(RELEASE.c.sequence.desc())
+    .limit(1)
+)
+
+
+class _Claim(NamedTuple):
+    since: int  # the sequence of its first release
+    owner: str | None
+
+
+def read_copies(connection: Connection, names: Collection[str]) -> dict[str, str | None]:
+    """Return the older name of another owner that each name may be taken for; None for none.
+
+    That is a listed name one typing mistake away, whose title was like this one's before this name
+    was there. Besides `names` those are answered for whose answer may depend on them.
+    """
+    older = _compared(connection, names) if len(names) > FEW else _looked_up(connection, names)
+    found: dict[str, str | None] = {}
+    for name, (since, others) in older.items():
+        title = _title(connection.execute(_TITLE, {"name": name}).scalar()) if others else ""
+        before = ((x, _TITLE_BEFORE, {"name": x, "before": since}) for x in others)
+        found[name] = next(
+            (x for x, query, of in before if _like(title, connection.execute(query, of).scalar())),
+            None,
+        )
+    return found
+
+
+_Compared = tuple[int, list[str]]  # since when a name is there, and the older names near it
+
+
+def _looked_up(connection: Connection, names: Collection[str]) -> dict[str, _Compared]:
+    near = {name: read_neighbours(connection, name) for name in names}
+    claims = _claims(connection, {*near, *(x for some in near.values() for x in some)})
+    for name in names:
+        for other in near[name]:
+            if other not in near and _is_older(claims, name, other):
+                near[other] = read_neighbours(connection, other)
+    missing = {x for some in near.values() for x in some} - claims.keys()
+    claims |= _claims(connection, missing)
+    return {name: _oldest(claims, name, some) for name, some in near.items()}
+
+
+def _compared(connection: Connection, names: Collection[str]) -> dict[str, _Compared]:
+    listed = set(connection.execute(select(LISTING.c.name)).scalars())
+    claims = _claims(connection, listed.union(names))
+    near: dict[str, set[str]] = {name: set() for name in names}
+    for group in _groups(claims):
+        ordered = sorted(group, key=lambda x: claims[x].since)
+        for at, name in enumerate(ordered):
+            others = [x for x in ordered[:at] if _is_older(claims, x, name)][:MAX_OLDER]
+            near.setdefault(name, set()).update(x for x in others if distance(x, name, 1) == 1)
+    given = set(names)
+    return {
+        name: _oldest(claims, name, some & listed)
+        for name, some in near.items()
+        if name in given or some & given
+    }
+
+
+def _groups(claims: Mapping[str, _Claim]) -> Iterator[set[str]]:
+    """Yield names of several owners that become equal when one letter, or none, is left out.
+
+    Any two names with a distance of 1 are in one of these sets; others may be. Equal texts have
+    equal sums of their letters times a number of the place, and hardly any others have.
+    """
+    names = sorted(claims, key=len)
+    accounts = {x.owner for x in claims.values()}
+    numbers = dict(zip(accounts, range(len(accounts)), strict=True))
+    lengths = np.array([len(x) for x in names], np.int64)
+    factors = np.random.default_rng(0).integers(1, 2**63, MAX_NAME_CHARS + 1, np.uint64)
+    keys, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for length in np.unique(lengths).tolist():
+        own = np.flatnonzero(lengths == length)
+        letters = np.frombuffer("".join(names[own[0] : own[-1] + 1]).encode("ascii"), np.uint8)
+        letters = letters.reshape(-1, length).astype(np.uint64)
+        zero = np.zeros((len(own), 1), np.uint64)
+        before = np.cumsum(np.hstack([zero, letters * factors[1 : length + 1]]), axis=1)
+        moved = np.cumsum(np.hstack([zero, letters * factors[:length]]), axis=1)
+        without = before[:, :-1] + moved[:, -1:] - moved[:, 1:]
+        keys.append(np.hstack([without, before[:, -1:]]).ravel())
+        places.append(np.repeat(own, length + 1))
+    key, place = np.concatenate(keys), np.concatenate(places)
+    order = np.argsort(key)
+    key, place = key[order], place[order]
+    begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else place
+    owner = np.array([numbers[claims[x].owner] for x in names], np.int64)[place]
+    several = np.minimum.reduceat(owner, begins) != np.maximum.reduceat(owner, begins)
+    ends = np.concatenate([begins[1:], [len(key)]])
+    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
+        yield {names[at] for at in place[begin:end].tolist()}
+
+
+def _oldest(claims: Mapping[str, _Claim], name: str, others: Iterable[str]) -> _Compared:
+    some = sorted((claims[x].since, x) for x in others if _is_older(claims, x, name))
+    return claims[name].since if some else 0, [x for _, x in some[:MAX_OLDER]]
+
+
+def _is_older(claims: Mapping[str, _Claim], one: str, other: str) -> bool:
+    """True if one name is older than another of another owner."""
+    a, b = claims.get(one), claims.get(other)
+    return a is not None and b is not None and a.since < b.since and a.owner != b.owner
+
+
+def _claims(connection: Connection, names: Collection[str]) -> dict[str, _Claim]:
+    found: dict[str, _Claim] = {}
+    for some in chunks(sorted(names)):
+        for name, since, publisher in connection.execute(_CLAIMS, {"names": some}):
+            found[name] = _Claim(since, publisher)
+        for name, kind, by in connection.execute(_OWNERS, {"names": some}):
+            if name in found:
+                owner = None if kind == "renounced" else by
+                found[name] = found[name]._replace(owner=owner)
+    return found
+
+
+def _title(metadata: Any) -> str:
+    return str((metadata or {}).get("name", "")).lower()
+
+
+def _like(title: str, metadata: Any) -> bool:
+    return SequenceMatcher(None, title, _title(metadata)).ratio() >= LIKE_TITLE
