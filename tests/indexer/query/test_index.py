@@ -55,13 +55,13 @@ def town(making: Any, store: Store, chain: Any, search_index: Index) -> Index:
     return search_index
 
 
-WEATHER_FIELDS = ["name", "title", "description", "tags", "domain"]
+WEATHER = ("name", "title", "description", "tags", "domain")
 
 
 @pytest.mark.parametrize(
     ("query", "found", "matched"),
     [
-        ("what will the weather be tomorrow?", "weather", WEATHER_FIELDS),
+        ("what will the weather be tomorrow?", "weather", [*WEATHER]),
         ("forecasts", "weather", ["tools"]),
         ("记账", "jizhang", ["title", "summary"]),
         ("账", "jizhang", ["title", "summary"]),
@@ -72,7 +72,7 @@ WEATHER_FIELDS = ["name", "title", "description", "tags", "domain"]
         ("cafe NAIVE", "rates", ["description"]),
         ("note", "note", ["name", "title", "description"]),
         ("Note Taker", "note-taker", ["name", "title", "description"]),
-        ("weather \ud800", "weather", WEATHER_FIELDS),
+        ("weather \ud800", "weather", [*WEATHER]),
         ("did:nuwa:cap:note@^1", "note", ["name", "title", "description"]),
     ],
 )

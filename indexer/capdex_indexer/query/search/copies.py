@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -87,14 +88,15 @@ def _looked_up(connection: Connection, names: Collection[str]) -> dict[str, _Com
 
 def _compared(connection: Connection, names: Collection[str]) -> dict[str, _Compared]:
     listed = set(connection.execute(select(LISTING.c.name)).scalars())
-    claims = _claims(connection, listed.union(names))
+    given = set(names)  # one that is not listed any more may have been an original
+    claims = _claims(connection, listed | given)
     near: dict[str, set[str]] = {name: set() for name in names}
     for group in _groups(claims):
         ordered = sorted(group, key=lambda x: claims[x].since)
         for at, name in enumerate(ordered):
-            others = [x for x in ordered[:at] if _is_older(claims, x, name)][:MAX_OLDER]
-            near.setdefault(name, set()).update(x for x in others if distance(x, name, 1) == 1)
-    given = set(names)
+            older = (x for x in ordered[:at] if _is_older(claims, x, name))
+            others = (x for x in older if distance(x, name, 1) == 1)
+            near.setdefault(name, set()).update(islice(others, MAX_OLDER))
     return {
         name: _oldest(claims, name, some & listed)
         for name, some in near.items()

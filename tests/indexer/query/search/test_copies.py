@@ -1,0 +1,73 @@
+"""Names that may be taken for older ones of other owners, looked up one by one or all at once."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from capdex_indexer.query import Index
+from capdex_indexer.query.search import copies
+from capdex_indexer.query.search.copies import read_copies
+from capdex_indexer.store import Store
+
+WAYS = [0, 1_000]  # all are compared at once, or each is looked up
+
+
+@pytest.mark.parametrize("few", WAYS)
+def test_a_copy_has_its_oldest_original_and_an_older_name_with_a_later_title_is_none(
+    making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch,
+    few: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(copies, "FEW", few)
+    chain.publish("weather", title="Weather", publisher=making.OTHER)
+    chain.publish("weathr", title="Weather")
+    chain.publish("weathers", title="Quite another thing")
+    chain.publish("router", title="Junk", publisher=making.OTHER)
+    chain.publish("routers", title="Route Planner")
+    chain.publish("router", "1.1.0", title="Route Planner", publisher=making.OTHER)
+    making.follow(store, chain)
+    with search_index.read() as connection:
+        assert read_copies(connection, ["weathr", "weathers", "routers", "weather"]) == {
+            "weathr": "weather",
+            "weathers": None,
+            "routers": None,
+            "weather": None,
+        }
+        assert read_copies(connection, ["weather"])["weathr"] == "weather"
+
+
+def test_both_ways_find_the_same_copies_of_many_names(
+    making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random_ = random.Random(4)  # noqa: S311 - data of a test
+    names = {"".join(random_.choices("ab", k=random_.randrange(3, 6))) for _ in range(60)}
+    for name in sorted(names, key=lambda _: random_.random()):
+        publisher = random_.choice((making.PUBLISHER, making.OTHER))
+        chain.publish(name, title="One", publisher=publisher)
+    making.follow(store, chain)
+    with search_index.read() as connection:
+        found = []
+        for few in WAYS:
+            monkeypatch.setattr(copies, "FEW", few)
+            found.append(read_copies(connection, names))
+    assert found[0] == found[1]
+    assert len(set(found[0].values()) - {None}) > 3
+
+
+def test_a_copy_sinks_as_soon_as_its_original_is_there_and_rises_when_it_goes(
+    making: Any, store: Store, chain: Any, search_index: Index
+) -> None:
+    chain.publish("weather", title="Weather", publisher=making.OTHER)
+    chain.publish("weathr", title="Weather")
+    making.append(store, chain)
+    first, second = store.due(1e12, 10)
+    store.record_many([(second.release_id, making.judge(chain, second))])
+    alone = search_index.find("weathr").hits[0].score
+    store.record_many([(first.release_id, making.judge(chain, first))])
+    assert [x.name for x in search_index.find("weathr").hits] == ["weather", "weathr"]
+    chain.mine(making.yanked("weather"))
+    making.append(store, chain)
+    (hit,) = search_index.find("weathr").hits
+    assert (hit.name, hit.score) == ("weathr", alone)
