@@ -166,6 +166,7 @@ async def test_a_restart_brings_what_came_meanwhile_and_drives_nothing_out(
     budget = 5 * DISK_BLOCK  # one of the files, with its record
     async with keeping(store, shelf, block_directory, budget) as files:
         await until(lambda: files.kept.count == 1)
+        await until(lambda: len(store.verified(0, 3)) == 2)  # else the second is new after it
     shelf.put(two)
     shelf.asked.clear()
     pages: list[Any] = []
