@@ -9,7 +9,14 @@ from typing import Final
 from capdex.manifest.triggers import Trigger
 
 FIELDS: Final = (
-    *("name", "title", "description", "summary", "tags", "domain", "triggers", "memory_scope"),
+    "name",
+    "title",
+    "description",
+    "summary",
+    "tags",
+    "domain",
+    "triggers",
+    "memory_scope",
 )
 TOOLS: Final = "tools"  # the texts of all tools are one more field
 PUBLISHED: Final = "published"  # epoch seconds

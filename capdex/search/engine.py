@@ -41,7 +41,7 @@ class Engine(SegmentSet[WordSegment]):
         read = Query.read(query)
         scored = Scorer(self.parts, self.packages, self.slots).score(read)
         named, tooled = self._leads(read)
-        if len(named) > 1:  # a copy and its original, which the copy's name has not to have
+        if len(named) > 1:  # a copy and its original, in whose text the query need not be
             scored.values[named] = scored.values[named].max()
         return Scores(
             scored.values, named, tooled, scored.corrected, scored.found, words=len(read.words)
@@ -191,7 +191,8 @@ class Engine(SegmentSet[WordSegment]):
     def _leads(self, query: Query) -> tuple[Longs, Longs]:
         """Return the slots that a query names, and those of others with a tool that it names.
 
-        What sinks is named by its name as it is spelt alone, and a copy with its original.
+        What sinks is named by its own name alone, written without spaces, and never by a tool's. A
+        query that names a copy names its original, too.
         """
         named: list[int] = []
         tooled = [np.zeros(0, np.int64)]

@@ -12,7 +12,6 @@ last line is `N passed, N failed`, by package.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import sys
 import tempfile
 from collections import Counter
@@ -20,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import psutil
@@ -40,6 +38,7 @@ from capdex_indexer.fetch.kept_files import KeptFiles
 from capdex_indexer.fetch.result_writer import MAX_TRIES
 from capdex_indexer.store import Store
 from capdex_indexer.workers.pool import Verifier
+from tests.indexer import making
 
 BUDGET = 2 * 1024 * 1024
 MEMORY = 256 * 1024 * 1024
@@ -48,21 +47,6 @@ KINDS = ("absent", "silent", "size", "hash", "tree", "large")
 FILES = 512
 # shorter than a node's: 150, 30 and 10 times; and the pauses between turns
 TIMES = {"FILE_S": 0.2, "TURN_S": 2.0, "LOOK_S": 0.2, "delay_s": lambda _: 0.05}
-
-
-def load(name: str) -> ModuleType:
-    """A module of the indexer's tests."""
-    path = Path(__file__).resolve().parents[1] / "indexer" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"soak_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-making = load("making")
 
 
 @dataclass

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import importlib.util
 import logging
 import socket
 import sqlite3
@@ -33,7 +32,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import proxy
@@ -52,6 +50,7 @@ from capdex_indexer.store import Store
 from capdex_indexer.sync.log_completeness import check_logs
 from capdex_indexer.sync.loop import follow_chain
 from capdex_indexer.workers.pool import Verifier
+from tests.indexer import making, simulator
 
 PUBLISHERS = [bytes(19) + bytes([number]) for number in range(1, 6)]
 LOOK_S = 0.02
@@ -62,21 +61,6 @@ CURSOR = 0.9  # of its speed with a healthy gateway, at least
 ROUNDS = 3
 BLOCKS = 20  # of one reply of the chain's endpoint
 LATER_S = 30 * 24 * 3600.0
-
-
-def load(name: str) -> ModuleType:
-    """A module of the indexer's tests."""
-    path = Path(__file__).resolve().parents[1] / "indexer" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"soak_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-making = load("making")
 
 
 @dataclass
@@ -284,7 +268,6 @@ async def as_app(sim: Any) -> Any:
 
 def simulate(step: BlockRange) -> Any:
     """A chain with a release in each block, whose endpoint allows short ranges only."""
-    simulator = load("simulator")
     sim = simulator.SimulatedChain(
         chain_id=making.CHAIN_ID, registry=making.REGISTRY, max_blocks=BLOCKS
     )

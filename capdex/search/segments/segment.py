@@ -155,7 +155,9 @@ class WordSegment:
 
     def sunk(self, slots: Longs) -> Mask:
         """Return which of these documents sink below what they may imitate."""
-        return np.nan_to_num(self.numbers[SUNK][slots]) > 0 if SUNK in self.numbers else slots < 0
+        if SUNK not in self.numbers:
+            return np.zeros(len(slots), bool)
+        return np.nan_to_num(self.numbers[SUNK][slots]) > 0
 
     @classmethod
     def build(cls, documents: Iterable[Document]) -> WordSegment:

@@ -127,6 +127,8 @@ def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
     why = [safe(x) for x in matched] if isinstance(matched, list) else []
     if tool := part(hit, "why", "tool"):
         why.append(f"tool {safe(tool)}")
+    if not why and part(hit, "why", "similarity"):
+        why.append("meaning")
     row = (
         stream.style(name_of(hit), bold=True),
         safe(hit.get("semver", "")),

@@ -357,6 +357,8 @@ def test_search_sends_words_and_filters_and_prints_hits(
     assert explained.endswith("summary, tool get_forecast\n")
     assert human.stderr == "1 of 1 · block 7, 2 behind the head\n"
     assert capdex("search", "rain", "--plain").stdout.strip() == hit["cap_uri"]
+    hit |= {"matched": [], "why": {"tool": None, "snippet": None, "similarity": 0.4}}
+    assert capdex("search", "rain", "--format", "human").stdout.endswith("  meaning\n")
 
 
 def test_each_filter_of_a_search_is_sent(capdex: Any, node: Any) -> None:

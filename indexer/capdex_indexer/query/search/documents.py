@@ -96,15 +96,12 @@ def _document(row: Row[Any], votes: dict[str, int], copies: Copies) -> Document:
     }
     if row.name in votes:
         numbers[VOTES] = float(votes[row.name])
-    old = bool(row.deprecated or row.name_deprecated)
+    deprecated = bool(row.deprecated or row.name_deprecated)
+    labelled = label(x["code"] for x in row.problems or ()) is not None
     original = copies.get(row.name)
-    if (
-        sunk := old
-        + (label(x["code"] for x in row.problems or ()) is not None)
-        + 2 * bool(original)
-    ):
+    if sunk := deprecated + labelled + 2 * (original is not None):
         numbers[SUNK] = float(sunk)
-    if original:
+    if original is not None:
         facets.append((LIKE, original))
     domain = " ".join(value for key, value in facets if key == "domain")
     return Document(
