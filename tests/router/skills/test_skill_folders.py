@@ -221,7 +221,7 @@ async def test_an_upgrade_replaces_the_folder_whole_and_asks_about_programs(
     assert any("scripts/fill.py" in line for line in planned.plan.widened)
     await placed.installer.carry_out(planned.plan, person)
     assert {path: data for path, (data, _) in tree(folder).items() if path != "SKILL.md"} == files
-    assert "scripts/fill.py" in person.lines
+    assert all(path in person.lines for path in {*FILES, *files})  # gone, changed and new ones
 
 
 async def test_an_upgrade_of_texts_alone_is_not_asked_about(
