@@ -22,10 +22,10 @@ from tempfile import TemporaryDirectory
 from texts import describe, questions
 
 from capdex.problems import Verdict
-from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import Encoder
 from capdex_indexer.query import Index, SearchFilters
 from capdex_indexer.query.search import directory_of
+from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.route import route
 from capdex_service.queries.search import SearchRequest, search
@@ -37,10 +37,10 @@ VERIFIED = frozenset({Verdict.VERIFIED})
 FILTERS = {"tag": ["miles", "recipes", "flights"], "not": {"tag": "trains"}}
 
 
-def memory_mb() -> float:
-    """The resident memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * 4096 / 1e6
+def memory_mb() -> tuple[float, float]:
+    """The resident memory of this process, and what of it are files, which processes share."""
+    pages = Path("/proc/self/statm").read_text("ascii").split()
+    return int(pages[1]) * 4096 / 1e6, int(pages[2]) * 4096 / 1e6
 
 
 async def times(reader: Reader, asked: Iterable[str], filters: SearchFilters) -> list[float]:
@@ -100,14 +100,12 @@ async def start(url: str, directory: Path, encoder: Encoder | None, packages: in
         index.follow(directory, encoder)
         while index.live.state is None:  # noqa: ASYNC110 - a thread sets it
             await asyncio.sleep(0.1)
-        print(f"searches after {time.perf_counter() - begin:.1f} s")
-        while index.live.state.triggers is None:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-        print(f"routes after {time.perf_counter() - begin:.1f} s")
+        print(f"searches and routes after {time.perf_counter() - begin:.1f} s")
         while encoder is not None and index.live.state.engine.unencoded(1):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         print(f"complete after {time.perf_counter() - begin:.1f} s")
-        print(f"memory: {memory_mb() - before:.0f} MB more")
+        more, files = (now - then for now, then in zip(memory_mb(), before, strict=True))
+        print(f"memory: {more:.0f} MB more, {files:.0f} MB of them of files")
         if packages:
             await measure(index, reader, packages)
 
@@ -148,7 +146,7 @@ def main() -> None:
         directory = directory_of(url, kept / "blocks")
         asked = 0 if options.starts else options.packages
         for _ in range(4 if options.starts else 2):  # built, then read from the disk
-            encoder = SentenceEncoder() if options.semantic else None
+            encoder = MappedEncoder(directory) if options.semantic else None
             asyncio.run(start(url, directory, encoder, asked))
         size = sum(x.stat().st_size for x in directory.iterdir())
         print(f"on disk: {size / 1e6:.0f} MB")

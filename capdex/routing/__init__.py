@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from capdex.routing.combine import Combined, combine
     from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
     from capdex.routing.segment import Segment, merge
-    from capdex.routing.stored import from_bytes, to_bytes
+    from capdex.routing.stored import from_bytes, to_bytes, to_chunks
     from capdex.routing.triggers import TriggerSet
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "from_bytes",
     "merge",
     "to_bytes",
+    "to_chunks",
 ]
 
 if not TYPE_CHECKING:  # the parts that need numpy are imported where they are used
@@ -36,7 +37,7 @@ if not TYPE_CHECKING:  # the parts that need numpy are imported where they are u
             "capdex.routing.combine": ["Combined", "combine"],
             "capdex.routing.matches": ["Match", "MatchedTrigger", "TriggerHit", "TriggerPage"],
             "capdex.routing.segment": ["Segment", "merge"],
-            "capdex.routing.stored": ["from_bytes", "to_bytes"],
+            "capdex.routing.stored": ["from_bytes", "to_bytes", "to_chunks"],
             "capdex.routing.triggers": ["TriggerSet"],
         },
     )

@@ -11,6 +11,8 @@ from capdex.routing.patterns import TRAITS_VERSION
 from capdex.routing.segment import OPEN, Segment
 from capdex.text.arrays import (
     ArrayReader,
+    Chunk,
+    Data,
     ascending,
     in_range,
     lists,
@@ -25,6 +27,11 @@ _HEAD: Final = f"capdex triggers {_FORMAT}.{TRAITS_VERSION}"
 
 def to_bytes(segment: Segment) -> bytes:
     """Return a segment as bytes; equal segments have equal bytes."""
+    return b"".join(to_chunks(segment))
+
+
+def to_chunks(segment: Segment) -> list[Chunk]:
+    """Return the pieces of what `to_bytes` returns, which are not copied."""
     arrays = [
         *write_texts(segment.names),
         *write_texts(segment.texts),
@@ -35,7 +42,7 @@ def to_bytes(segment: Segment) -> bytes:
     return write(_HEAD, arrays)
 
 
-def from_bytes(data: bytes) -> Segment:
+def from_bytes(data: Data) -> Segment:
     """Read a segment; raises InvalidInput for bytes that `to_bytes` of this version did not make.
 
     Everything is checked: sizes, order and range of all arrays, beside the digest.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from capdex.search.ranked import After, RankedHit, RankedPage, Scores
     from capdex.search.segments.merging import merge
     from capdex.search.segments.segment import WordSegment
-    from capdex.search.segments.stored import from_bytes, to_bytes
+    from capdex.search.segments.stored import from_bytes, to_bytes, to_chunks
 
 __all__ = [
     "After",
@@ -30,6 +30,7 @@ __all__ = [
     "from_bytes",
     "merge",
     "to_bytes",
+    "to_chunks",
 ]
 
 if not TYPE_CHECKING:  # the parts that need numpy are imported where they are used
@@ -42,6 +43,6 @@ if not TYPE_CHECKING:  # the parts that need numpy are imported where they are u
             "capdex.search.ranked": ["After", "RankedHit", "RankedPage", "Scores"],
             "capdex.search.segments.merging": ["merge"],
             "capdex.search.segments.segment": ["WordSegment"],
-            "capdex.search.segments.stored": ["from_bytes", "to_bytes"],
+            "capdex.search.segments.stored": ["from_bytes", "to_bytes", "to_chunks"],
         },
     )

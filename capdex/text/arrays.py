@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import sha256
 from itertools import pairwise
+from mmap import mmap
 from typing import Any, Final
 
 import numpy as np
@@ -17,19 +18,27 @@ from numpy.typing import NDArray
 from capdex.errors import InvalidInput
 from capdex.text.strings import Strings
 
+Chunk = bytes | memoryview
+Data = bytes | mmap  # a mapped file is shared by the processes that read it
 _HEAD_BYTES: Final = 32
 _DIGEST_BYTES: Final = 32
 
 
-def write(head: str, arrays: Iterable[NDArray[Any]]) -> bytes:
-    """Return arrays as bytes; equal ones have equal bytes. `head` has fewer than 32 characters."""
-    parts = [_line(head)]
+def write(head: str, arrays: Iterable[NDArray[Any]]) -> list[Chunk]:
+    """Return arrays as the pieces of a file, not copied; equal ones have equal bytes.
+
+    `head` has fewer than 32 characters.
+    """
+    chunks: list[Chunk] = [_line(head)]
     for values in arrays:
         raw = np.ascontiguousarray(values)
         raw = raw.astype(raw.dtype.newbyteorder("<"), copy=False)
-        parts += [np.array(raw.nbytes, "<u8").tobytes(), raw.tobytes(), bytes(-raw.nbytes % 8)]
-    body = b"".join(parts)
-    return body + sha256(body).digest()
+        data = raw.reshape(-1).view(np.uint8)
+        chunks += [np.array(raw.nbytes, "<u8").tobytes(), data.data, bytes(-raw.nbytes % 8)]
+    digest = sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return [*chunks, digest.digest()]
 
 
 def write_texts(texts: Strings) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -40,7 +49,7 @@ def write_texts(texts: Strings) -> tuple[NDArray[Any], NDArray[Any]]:
 class ArrayReader:
     """Reads arrays one after the other. Each method raises InvalidInput for other bytes."""
 
-    def __init__(self, head: str, data: bytes) -> None:
+    def __init__(self, head: str, data: Data) -> None:
         require(data[:_HEAD_BYTES] == _line(head), "another version made it, or it is not one")
         digest = sha256(memoryview(data)[:-_DIGEST_BYTES]).digest()
         require(digest == data[-_DIGEST_BYTES:], "the digest differs")

@@ -12,6 +12,8 @@ from capdex.search.segments.vectors import Vectors
 from capdex.search.weights import WEIGHTS_VERSION
 from capdex.text.arrays import (
     ArrayReader,
+    Chunk,
+    Data,
     ascending,
     in_range,
     lists,
@@ -27,6 +29,11 @@ _HEAD: Final = f"capdex segment {_FORMAT}.{TEXT_VERSION}.{WEIGHTS_VERSION}"
 
 def to_bytes(segment: WordSegment) -> bytes:
     """Return a segment as bytes; equal segments have equal bytes."""
+    return b"".join(to_chunks(segment))
+
+
+def to_chunks(segment: WordSegment) -> list[Chunk]:
+    """Return the pieces of what `to_bytes` returns, which are not copied."""
     listed, facets = segment.postings, segment.facets
     keys = sorted(segment.numbers)
     arrays: list[Any] = [
@@ -43,7 +50,7 @@ def to_bytes(segment: WordSegment) -> bytes:
     return write(_HEAD, arrays)
 
 
-def from_bytes(data: bytes) -> WordSegment:
+def from_bytes(data: Data) -> WordSegment:
     """Read a segment; raises InvalidInput for bytes that `to_bytes` of this version did not make.
 
     Everything is checked: sizes, order and range of all arrays, beside the digest.

@@ -75,7 +75,7 @@ class Index:
         self._recount_at = 0.0
         self._cached: tuple[int, float, IndexStatus] | None = None
         self.denial_cache, self.digest_cache = DenialCache(), DigestCache()
-        self.live = LiveSearch()
+        self.live = LiveSearch(database if isinstance(database, str) else None)
         self._follower: SearchFollower | None = None
 
     def close(self) -> None:
@@ -131,18 +131,17 @@ class Index:
         Readers that run already go on with theirs. Raises Unavailable DATABASE_LOCKED if one of
         them is the one that saves there.
         """
-        live = LiveSearch()
-        with self.read() as connection:
-            live.catch_up(connection, progress)
-            state = live.triggers_at(connection)
         with closing(Snapshots(directory)) as snapshots:
-            if not snapshots.save(state):
+            if not snapshots.lock():
                 raise Unavailable(
                     f"another process saves its search in {directory}",
                     Code.DATABASE_LOCKED,
                     why="a node that runs on this index follows it by itself",
                     fix="stop the node, rebuild, and start it again",
                 )
+            with self.read() as connection:
+                state = LiveSearch(self.live.database).catch_up(connection, progress)
+            snapshots.save(state)
         return state
 
     def find(
@@ -190,12 +189,12 @@ class Index:
         """Return the packages that a message is for: by their triggers, ranked with a search.
 
         `revision` as in `find`. Raises InvalidInput for an invalid message or limit, and
-        Unavailable PENDING while the triggers are being read.
+        Unavailable PENDING while the first engine is being built.
         """
         state = self.live.state
-        if state is None or state.triggers is None or revision is None or state.revision < revision:
+        if state is None or revision is None or state.revision < revision:
             with self.read() as connection:
-                state = self.live.triggers_at(connection)
+                state = self.live.at(connection)
         return route(state, message, limit, self.live.encoder)
 
     def releases(self, name: str) -> list[IndexedRelease]:

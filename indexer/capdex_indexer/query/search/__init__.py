@@ -3,7 +3,8 @@
 from capdex.search.query import MAX_QUERY_CHARS
 from capdex_indexer.query.search.filters import FILTER_NAMES, SearchFilters
 from capdex_indexer.query.search.follower import SearchFollower
-from capdex_indexer.query.search.live import LiveSearch, Progress
+from capdex_indexer.query.search.helpers import Progress
+from capdex_indexer.query.search.live import LiveSearch
 from capdex_indexer.query.search.page import (
     MAX_PAGE,
     SearchHit,

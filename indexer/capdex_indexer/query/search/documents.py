@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, select
 
 from capdex.manifest.prompt_injection import label
 from capdex.manifest.triggers import Trigger
@@ -20,7 +20,6 @@ from capdex_indexer.query.release import LATEST_OF_NAME, LATEST_OF_RELEASE, OF_N
 Copies = Mapping[str, str | None]
 NO_COPIES: Final[Copies] = MappingProxyType({})
 FINGERPRINT: Final = "fingerprint"  # a number that tells two states of a listed name apart
-PAGE: Final = 2_000  # names read at a time: some 10 MB of texts
 
 _LISTED: Final[Select[Any]] = (
     select(
@@ -43,15 +42,6 @@ _IDENTITIES: Final = select(
         EVENT, EVENT.c.sequence == RELEASE.c.sequence
     )
 )
-_LAST_VOTES: Final = (
-    select(VOTE.c.name, VOTE.c.voter, func.max(VOTE.c.sequence).label("sequence"))
-    .group_by(VOTE.c.name, VOTE.c.voter)
-    .subquery()
-)
-_VOTES: Final = select(VOTE.c.name, VOTE.c.vote, VOTE.c.weight).join(
-    _LAST_VOTES,
-    and_(VOTE.c.name == _LAST_VOTES.c.name, VOTE.c.sequence == _LAST_VOTES.c.sequence),
-)
 
 
 def read_documents(
@@ -59,18 +49,12 @@ def read_documents(
 ) -> Iterator[Document]:
     """Return the documents of those of the names that are listed; `copies` as of `read_copies`."""
     for some in chunks(list(names)):
-        votes = _votes(connection, _VOTES.where(VOTE.c.name.in_(some)))
-        for row in connection.execute(_LISTED.where(LISTING.c.name.in_(some))):
-            yield _document(row, votes, copies)
+        yield from _read(connection, lambda name: name.in_(some), copies)  # noqa: B023
 
 
-def read_all(connection: Connection, copies: Copies = NO_COPIES) -> Iterator[Sequence[Document]]:
-    """Return the documents of all listed releases in order of names, a page at a time."""
-    votes = _votes(connection, _VOTES)
-    after = ""
-    while rows := connection.execute(_LISTED.where(LISTING.c.name > after).limit(PAGE)).all():
-        yield [_document(row, votes, copies) for row in rows]
-        after = rows[-1].name
+def read_range(connection: Connection, first: str, last: str, copies: Copies) -> Iterator[Document]:
+    """Return the documents of the listed names from the first to the last, in their order."""
+    yield from _read(connection, lambda name: and_(name >= first, name <= last), copies)
 
 
 def read_fingerprint(connection: Connection) -> int:
@@ -78,11 +62,20 @@ def read_fingerprint(connection: Connection) -> int:
     return sum(map(_fingerprint, connection.execute(_IDENTITIES)))
 
 
-def _votes(connection: Connection, query: Select[Any]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, vote, weight in connection.execute(query):
-        found[name] = found.get(name, 0) + vote * int(weight)
-    return found
+def _read(
+    connection: Connection, of: Callable[[Any], ColumnElement[bool]], copies: Copies
+) -> Iterator[Document]:
+    last = (
+        select(func.max(VOTE.c.sequence)).where(of(VOTE.c.name)).group_by(VOTE.c.name, VOTE.c.voter)
+    )
+    votes: dict[str, int] = {}
+    counted = select(VOTE.c.name, VOTE.c.vote, VOTE.c.weight)
+    for name, vote, weight in connection.execute(
+        counted.where(of(VOTE.c.name), VOTE.c.sequence.in_(last))
+    ):
+        votes[name] = votes.get(name, 0) + vote * int(weight)
+    for row in connection.execute(_LISTED.where(of(LISTING.c.name))):
+        yield _document(row, votes, copies)
 
 
 def _document(row: Row[Any], votes: dict[str, int], copies: Copies) -> Document:

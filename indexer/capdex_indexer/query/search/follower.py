@@ -5,25 +5,32 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from capdex.errors import CapdexError, Unavailable
+from capdex.search.semantic import Encoder
+from capdex_indexer.db.models import LISTING
 from capdex_indexer.query.changes import CommitWatch
+from capdex_indexer.query.search import live
+from capdex_indexer.query.search.helpers import Helpers, SaveRequest
 from capdex_indexer.query.search.live import LiveSearch
+from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.query.search.snapshots import Snapshots
 from capdex_indexer.query.search.state import State
 
 log = structlog.get_logger(part="search")
 
-AT_ONCE: Final = 1024  # documents that are encoded between two changes of the engine
+MANY: Final = 1024  # documents without a vector that helpers encode: one starts in a second
 LOOK_S: Final = 0.05  # between two looks for a commit, twice as long after each that found none
 REST_S: Final = 0.5  # the longest of those pauses, which a query ends that leaves changes behind
 SAVE_S: Final = 60.0  # between two snapshots
 RETRY_S: Final = 1.0  # after an error of the database
+OTHER_S: Final = 1.0  # between two looks for what another process of the node builds
+OTHER_TRIES: Final = 1800
 TELL_S: Final = 5.0  # between two lines on how far a build is
 
 
@@ -41,7 +48,7 @@ class SearchFollower:
         self._stop, self._changed = threading.Event(), threading.Event()
         self._threads = [
             threading.Thread(target=work, name=f"search-{name}", daemon=True)
-            for name, work in {"follower": self._run, "completion": self._complete}.items()
+            for name, work in {"follower": self._run, "encoding": self._encode}.items()
         ]
         self._saved: State | None = None
         self._save_at = 0.0
@@ -90,31 +97,64 @@ class SearchFollower:
             self._live.behind.wait(pause)
             self._live.behind.clear()
 
-    def _complete(self) -> None:
-        """Add what searches by words can do without: triggers, then vectors."""
+    def _encode(self) -> None:
+        """Give vectors to documents, by helpers if many have none."""
         encoder = self._live.encoder
-        while not self._stop.is_set():
+        while encoder is not None and not self._stop.is_set():
             self._changed.wait()
             self._changed.clear()
             try:
-                self._live.read_triggers(self._read)
-                while encoder is not None and not self._stop.is_set():
-                    if not self._live.encode(self._read, encoder, AT_ONCE):
-                        break
+                with self._encoder_for(encoder) as chosen:
+                    while not self._stop.is_set():
+                        if not self._live.encode(self._read, chosen, self._stop.is_set):
+                            break
             except CapdexError as error:
                 if not self._stop.is_set():
-                    log.warning("routes and meanings do not follow", why=error.message)
+                    log.warning("meanings do not follow", why=error.message)
                 self._stop.wait(RETRY_S)
                 self._changed.set()
 
+    def _encoder_for(self, encoder: Encoder) -> AbstractContextManager[Encoder]:
+        if isinstance(encoder, MappedEncoder) and self._live.lacks_vectors(MANY):
+            return encoder.beside()
+        return nullcontext(encoder)
+
     def _restore(self) -> None:
-        if self._snapshots is None or self._live.state is not None:
+        """Read what was saved. What many packages lack, a helper builds and saves before.
+
+        So the processes of a node build it once and share one copy of it, and none of them keeps
+        the memory that building takes.
+        """
+        kept, database = self._snapshots, self._live.database
+        if kept is None or self._live.state is not None or self._load(kept) or database is None:
+            return
+        with self._read() as connection:
+            listed = connection.execute(select(func.count()).select_from(LISTING)).scalar_one()
+        if listed < live.MANY:
             return
         try:
+            for _ in range(OTHER_TRIES):
+                if kept.lock():
+                    break
+                self._stop.wait(OTHER_S)
+                if self._stop.is_set() or self._load(kept):  # another process built it
+                    return
+            else:
+                return
+            with Helpers(1) as helpers:
+                helpers.ask(SaveRequest(database, str(kept.directory)), self._tell)
+        except (CapdexError, OSError) as error:
+            log.warning("the search is built in this process", why=str(error))
+        else:
+            self._load(kept)
+
+    def _load(self, kept: Snapshots) -> bool:
+        try:
             with self._read() as connection:
-                self._live.restore(connection, self._snapshots.load)
+                return self._live.restore(connection, kept.load)
         except (CapdexError, OSError) as error:
             log.warning("the snapshot of the search is not used", why=str(error))
+            return False
 
     def _save(self, snapshots: Snapshots) -> None:
         state = self._live.state
@@ -125,12 +165,14 @@ class SearchFollower:
         ):
             return
         try:
-            snapshots.save(state)
+            if snapshots.lock():
+                snapshots.save(state)
             self._saved = state
         except OSError as error:
             log.warning("the search is not saved", why=str(error))
 
     def _tell(self, done: int, total: int) -> None:
+        self._live.done = done, total
         if self._stop.is_set():
             raise Unavailable("the reader is being closed")
         if time.monotonic() - self._told_at >= TELL_S:

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from sqlalchemy import Connection, select
 
+from capdex import routing, search
 from capdex.errors import Code, Unavailable
-from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment, TriggerSet
-from capdex.routing import merge as merge_triggers
-from capdex.search import Document, Engine, WordSegment, merge
+from capdex.search import Engine
+from capdex.search.segments.vectors import Vector
 from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY
 from capdex_indexer.query.search.copies import read_copies
 from capdex_indexer.query.search.documents import (
     FINGERPRINT,
-    read_all,
+    Copies,
     read_documents,
     read_fingerprint,
+    read_range,
 )
-from capdex_indexer.query.search.state import State
+from capdex_indexer.query.search.helpers import BuildRequest, Helpers, Progress
+from capdex_indexer.query.search.state import Segments, State, triggers_of
 
 INLINE: Final = 32  # changed names that a query brings in by itself while there is a follower
-FIRST_S: Final = 8.0  # how long a query waits for the first engine, or for the first triggers
+FIRST_S: Final = 8.0  # how long a query waits for the first engine
 TURN_S: Final = 0.5  # how long one query waits for a commit that is being brought in
+PAGE: Final = 2_000  # names whose documents become one segment at first: some 10 MB of texts
+MANY: Final = 10_000  # names that helpers build the segments of: one of them starts in a second
+AT_ONCE: Final = 1024  # documents that are read and encoded together
+SHARE: Final = 64  # a part of all packages of one over this has its vectors put in together
 
 Read = Callable[[], AbstractContextManager[Connection]]  # opens a transaction
-Progress = Callable[[int, int], None]  # documents done, and all
 
 _DEPLOYMENT: Final = select(DEPLOYMENT.c.revision, DEPLOYMENT.c.secret).where(
     DEPLOYMENT.c.id == REGISTRY
@@ -45,19 +50,20 @@ class LiveSearch:
 
     Without a follower each query brings in what changed. With one (`following`) a query waits for
     the first engine, brings in a few names at most, and waits for others that bring in a few. Of
-    the queries during a long change, one waits for TURN_S and the others not at all.
+    the queries during a long change, one waits for TURN_S and the others not at all. With the URL
+    of the database the first engine of many packages is built by helpers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, database: str | None = None) -> None:
+        self.database = database
         self.following = False
         self.behind = threading.Event()  # a query has left names to the follower
         self.encoder: Encoder | None = None  # searches by meaning, too, if there is one
         self._state: State | None = None  # replaced as a whole, so reading it needs no lock
         self._first = threading.Event()
-        self._triggers_read = threading.Event()
         self._turn = threading.Lock()
         self._turn_is_long = False
-        self._done = (0, 0)
+        self.done = (0, 0)  # packages that are in the first engine, and all
 
     @property
     def state(self) -> State | None:
@@ -72,7 +78,7 @@ class LiveSearch:
         """
         revision, _ = _read(connection)
         if self.following and not self._first.wait(FIRST_S):
-            done, total = self._done
+            done, total = self.done
             raise Unavailable(
                 "the search index is being built",
                 Code.PENDING,
@@ -121,107 +127,66 @@ class LiveSearch:
             if state.encoder != identity:
                 state = replace(state, engine=state.engine.without_vectors(), encoder=identity)
             state = self._advance(connection, state, revision)
-            engine, triggers = state.engine, state.triggers
-            if _fingerprint(engine) != read_fingerprint(connection) & _BITS or (
-                triggers is not None and triggers.packages != engine.packages
+            if (
+                _fingerprint(state.engine) != read_fingerprint(connection) & _BITS
+                or state.triggers.packages != state.engine.packages
             ):
                 self._state = None
                 return False
             self._state = state
             self._first.set()
-            if triggers is not None:
-                self._triggers_read.set()
             return True
 
     def merge(self) -> bool:
         """Merge some segments, beside queries and changes; returns False if they are few enough."""
         if (state := self._state) is None:
             return False
-        sources = state.engine.mergeable()
-        if not sources:
-            return self._merge_triggers(state)
-        segment = merge(sources)
-        with self._turn:
-            assert self._state is not None  # noqa: S101 - it was not, and none takes it away
-            engine = self._state.engine.merged(sources, segment)
-            self._state = replace(self._state, engine=engine)
-        return True
-
-    def _merge_triggers(self, state: State) -> bool:
-        sources = state.triggers.mergeable() if state.triggers else []
-        if not sources:
+        if words := state.engine.mergeable():
+            of_words = search.merge(words)
+            self._replace(lambda now: replace(now, engine=now.engine.merged(words, of_words)))
+        elif triggers := state.triggers.mergeable():
+            merged = routing.merge(triggers)
+            self._replace(lambda now: replace(now, triggers=now.triggers.merged(triggers, merged)))
+        else:
             return False
-        segment = merge_triggers(sources)
+        return True
+
+    def _replace(self, change: Callable[[State], State]) -> None:
         with self._turn:
-            if self._state is not None and self._state.triggers is not None:
-                triggers = self._state.triggers.merged(sources, segment)
-                self._state = replace(self._state, triggers=triggers)
-        return True
+            if self._state is not None:
+                self._state = change(self._state)
 
-    def triggers_at(self, connection: Connection) -> State:
-        """Return what `at` returns, with triggers.
+    def lacks_vectors(self, count: int) -> bool:
+        """Return True if at least so many documents have no vector."""
+        return self._state is not None and len(self._state.engine.unencoded(count)) == count
 
-        Raises Unavailable PENDING while a follower takes longer than FIRST_S to read them.
-        """
-        state = self.at(connection)
-        if state.triggers is None:
-            if self.following:
-                self._triggers_read.wait(FIRST_S)
-            else:
-                self.read_triggers(lambda: nullcontext(connection))
-            state = self.at(connection)
-        if state.triggers is None:
-            raise Unavailable(
-                "the triggers of the index are being read",
-                Code.PENDING,
-                fix="try again in a few seconds",
-            )
-        return state
-
-    def read_triggers(self, read: Read) -> bool:
-        """Read the triggers of all packages beside queries and changes; False if they are known."""
-        state = self._state
-        if state is None or state.triggers is not None:
-            return False
-        with read() as connection:
-            begun, _ = _read(connection)
-            pieces = [
-                (Segment.build(map(_triggers, documents)), None)
-                for documents in read_all(connection)
-            ]
-        triggers = TriggerSet([(merge_triggers(pieces), None)])
-        with read() as connection, self._turn:
-            state = self._advance(connection, self._state or state, _read(connection)[0])
-            changed = _CHANGED.where(NAME_CHANGE.c.revision > begun)
-            names = connection.execute(changed).scalars().all()
-            documents = map(_triggers, read_documents(connection, names))
-            triggers = triggers.without(names).with_packages(documents)
-            self._state = replace(state, triggers=triggers)
-            self._triggers_read.set()
-        return True
-
-    def encode(self, read: Read, encoder: Encoder, most: int) -> bool:
+    def encode(self, read: Read, encoder: Encoder, stop: Callable[[], bool]) -> bool:
         """Give vectors to some documents that have none; returns False if no document lacks one.
 
-        Texts are read and encoded beside queries and changes.
+        Texts are read and encoded beside queries and changes, AT_ONCE at a time until `stop`.
         """
         state = self._state
-        names = state.engine.unencoded(most) if state else []
-        if not names:
-            return False
-        with read() as connection:
-            documents = list(read_documents(connection, names))
-        vectors = encode_documents(encoder, documents)
-        with self._turn:
-            assert self._state is not None  # noqa: S101 - it was not, and none takes it away
-            engine = self._state.engine
-            current = {
-                x.name: vectors[x.name]
-                for x in documents
-                if engine.number(x.name, FINGERPRINT) == x.numbers[FINGERPRINT]
-            }
-            self._state = replace(self._state, engine=engine.with_vectors(current))
-        return bool(current)
+        names = (
+            state.engine.unencoded(max(AT_ONCE, state.engine.packages // SHARE)) if state else []
+        )
+        vectors: dict[str, Vector] = {}
+        fingerprints: dict[str, float] = {}
+        for at in range(0, len(names), AT_ONCE):
+            if stop():
+                break
+            with read() as connection:
+                documents = list(read_documents(connection, names[at : at + AT_ONCE]))
+            vectors |= encode_documents(encoder, documents)
+            fingerprints |= {x.name: x.numbers[FINGERPRINT] for x in documents}
+
+        def encoded(now: State) -> State:
+            of = now.engine.number
+            current = {x: y for x, y in vectors.items() if of(x, FINGERPRINT) == fingerprints[x]}
+            return replace(now, engine=now.engine.with_vectors(current))
+
+        if vectors:
+            self._replace(encoded)
+        return bool(vectors)
 
     def _advance(
         self, connection: Connection, state: State, revision: int, most: int | None = None
@@ -240,32 +205,45 @@ class LiveSearch:
             copies = read_copies(connection, names)
             documents = list(read_documents(connection, copies, copies))
             engine = engine.without(copies).add(documents)
-            if triggers is not None:
-                triggers = triggers.without(copies).with_packages(map(_triggers, documents))
+            triggers = triggers.without(copies).with_packages(map(triggers_of, documents))
         self._state = replace(state, engine=engine, triggers=triggers, revision=revision)
         return self._state
 
     def _build(
         self, connection: Connection, revision: int, key: bytes, progress: Progress
     ) -> State:
-        pieces: list[tuple[WordSegment, None]] = []
-        listed = connection.execute(select(LISTING.c.name)).scalars().all()
-        copies, done, total = read_copies(connection, listed), 0, len(listed)
-        for documents in read_all(connection, copies):
-            pieces.append((WordSegment.build(documents), None))
-            done += len(documents)
-            self._done = done, total
-            progress(done, total)
-        engine = Engine([(merge(pieces), None)])
+        listed = connection.execute(select(LISTING.c.name).order_by(LISTING.c.name))
+        names = listed.scalars().all()
+        pages = [names[at : at + PAGE] for at in range(0, len(names), PAGE)]
+        copies = {x: y for x, y in read_copies(connection, names).items() if y is not None}
+        built: list[Segments] = []
+        with closing(self._segments(connection, pages, copies)) as segments:
+            for some in segments:
+                built.append(some)
+                self.done = min(len(built) * PAGE, len(names)), len(names)
+                progress(*self.done)
+        words, triggers = Segments.merge(built) if built else Segments.build([])
         identity = self.encoder.identity if self.encoder else None
-        self._triggers_read.clear()
-        self._state = State(engine, revision, key, identity)
+        engine, of_triggers = Engine([(words, None)]), routing.TriggerSet([(triggers, None)])
+        self._state = State(engine, of_triggers, revision, key, identity)
         self._first.set()
         return self._state
 
-
-def _triggers(document: Document) -> tuple[str, tuple[Trigger, ...]]:
-    return document.name, document.triggers
+    def _segments(
+        self, connection: Connection, pages: Sequence[Sequence[str]], copies: Copies
+    ) -> Generator[Segments]:
+        """Yield the segments of each page of names; a name may be of a newer state of the index."""
+        if self.database is None or len(pages) * PAGE < MANY:
+            for page in pages:
+                yield Segments.build(list(read_range(connection, page[0], page[-1], copies)))
+            return
+        requests = [
+            BuildRequest(self.database, x[0], x[-1], {y: copies[y] for y in x if y in copies})
+            for x in pages
+        ]
+        with Helpers(os.cpu_count() or 1) as helpers:
+            for made in helpers.map(requests):
+                yield Segments.from_bytes(*made)
 
 
 _BITS: Final = 2**64 - 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +16,12 @@ from numpy.typing import NDArray
 
 from capdex.net.files import drop_leftovers, replacing
 from capdex.search.encoder import SentenceEncoder
+from capdex_indexer.query.search.helpers import EncodeRequest, Helpers
 
 FILE: Final = "weights.npy"  # one record, whose fields are the parts of a backend; 76 MB
 PIECE: Final = 64 * 1024  # bytes; Linux maps as much at once of a file as was written at once
+
+AT_ONCE: Final = 128  # texts that a helper encodes together
 
 log = structlog.get_logger(part="search")
 
@@ -30,7 +35,7 @@ class MappedEncoder(SentenceEncoder):
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
-        self._path = directory / FILE
+        self._directory, self._path = directory, directory / FILE
 
     def encode(self, texts: Sequence[str]) -> NDArray[Any]:
         """Return a unit vector for each text; the first call maps the weights."""
@@ -40,6 +45,12 @@ class MappedEncoder(SentenceEncoder):
             except OSError as error:
                 log.warning("the weights of the encoder are not shared", why=str(error))
         return super().encode(texts)
+
+    @contextmanager
+    def beside(self) -> Iterator[EncoderBeside]:
+        """Encode by helpers, of which there are as many as processors, until the block ends."""
+        with Helpers(os.cpu_count() or 1) as helpers:
+            yield EncoderBeside(self, self._directory, helpers)
 
     def _map(self) -> Any:
         """Return a backend over the file; None if it is missing, damaged or of another version."""
@@ -84,3 +95,21 @@ class MappedEncoder(SentenceEncoder):
                 for start in range(0, data.nbytes, PIECE):
                     file.write(data[start : start + PIECE])
             return self._map()
+
+
+class EncoderBeside:
+    """The default encoder in helpers, each of which maps the weights that the reader maps."""
+
+    def __init__(self, encoder: MappedEncoder, directory: Path, helpers: Helpers) -> None:
+        self.identity, self.dimension = encoder.identity, encoder.dimension
+        self.encode_question = encoder.encode_question
+        self._directory, self._helpers = str(directory), helpers
+
+    def encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Return a unit vector for each text; raises Unavailable if a helper fails."""
+        requests = (
+            EncodeRequest(self._directory, texts[at : at + AT_ONCE])
+            for at in range(0, len(texts), AT_ONCE)
+        )
+        made = b"".join(data for (data,) in self._helpers.map(requests))
+        return np.frombuffer(made, "<f4").reshape(-1, self.dimension)

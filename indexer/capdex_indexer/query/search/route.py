@@ -43,8 +43,7 @@ class Route:
 def route(state: State, message: str, limit: int, encoder: Encoder | None = None) -> Route:
     """Return the packages that a message is for.
 
-    Raises InvalidInput for an empty or too long message, or an invalid limit, and LookupError if
-    the state has no triggers.
+    Raises InvalidInput for an empty or too long message, or an invalid limit.
     """
     if not message.strip():
         raise InvalidInput("the message is empty")
@@ -55,8 +54,6 @@ def route(state: State, message: str, limit: int, encoder: Encoder | None = None
         )
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidInput(f"a page has 1 to {MAX_PAGE} hits, not {limit}")
-    if state.triggers is None:
-        raise LookupError("the triggers are not read yet")
     page = state.triggers.match(message, limit * DEPTH)
     found = find(
         state,

@@ -8,13 +8,14 @@ leaves the state of before or that of after. Everything is checked when it is re
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,6 +25,7 @@ from capdex import routing, search
 from capdex.errors import CapdexError, InvalidInput
 from capdex.net.files import replacing
 from capdex.search.segments.segment import Mask
+from capdex.text.arrays import Chunk, Data
 from capdex_indexer.query.search.state import State
 
 MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024  # a bit for each document
@@ -43,8 +45,8 @@ class _Manifest(msgspec.Struct):
     revision: int
     index: str  # SHA-256 of the secret of the database
     segments: list[_Stored]
+    triggers: list[_Stored]
     encoder: str | None = None
-    triggers: list[_Stored] | None = None  # None: they had not been read
 
 
 def directory_of(db: str, blocks: Path) -> Path:
@@ -59,7 +61,7 @@ class Snapshots:
     """The snapshots in a directory. Of several processes the first one to write goes on writing."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._lock = FileLock(directory / "lock", thread_local=False)  # `close` is another thread's
         self._written: _Written = {}
 
@@ -73,7 +75,7 @@ class Snapshots:
         Raises InvalidInput if a file is damaged, OSError if one cannot be read.
         """
         try:
-            raw = _read(self._directory / "manifest", MAX_MANIFEST_BYTES)
+            raw = _read(self.directory / "manifest")
         except FileNotFoundError:
             return None
         body, _, digest = raw.rpartition(b"\n")
@@ -86,78 +88,88 @@ class Snapshots:
         if manifest.index != sha256(key).hexdigest():
             return None
         engine = search.Engine(self._sources(manifest.segments, search.from_bytes))
-        triggers = None
-        if manifest.triggers is not None:
-            sources = self._sources(manifest.triggers, routing.from_bytes)
-            triggers = routing.TriggerSet(sources)
-        return State(engine, manifest.revision, key, manifest.encoder, triggers)
+        triggers = routing.TriggerSet(self._sources(manifest.triggers, routing.from_bytes))
+        return State(engine, triggers, manifest.revision, key, manifest.encoder)
 
-    def save(self, state: State) -> bool:
-        """Save a state; returns False while another process writes here. Raises OSError."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+    def lock(self) -> bool:
+        """Become the one process that writes here; False while another is it. Raises OSError."""
+        self.directory.mkdir(parents=True, exist_ok=True)
         if not self._lock.is_locked:
             try:
                 self._lock.acquire(blocking=False)
             except Timeout:
                 return False
-        written: _Written = {}
-        parts = [(x.segment, x.live) for x in state.engine.parts]
-        segments = self._store(parts, search.to_bytes, written)
-        triggers = None
-        if state.triggers is not None:
-            pieces = [(x.segment, x.live) for x in state.triggers.parts]
-            triggers = self._store(pieces, routing.to_bytes, written)
-        index = sha256(state.key).hexdigest()
-        manifest = _Manifest(state.revision, index, segments, state.encoder, triggers)
-        body = msgspec.json.encode(manifest)
-        _replace(self._directory / "manifest", body + b"\n" + sha256(body).hexdigest().encode())
-        self._written = written
-        kept = {name for _, name in written.values()}
-        for path in self._directory.iterdir():
-            if path.name not in kept and _LEFT.fullmatch(path.name):
-                path.unlink(missing_ok=True)
         return True
 
+    def save(self, state: State) -> None:
+        """Save a state; the caller has the lock, or works for who has it. Raises OSError."""
+        written: _Written = {}
+        parts = [(x.segment, x.live) for x in state.engine.parts]
+        segments = self._store(parts, search.to_chunks, written)
+        pieces = [(x.segment, x.live) for x in state.triggers.parts]
+        triggers = self._store(pieces, routing.to_chunks, written)
+        index = sha256(state.key).hexdigest()
+        manifest = _Manifest(state.revision, index, segments, triggers, state.encoder)
+        body = msgspec.json.encode(manifest)
+        with replacing(self.directory / "manifest") as file:
+            file.write(body + b"\n" + sha256(body).hexdigest().encode())
+        self._written = written
+        kept = {name for _, name in written.values()}
+        for path in self.directory.iterdir():
+            if path.name not in kept and _LEFT.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
     def _sources(
-        self, kept: Iterable[_Stored], read: Callable[[bytes], _S]
+        self, kept: Iterable[_Stored], read: Callable[[Data], _S]
     ) -> Iterator[tuple[_S, Mask | None]]:
         for stored in kept:
             if not _NAME.fullmatch(stored.name):
                 raise _damaged("a segment has no name of one")
-            segment = read(_read(self._directory / stored.name, MAX_SEGMENT_BYTES))
+            segment = read(_map(self.directory / stored.name))
             self._written[id(segment)] = segment, stored.name
             yield segment, _live(stored.live, len(segment.names))
 
     def _store(
         self,
         parts: Iterable[tuple[_S, Mask | None]],
-        to_bytes: Callable[[_S], bytes],
+        to_chunks: Callable[[_S], list[Chunk]],
         written: _Written,
     ) -> list[_Stored]:
         stored = []
         for segment, live in parts:
             known = self._written.get(id(segment))
-            name = known[1] if known else self._write(to_bytes(segment))
+            name = known[1] if known else self._write(to_chunks(segment))
             written[id(segment)] = segment, name
             stored.append(_Stored(name, _bits(live)))
         return stored
 
-    def _write(self, data: bytes) -> str:
-        name = sha256(data).hexdigest()
-        _replace(self._directory / name, data)  # a damaged one may have this name
-        return name
+    def _write(self, chunks: list[Chunk]) -> str:
+        digest = sha256()
+        for chunk in chunks:
+            digest.update(chunk)
+        with replacing(self.directory / digest.hexdigest()) as file:  # one of it may be damaged
+            file.writelines(chunks)
+        return digest.hexdigest()
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read(path: Path) -> bytes:
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise _damaged(f"{path.name} is larger than {most} bytes")
+        _bound(file, MAX_MANIFEST_BYTES)
         return file.read()
 
 
-def _replace(path: Path, data: bytes) -> None:
-    with replacing(path) as file:
-        file.write(data)
+def _map(path: Path) -> Data:
+    """Return a file mapped into memory, of which all readers of the node share one copy."""
+    with path.open("rb") as file:
+        size = _bound(file, MAX_SEGMENT_BYTES)
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+
+
+def _bound(file: BinaryIO, most: int) -> int:
+    size = os.fstat(file.fileno()).st_size
+    if size > most:
+        raise _damaged(f"{file.name} is larger than {most} bytes")
+    return size
 
 
 def _bits(live: Mask | None) -> str | None:

@@ -1,23 +1,61 @@
-"""What a reader's search answers from: an engine, and the state of the index that it holds."""
+"""What a reader's search answers from: an engine, triggers, and the state of the index."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
+from capdex import routing, search
+from capdex.manifest.triggers import Trigger
 from capdex.routing import TriggerSet
-from capdex.search import Engine
+from capdex.search import Document, Engine, WordSegment
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """An engine, the revision of the index that it holds, and the key that signs cursors.
+    """An engine with the triggers of the same packages, and the revision of the index they hold.
 
-    `encoder` is the identity of the encoder that its vectors are of; None: it has none.
-    `triggers` are those of the same packages; None until they have been read.
+    `key` signs cursors. `encoder` is the identity of the encoder that the vectors are of; None:
+    there are none.
     """
 
     engine: Engine
+    triggers: TriggerSet
     revision: int
     key: bytes
     encoder: str | None = None
-    triggers: TriggerSet | None = None
+
+
+class Segments(NamedTuple):
+    """The words and the triggers of some packages."""
+
+    words: WordSegment
+    triggers: routing.Segment
+
+    @classmethod
+    def build(cls, documents: Sequence[Document]) -> Self:
+        """Return the segments of documents; of several with one name the last one counts."""
+        return cls(WordSegment.build(documents), routing.Segment.build(map(triggers_of, documents)))
+
+    @classmethod
+    def merge(cls, some: Iterable[Segments]) -> Self:
+        """Return the segments of the packages of several, no two of which have the same name."""
+        words, triggers = zip(*some, strict=True)
+        return cls(
+            search.merge((x, None) for x in words), routing.merge((x, None) for x in triggers)
+        )
+
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """Return both as bytes."""
+        return search.to_bytes(self.words), routing.to_bytes(self.triggers)
+
+    @classmethod
+    def from_bytes(cls, words: bytes, triggers: bytes) -> Self:
+        """Read what `to_bytes` returned; raises InvalidInput for other bytes."""
+        return cls(search.from_bytes(words), routing.from_bytes(triggers))
+
+
+def triggers_of(document: Document) -> tuple[str, tuple[Trigger, ...]]:
+    """Return the name of a document with its triggers."""
+    return document.name, document.triggers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -13,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from capdex import routing, search
 from capdex.errors import Code, Unavailable
 from capdex.search import Document
 from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.query import Index
-from capdex_indexer.query.search import follower
+from capdex_indexer.query.search import follower, helpers, mapped_encoder
 from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.store import Store
@@ -66,6 +68,24 @@ def names(index: Index, query: str = "") -> list[str | None]:
 def fresh(database_url: str, query: str = "") -> list[str | None]:
     with closing(Index(database_url)) as index:
         return names(index, query)
+
+
+def built(database_url: str) -> tuple[bytes, bytes]:
+    """The words and the triggers of a state that is built from the database."""
+    with closing(Index(database_url)) as index, index.read() as connection:
+        state = index.live.catch_up(connection)
+        ((words,), (triggers,)) = state.engine.parts, state.triggers.parts
+        return search.to_bytes(words.segment), routing.to_bytes(triggers.segment)
+
+
+def vectors(index: Index) -> Any:
+    """The vectors of a reader that is then closed."""
+    until(lambda: index.live.state is not None and not index.live.lacks_vectors(1))
+    assert index.live.state is not None
+    (part,) = index.live.state.engine.parts
+    index.close()
+    assert part.segment.vectors is not None
+    return part.segment.vectors.rows
 
 
 def files(directory: Path) -> list[Path]:
@@ -180,18 +200,8 @@ def test_a_restart_reads_saved_routes_and_catches_up(
     assert routed(index, "/count") == ["apples", "pears"]
     index.close()
     publish("plums")
-    monkeypatch.setattr(live_module, "read_all", never)
+    monkeypatch.setattr(live_module, "read_range", never)
     assert routed(following(), "/count") == ["apples", "pears", "plums"]
-
-
-def test_routes_are_read_from_the_database_if_none_were_saved(
-    publish: Callable[..., None], following: Opened, directory: Path
-) -> None:
-    publish("apples")
-    names(index := following())
-    index.close()
-    write(directory / "manifest", read(directory / "manifest") | {"triggers": None})
-    assert routed(following(), "/count") == ["apples"]
 
 
 def test_saved_routes_of_other_packages_are_built_again(
@@ -215,8 +225,43 @@ def test_a_rebuilt_search_has_its_routes(
     publish("apples")
     with closing(Index(database_url)) as index:
         index.rebuild_search(directory)
-    monkeypatch.setattr(live_module, "read_all", never)
+    monkeypatch.setattr(live_module, "read_range", never)
     assert routed(following(), "/count") == ["apples"]
+
+
+def test_helpers_build_what_the_reader_builds(
+    making: Any,
+    store: Store,
+    chain: Any,
+    publish: Callable[..., None],
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears", "plums", "quinces")
+    chain.publish("pear", title="Pears", publisher=making.OTHER)
+    chain.publish("peaks", title="Pears")
+    making.follow(store, chain)
+    by_itself = built(database_url)
+    monkeypatch.setattr(live_module, "PAGE", 2)
+    monkeypatch.setattr(live_module, "MANY", 1)
+    monkeypatch.setattr(live_module, "read_range", never)
+    assert built(database_url) == by_itself
+
+
+def test_a_helper_that_fails_is_an_error_of_the_reader(
+    publish: Callable[..., None], database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("apples")
+    monkeypatch.setattr(live_module, "MANY", 1)
+    monkeypatch.setattr(helpers, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
+    with closing(Index(database_url)) as index, pytest.raises(Unavailable, match="ended"):
+        names(index)
+    monkeypatch.undo()
+    monkeypatch.setattr(live_module, "MANY", 1)
+    with closing(Index(database_url)) as index, index.read() as connection:
+        monkeypatch.setattr(index.live, "database", f"{database_url}-of-another")
+        with pytest.raises(Unavailable, match="failed"):
+            index.live.catch_up(connection)
 
 
 @pytest.mark.parametrize("end", ["cut", "changed", "gone"])
@@ -246,7 +291,7 @@ def test_damaged_files_are_built_again(
     assert names(index, "counts") == ["apples", "pears"]
     assert routed(index, "/count") == ["apples", "pears"]
     index.close()
-    monkeypatch.setattr(live_module, "read_all", never)  # nothing damaged is left
+    monkeypatch.setattr(live_module, "read_range", never)  # nothing damaged is left
     assert routed(following(), "/count") == ["apples", "pears"]
 
 
@@ -284,13 +329,13 @@ def test_a_search_is_pending_while_the_first_engine_is_built(
 ) -> None:
     publish("apples")
     go_on = threading.Event()
-    read_all = live_module.read_all
+    read_range = live_module.read_range
 
     def slowly(*given: Any) -> Any:
         go_on.wait()
-        return read_all(*given)
+        return read_range(*given)
 
-    monkeypatch.setattr(live_module, "read_all", slowly)
+    monkeypatch.setattr(live_module, "read_range", slowly)
     monkeypatch.setattr(live_module, "FIRST_S", 0.01)
     index = following()
     with pytest.raises(Unavailable) as caught:
@@ -352,6 +397,22 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
     assert (plain.find("明天会下雨吗").hits, plain.find("rain").mode) == ([], "lexical")
 
 
+def test_helpers_encode_what_the_reader_encodes(
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears", "plums")
+    encoder = MappedEncoder(directory)
+    by_itself = vectors(following(encoder))
+    (directory / "manifest").unlink()
+    monkeypatch.setattr(follower, "MANY", 1)
+    monkeypatch.setattr(mapped_encoder, "AT_ONCE", 2)
+    monkeypatch.setattr(MappedEncoder, "encode", never)
+    assert (vectors(following(encoder)) == by_itself).all()
+
+
 def test_saved_vectors_of_another_encoding_are_made_again(
     publish: Callable[..., None],
     following: Opened,
@@ -398,3 +459,33 @@ def test_routes_follow_the_writer(
     assert routed(index, "my umbrella") == []
     with closing(Index(database_url)) as other:
         assert routed(other, "a wet hat") == ["rain", "sun"]
+
+
+def test_what_many_packages_lack_is_built_once_by_a_helper_for_all_readers(
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears", "plums")
+    monkeypatch.setattr(live_module, "MANY", 1)
+    monkeypatch.setattr(live_module.LiveSearch, "_build", never)
+    monkeypatch.setattr(live_module, "FIRST_S", 60.0)
+    readers = [following(), following()]
+    assert [names(index) for index in readers] == [["apples", "pears", "plums"]] * 2
+    publish("quinces")
+    until(lambda: [routed(x, "/count")[-1] for x in readers] == ["quinces"] * 2)
+
+
+def test_a_reader_whose_helper_cannot_save_builds_by_itself(
+    publish: Callable[..., None],
+    following: Opened,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish("apples", "pears")
+    monkeypatch.setattr(live_module, "MANY", 2)
+    monkeypatch.setattr(live_module, "PAGE", 1)
+    monkeypatch.setattr(live_module, "FIRST_S", 60.0)
+    (directory / "manifest").mkdir(parents=True)
+    assert names(following()) == ["apples", "pears"]
