@@ -242,19 +242,23 @@ async def ours(url: str, step: BlockRange, verifier: Verifier, folder: Path) -> 
     return len(step.log_rows) / seconds
 
 
-def announce(packages: list[tuple[str, str, bytes]]) -> BlockRange:
-    """One block that publishes them all."""
-    block = BlockRef(1, b"\x01" * 32, bytes(32), int(time.time()))
+def announce(
+    packages: list[tuple[str, str, bytes]], parent: BlockRef | None = None, before: int = 0
+) -> BlockRange:
+    """One block that publishes them all, after `before` events up to a parent block."""
+    height, parent_hash = (parent.number + 1, parent.hash) if parent else (1, bytes(32))
+    block = BlockRef(height, height.to_bytes(32, "big"), parent_hash, int(time.time()))
     logs = []
     for number, (name, version, data) in enumerate(packages):
         cid = Cid.of(data)
         uri = f"did:nuwa:cap:{name}@{version}"
         types = ["uint64", "string", "string", "string", "bytes32"]
-        body = encode(types, [number + 1, uri, version, cid.text, cid.digest])
-        position = LogPosition(1, block.hash, number.to_bytes(32, "big"), number)
+        body = encode(types, [before + number + 1, uri, version, cid.text, cid.digest])
+        position = LogPosition(height, block.hash, number.to_bytes(32, "big"), number)
         topics = (PUBLISHED, name_id(name), bytes(12) + ACCOUNT)
         logs.append(RawLog(bytes(20), topics, body, position))
-    return BlockRange(LogRows.of(logs), {1: block.timestamp}, (block,), block, 1, 1)
+    times = {height: block.timestamp}
+    return BlockRange(LogRows.of(logs), times, (block,), block, height, height)
 
 
 async def main(count: int, rounds: int) -> None:

@@ -17,7 +17,7 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +63,15 @@ def others(count: int, source: Path | None) -> Iterator[Document]:
         yield Document(f"around:{name}", {"name": name, "description": summary})
 
 
-def build(documents: Iterator[Document], encoder: Encoder | None) -> Engine:
-    """Return an engine of one segment, built in pieces."""
-    pieces: list[tuple[WordSegment, None]] = []
+def build(documents: Iterator[Document], encoder: Encoder | None) -> list[WordSegment]:
+    """Return the segments of documents, AT_ONCE in each."""
+    pieces: list[WordSegment] = []
     while some := list(islice(documents, AT_ONCE)):
         engine = Engine([(WordSegment.build(some), None)])
         if encoder is not None:
             engine = engine.with_vectors(encode_documents(encoder, some))
-        pieces.append((engine.parts[0].segment, None))
-    return Engine([(merge(pieces), None)])
+        pieces.append(engine.parts[0].segment)
+    return pieces
 
 
 def main() -> None:
@@ -80,14 +80,15 @@ def main() -> None:
     parser.add_argument("--around", type=int, default=0)
     parser.add_argument("--from", dest="source", type=Path)
     options = parser.parse_args()
-    engine = Engine()
+    engine, around = Engine(), list[WordSegment]()
     encoder = SentenceEncoder() if options.mode == "best" else None
     for line in sys.stdin:
         message = json.loads(line)
         if message["op"] == "index":
-            documents = [*map(document, message["docs"])]
-            around = others(options.around, options.source) if options.around else iter(())
-            engine = build(chain(around, documents), encoder)
+            if options.around and not around:
+                around = build(others(options.around, options.source), encoder)
+            own = build(map(document, message["docs"]), encoder)
+            engine = Engine([(merge((x, None) for x in [*around, *own]), None)])
             print(json.dumps({"ok": True}), flush=True)
         elif message["op"] == "search":
             text = message["text"][:4096]

@@ -7,7 +7,8 @@ import multiprocessing
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -119,11 +120,24 @@ def _judge(jobs: list[tuple[int, Announcement, bytes]]) -> list[tuple[int, Judge
 
 def fill(urls: Iterable[str], made: Made, blocks: Path) -> None:
     """Announce and judge the packages in each of these databases, and store their blocks."""
-    step = announce(made)
-    of_name = {name: data for name, _, data in made}
     stores = [open_store(url) for url in urls]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        release(stores, made, pool)
+    kept = BlockDirectory(blocks)
+    for at in range(0, len(made), AT_ONCE):
+        kept.keep_many([(Cid.of(data), data) for _, _, data in made[at : at + AT_ONCE]])
     for store in stores:
-        store.append(step, check_logs(step, LogHead()))
+        store.close()
+
+
+def release(stores: Sequence[Store], made: Made, pool: Pool) -> None:
+    """Announce packages in the next block of each of these indexes, and judge them in a pool."""
+    cursor = stores[0].cursor()
+    head = cursor.log_head if cursor else LogHead()
+    step = announce(made, cursor.block if cursor else None, head.count)
+    for store in stores:
+        store.append(step, check_logs(step, head))
+    of_name = {name: data for name, _, data in made}
     due = stores[0].due(time.time() + 1, len(made))
     jobs = [
         (
@@ -133,16 +147,9 @@ def fill(urls: Iterable[str], made: Made, blocks: Path) -> None:
         )
         for job in due
     ]
-    pieces = [jobs[at : at + AT_ONCE] for at in range(0, len(jobs), AT_ONCE)]
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        for done in pool.imap(_judge, pieces):
-            for store in stores:
-                store.record_many(done)
-    kept = BlockDirectory(blocks)
-    for at in range(0, len(made), AT_ONCE):
-        kept.keep_many([(Cid.of(data), data) for _, _, data in made[at : at + AT_ONCE]])
-    for store in stores:
-        store.close()
+    for done in pool.imap(_judge, [jobs[at : at + AT_ONCE] for at in range(0, len(jobs), AT_ONCE)]):
+        for store in stores:
+            store.record_many(done)
 
 
 def open_store(url: str) -> Store:

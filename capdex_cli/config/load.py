@@ -60,6 +60,8 @@ OTHER_VARIABLES: Final = (
     *("PUBLIC_BIND", "PUBLIC_NAMES", "PUBLIC_PORT", "STANDBY_PORT", "BALANCER_PORT"),
 )
 
+FROM_NODE: Final = {"mcp-url": "/mcp", "gateway-url": ""}  # what a node's address alone says
+
 
 def load(
     *,
@@ -105,6 +107,10 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
             if value is not None:
                 values[key], origins[key] = value, layer.origin
                 break
+    for key, path in FROM_NODE.items():
+        if node := values.get("node-url"):
+            origins.setdefault(key, origins["node-url"])
+            values.setdefault(key, node.rstrip("/") + path)
     _check_chain(chosen, values, origins)
     if origins.get("votes") == BUILT_IN != origins.get("registry"):
         del values["votes"], origins["votes"]  # they are votes on another registry's names

@@ -78,6 +78,7 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
         registry="0xuser",
         node_url="http://environment",
         mcp_url="http://flag/mcp",
+        gateway_url="http://environment",
         confirmations=3,
     )
     assert settings.origins == {
@@ -87,6 +88,7 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
         "registry": str(user_file),
         "node-url": "environment",
         "mcp-url": "--config",
+        "gateway-url": "environment",
         "confirmations": "built-in",
     }
 
@@ -285,6 +287,9 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
     assert load(network="local").up is not None
 
 
+OF_OWN = {"mcp_url": "http://own/mcp", "gateway_url": "http://own"}
+
+
 def test_variables_give_a_program_elsewhere_the_network_of_a_stack(
     folder: Path, user_file: Path, project: Path
 ) -> None:
@@ -307,14 +312,30 @@ def test_variables_give_a_program_elsewhere_what_a_project_an_option_and_a_file_
     )
     settings = load(cwd=project, overrides=["mcp-url=http://option/mcp"])
     assert load(cwd=Path("/"), environ=variables(settings)).network == Network(
-        "custom", node_url="http://project", mcp_url="http://option/mcp"
+        "custom",
+        node_url="http://project",
+        mcp_url="http://option/mcp",
+        gateway_url="http://project",
     )
     user_file.write_text('[networks.own]\nnode-url = "http://own"\n', "utf-8")
     carried = variables(load(cwd=project, network="own"))
     assert {name for name in carried if name != "CAPDEX_HOME"} == {"CAPDEX_NETWORK"}
-    assert load(cwd=Path("/"), environ=carried).network == Network("own", node_url="http://own")
+    assert load(cwd=Path("/"), environ=carried).network == Network(
+        "own", node_url="http://own", **OF_OWN
+    )
     carried = variables(load(cwd=project, network="base"))
     assert load(cwd=Path("/"), environ=carried).network == load(network="base").network
+
+
+def test_the_address_of_a_node_alone_says_where_its_mcp_endpoint_and_its_gateway_are(
+    folder: Path, user_file: Path
+) -> None:
+    user_file.write_text('[networks.own]\nnode-url = "http://own/"\n', encoding="utf-8")
+    network = load(network="own").network
+    assert network == Network("own", node_url="http://own", **OF_OWN)
+    other = load(network="own", overrides=["mcp-url=http://other/mcp"]).network
+    assert other is not None
+    assert (other.mcp_url, other.gateway_url) == ("http://other/mcp", "http://own")
 
 
 def test_a_stack_whose_process_ended_is_not_used(folder: Path) -> None:
