@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from capdex_router.install.installer import Installer
     from capdex_router.install.outcome import InstallOutcome
     from capdex_router.installer import open_installer
+    from capdex_router.invoke.invoke import Caller
     from capdex_router.model.refs import InvokeResult
     from capdex_router.policy.consent import Asker, Refuse
     from capdex_router.policy.proposal import Proposal
-    from capdex_router.runtime.invoke import Caller
 
 __all__ = [
     "Agent",
@@ -45,6 +45,6 @@ if not TYPE_CHECKING:  # for a type checker a room has these names alone
             "capdex_router.model.refs": ["InvokeResult"],
             "capdex_router.policy.consent": ["Asker", "Refuse"],
             "capdex_router.policy.proposal": ["Proposal"],
-            "capdex_router.runtime.invoke": ["Caller"],
+            "capdex_router.invoke.invoke": ["Caller"],
         },
     )

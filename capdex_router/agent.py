@@ -9,14 +9,15 @@ from pathlib import Path
 
 from capdex_router.bindings.build import moving
 from capdex_router.bindings.egress import Egress
+from capdex_router.catalog.installed import packages
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.manage import Packages
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
+from capdex_router.invoke.validation import Validation
 from capdex_router.policy.secrets import Secrets
-from capdex_router.runtime.installed.source import packages
-from capdex_router.runtime.open import Mounts, Runtime, open_grants, open_runtime
-from capdex_router.runtime.session import Session
+from capdex_router.routing.session import Session
+from capdex_router.runtime import Mounts, Runtime, open_grants, open_runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ async def open_agent(
     """Open the runtime of a user, and close it at the end.
 
     With an installer an agent may ask for packages; `work` is the directory that learned programs
-    see, `at` that of `bindings.build.Wiring`. Raises as `runtime.open.open_runtime`.
+    see, `at` that of `bindings.build.Wiring`. Raises as `runtime.open_runtime`.
     """
-    secrets = Secrets.of(home.path / "secrets.json")
+    secrets, check = Secrets.of(home.path / "secrets.json"), Validation().check
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(
-            packages(home, open_grants(home.path), secrets, egress or moving(at or {}), at)
+            packages(home, open_grants(home.path), secrets, egress or moving(at or {}), check, at)
         )
         runtime = await stack.enter_async_context(
             open_runtime(home.path, [source], mounts=mounts, work=work, hidden=secrets)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from capdex.net.files import write_whole
+from capdex_router.catalog.short_forms import ShortForms
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.installed.short_forms import ShortForms
 
 
 @contextmanager

@@ -25,15 +25,15 @@ from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
+from capdex_router.catalog.catalog import Fixed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import serve_stdio
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.secrets import SecretFile, Secrets
-from capdex_router.runtime.catalog import Fixed
-from capdex_router.runtime.invoke import Caller
-from capdex_router.runtime.open import Runtime, open_runtime
+from capdex_router.runtime import Runtime, open_runtime
 
 WARM_UP = 50
 NAME, DIGEST = "did:nuwa:cap:bench", "ab" * 32

@@ -31,12 +31,12 @@ from install import ROOT, announced
 from capdex.json_schema.words import words_of
 from capdex.package import verify
 from capdex.uri import PREFIX
+from capdex_router.catalog.catalog import Catalog, Listed
+from capdex_router.catalog.search import Search, _document
+from capdex_router.catalog.short_forms import short
 from capdex_router.install.resolve import MAX_HITS
 from capdex_router.model.capability import Capability
 from capdex_router.model.refs import CapabilityRef
-from capdex_router.runtime.catalog import Catalog, Listed
-from capdex_router.runtime.installed.short_forms import short
-from capdex_router.runtime.search import Search, _document
 
 sys.path += [str(ROOT / "benchmarks" / x) for x in ("service", "search")]
 import filled

@@ -26,6 +26,7 @@ from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI
+from capdex_router.catalog.short_forms import ShortForms
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config, NodeAddress
 from capdex_router.home.directory import Home
@@ -36,7 +37,6 @@ from capdex_router.install.lock_store import LockStore
 from capdex_router.install.sync import sync
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import EVERY_TOOL, Grant
-from capdex_router.runtime.installed.short_forms import ShortForms
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / "service"), str(ROOT / "benchmarks")]

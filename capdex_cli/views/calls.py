@@ -83,7 +83,7 @@ def command_line(*words: str, schema: Json) -> str:
     import orjson
 
     from capdex_router.faces.arguments import example
-    from capdex_router.runtime.validation import Validation
+    from capdex_router.invoke.validation import Validation
 
     found = example(schema)
     try:

@@ -14,22 +14,22 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, untrusted_text
 from capdex.json import Json
+from capdex_router.catalog.catalog import NOT_HERE, Catalog, Listed, split
+from capdex_router.catalog.catalog import PREFIX as PACKAGE
+from capdex_router.catalog.mcp_mount import Mounted
+from capdex_router.catalog.search import CatalogHit, Search
+from capdex_router.commands.intents import Intents
+from capdex_router.commands.learning import Learning
 from capdex_router.faces.arguments import Wanted, example
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from capdex_router.install.resolve import NodeHit
+from capdex_router.invoke.invoke import Caller, Invoker
+from capdex_router.invoke.results import PREFIX, Results
 from capdex_router.model.capability import Capability
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.consent import Asker, clean
-from capdex_router.runtime.catalog import NOT_HERE, Catalog, Listed, split
-from capdex_router.runtime.catalog import PREFIX as PACKAGE
-from capdex_router.runtime.invoke import Caller, Invoker
-from capdex_router.runtime.learned.intents import Intents
-from capdex_router.runtime.learned.learning import Learning
-from capdex_router.runtime.mcp_mount import Mounted
-from capdex_router.runtime.results import PREFIX, Results
-from capdex_router.runtime.search import CatalogHit, Search
-from capdex_router.runtime.session import Session
+from capdex_router.routing.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
 TOOLS_SHOWN: Final = 20

@@ -35,11 +35,11 @@ from capdex_router.faces.agentkit import (
     Structured,
     Text,
 )
+from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import Request, ServiceRequest
 from capdex_router.policy.consent import Asker, Refuse
-from capdex_router.runtime.invoke import Caller, Invoker
 
 
 @dataclass(frozen=True, slots=True)

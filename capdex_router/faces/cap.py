@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.json import Json
+from capdex_router.catalog.catalog import Catalog
+from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.model.refs import CapabilityRef, InvokeResult
-from capdex_router.runtime.catalog import Catalog
-from capdex_router.runtime.invoke import Caller, Invoker
 
 PAGE: Final = 100
 Answer = Any

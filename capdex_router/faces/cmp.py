@@ -12,10 +12,10 @@ from typing import Any, Final
 from capdex.json import Json
 from capdex_router.cmp.manifest import CommandTool, Intent
 from capdex_router.cmp.protocol import Protocol
+from capdex_router.commands.intents import Intents
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.proposal import Proposal
-from capdex_router.runtime.invoke import Caller
-from capdex_router.runtime.learned.intents import Intents
 
 CALLER: Final = "socket, whose caller agrees"  # the session in the audit log
 

@@ -22,10 +22,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.manifest.prompt import fill
 from capdex.profiles import cap
+from capdex_router.catalog.catalog import PREFIX, Listed
+from capdex_router.catalog.skill_folder import PREFIX as SKILL
 from capdex_router.faces.actions import Actions
 from capdex_router.policy.consent import clean
-from capdex_router.runtime.catalog import PREFIX, Listed
-from capdex_router.runtime.skill_folder import PREFIX as SKILL
 
 MAX_PROMPTS: Final = 50  # that are listed: some frameworks make a tool of each
 PAGE: Final = 100  # resources

@@ -22,9 +22,9 @@ from capdex_router.faces.arguments import read_call
 from capdex_router.faces.context import Offered
 from capdex_router.faces.elicitation import Elicitation, Questions
 from capdex_router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.consent import AnswerLater
-from capdex_router.runtime.invoke import Caller
 
 Context: TypeAlias = ServerRequestContext[Any]
 Result: TypeAlias = types.CallToolResult | types.InputRequiredResult

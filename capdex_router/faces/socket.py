@@ -21,8 +21,8 @@ import structlog
 from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
 from capdex.json import Json
 from capdex_router.cmp.protocol import METHODS as CMP_METHODS
+from capdex_router.invoke.invoke import Caller
 from capdex_router.policy.consent import Asker, Refuse
-from capdex_router.runtime.invoke import Caller
 
 MAX_LINE_BYTES: Final = 2 * 1024 * 1024
 MAX_CONNECTIONS: Final = 64

@@ -1,4 +1,4 @@
-"""Nodes, a person, and a home to install to."""
+"""Nodes, a person, a home to install to, and a small runtime."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from aiohttp import web
 
 from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage
+from capdex_router.catalog.catalog import Catalog, Fixed
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
+from capdex_router.invoke.invoke import CallLimits, Invoker
+from capdex_router.model.capability import Capability
 from capdex_router.policy.grant_file import GrantFile
 from tests.indexer import making
 from tests.router.simulated import Machine, Person, SimulatedNode
+from tests.router.small_runtime import LIMITS, Kept, Runtime, check
 
 
 @pytest.fixture
@@ -79,3 +83,20 @@ def machine(home: Home) -> Callable[..., Machine]:
         return Machine(home, rights, installer, seen)
 
     return opened
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Callable[..., Runtime]:
+    """Make a runtime of some capabilities."""
+
+    def make(*capabilities: Capability, limits: CallLimits = LIMITS, **options: Any) -> Runtime:
+        source = Fixed(capabilities)
+        catalog, rights = Catalog([source]), Kept()
+        path = tmp_path / "audit.jsonl"
+        invoker = Invoker(
+            catalog, rights=rights, audit=AuditLog(path),
+            check=check, limits=limits, **options,
+        )  # fmt: skip
+        return Runtime(source, catalog, rights, path, invoker)
+
+    return make

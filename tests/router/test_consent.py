@@ -37,21 +37,21 @@ from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress, Reply
 from capdex_router.bindings.mcp import McpServices
 from capdex_router.bindings.pins import Pins
+from capdex_router.catalog.catalog import Catalog, Fixed
+from capdex_router.catalog.packages import capabilities
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.facts import accesses
 from capdex_router.install.installer import Installer
 from capdex_router.install.resolve import Release
+from capdex_router.invoke.invoke import Caller, Invoker
+from capdex_router.invoke.validation import Validation
 from capdex_router.policy.consent import pages, text
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.proposal import Access, Proposal
 from capdex_router.policy.quoting import quoted
 from capdex_router.policy.secrets import SecretFile, Secrets
-from capdex_router.runtime.catalog import Catalog, Fixed
-from capdex_router.runtime.invoke import Caller, Invoker
-from capdex_router.runtime.packages import capabilities
-from capdex_router.runtime.validation import Validation
 from tests.indexer import making
 from tests.router.simulated import Person
 

@@ -48,8 +48,8 @@ from capdex_publisher.authoring.imports.openapi.tool import import_operations
 from capdex_publisher.authoring.imports.source import parse
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
+from capdex_router.invoke.validation import Validation
 from capdex_router.policy.secrets import SecretFile, Secrets
-from capdex_router.runtime.validation import Validation
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = ROOT / ".tools/imports/node_modules"

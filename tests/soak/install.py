@@ -36,6 +36,7 @@ from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX
+from capdex_router.catalog.short_forms import ShortForms
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.home.config import Config
@@ -44,7 +45,6 @@ from capdex_router.install.installer import Installer
 from capdex_router.install.resolve import Release
 from capdex_router.install.sync import check
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.installed.short_forms import ShortForms
 from tests.indexer import making
 from tests.router.simulated import all_grants
 

@@ -37,8 +37,8 @@ def try_command(app: App, tool: str, arguments: str, send: bool, at: dict[str, s
     by their names. `capdex secret` stores one for a host, for --at that of its second URL.
     """
     from capdex.manifest.manifest import read as read_manifest
+    from capdex_router import trial
     from capdex_router.policy.secrets import Secrets
-    from capdex_router.runtime.installed import trial
 
     name, _, called = tool.rpartition("#") if "#" in tool else (tool, "", "")
     file = read_manifest(read(name))

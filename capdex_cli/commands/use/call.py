@@ -89,7 +89,7 @@ async def _call(
     app: App, name: str, arguments: Any, at: dict[str, str]
 ) -> tuple[InvokeResult, Json]:
     """Return the result of a call, and the schema of its input."""
-    from capdex_router.runtime.invoke import Caller
+    from capdex_router.invoke.invoke import Caller
 
     async with open_agent(app, at=at) as agent:
         capability = agent.runtime.catalog.find(name)

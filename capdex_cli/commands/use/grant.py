@@ -49,13 +49,13 @@ def grant_command(
     content: an upgrade of the capability needs a new one. Without a tool it is for all its tools.
     """
     from capdex_cli.config.settings import user_directories
+    from capdex_router.catalog.catalog import split
     from capdex_router.home.audit_log import AuditLog
     from capdex_router.home.directory import AUDIT_FILE
     from capdex_router.policy.consent import text
     from capdex_router.policy.grants import EVERY_TOOL
     from capdex_router.policy.proposal import Access, Proposal
-    from capdex_router.runtime.catalog import split
-    from capdex_router.runtime.open import open_grants
+    from capdex_router.runtime import open_grants
 
     directory = user_directories().data / "router"
     grants = open_grants(directory)

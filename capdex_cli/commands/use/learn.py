@@ -17,7 +17,7 @@ from capdex_cli.views.installing import router_home
 if TYPE_CHECKING:
     from capdex_router.cmp.adapters import Adapter
     from capdex_router.cmp.learn import Learned
-    from capdex_router.runtime.learned.learning import Learning
+    from capdex_router.commands.learning import Learning
 
 EXISTING = click.Path(exists=True, path_type=Path)
 
@@ -58,9 +58,9 @@ def learn_command(
     it, it sees the work directory of the router alone. A command that may destroy something is
     asked for each time.
     """
+    from capdex_router.commands.learning import Learning
     from capdex_router.home.audit_log import AuditLog
-    from capdex_router.runtime.learned.learning import Learning
-    from capdex_router.runtime.open import open_grants, open_learned
+    from capdex_router.runtime import open_grants, open_learned
 
     home = router_home()
     if program is None:
@@ -146,7 +146,7 @@ def _value(learned: Learned, action: str) -> dict[str, Any]:
 
 def _calls(learned: Learned) -> list[dict[str, Any]]:
     from capdex_router.cmp.match import is_guarded
-    from capdex_router.runtime.learned.source import refs
+    from capdex_router.commands.source import refs
 
     return [
         {

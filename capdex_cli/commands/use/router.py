@@ -112,7 +112,7 @@ async def _serve(
     from capdex_router.faces.cmp import Cmp
     from capdex_router.faces.server import serve_stdio
     from capdex_router.faces.socket import serving
-    from capdex_router.runtime.open import Mounts
+    from capdex_router.runtime import Mounts
 
     logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
     started = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands.test_use import called, router
-from tests.router.runtime.learned.programs import CMP, MANIFEST, emails, write_inbox
+from tests.router.commands.programs import CMP, MANIFEST, emails, write_inbox
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from capdex_router.home.audit_log import verify
 from capdex_router.policy.secrets import SecretFile, Secrets
 
 ROOT = Path(__file__).parents[3]
-FOREIGN = ROOT / "tests/router/runtime/foreign.py"
-HOSTILE = ROOT / "tests/router/runtime/hostile.py"
+FOREIGN = ROOT / "tests/router/catalog/foreign.py"
+HOSTILE = ROOT / "tests/router/catalog/hostile.py"
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 WIPE = {"uri": "mcp:foreign#wipe", "input": {"a": 1}}
 DIGEST = "ab" * 32

@@ -163,8 +163,8 @@ from capdex_router.model.refs import CapabilityRef
 from capdex_router.routing.index import TriggerIndex
 from capdex_router.routing.route import route
 from capdex_router.routing.stack import Stack
-from capdex_router.runtime.catalog import Catalog, Listed
-from capdex_router.runtime.search import Search
+from capdex_router.catalog.catalog import Catalog, Listed
+from capdex_router.catalog.search import Search
 
 class Source:
     revision = 0

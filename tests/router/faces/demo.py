@@ -6,18 +6,18 @@ import asyncio
 import sys
 from pathlib import Path
 
+from capdex_router.catalog.catalog import Catalog, Fixed
+from capdex_router.catalog.search import Search
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import serve_stdio
 from capdex_router.home.audit_log import AuditLog
+from capdex_router.invoke.invoke import Invoker
+from capdex_router.invoke.results import Results
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.runtime.catalog import Catalog, Fixed
-from capdex_router.runtime.invoke import Invoker
-from capdex_router.runtime.results import Results
-from capdex_router.runtime.search import Search
-from tests.router.runtime.conftest import Echo, check, tool
+from tests.router.small_runtime import Echo, check, tool
 
 HOST = HostRequest("POST", "https", "api.example.org", 443, "/say")
 PAGE = HostRequest("GET", "https", "api.example.org", 443, "/page")

@@ -17,13 +17,13 @@ from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import announcement_of
 from capdex_publisher.keys.signer import LocalSigner
+from capdex_router.catalog.packages import skill
 from capdex_router.faces import agentkit
 from capdex_router.faces.agentkit_adapters import RouterInvocable, RouterProvider, capabilities
+from capdex_router.invoke.invoke import Caller
 from capdex_router.policy.consent import Refuse
-from capdex_router.runtime.invoke import Caller
-from capdex_router.runtime.packages import skill
 from tests.router.faces.demo import actions
-from tests.router.runtime.conftest import Person
+from tests.router.small_runtime import Person
 
 CONTEXT = agentkit.CapabilityContext("s", "t")
 

@@ -11,8 +11,8 @@ import pytest
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex_router.faces.cap import Cap, methods, read_ref
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import CapabilityRef
-from capdex_router.runtime.invoke import Caller
 from tests.router.faces.demo import actions
 
 MANIFEST = {

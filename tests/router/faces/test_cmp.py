@@ -18,9 +18,9 @@ from capdex_router.faces.cap import Cap, methods
 from capdex_router.faces.cmp import Cmp
 from capdex_router.faces.socket import serving
 from capdex_router.policy.grants import Grant
-from capdex_router.runtime.open import Mounts, Runtime, open_runtime
-from tests.router.runtime.learned.programs import emails, learned_inbox
-from tests.router.runtime.test_mcp_mount import SERVER
+from capdex_router.runtime import Mounts, Runtime, open_runtime
+from tests.router.catalog.test_mcp_mount import SERVER
+from tests.router.commands.programs import emails, learned_inbox
 
 DELETE = {"want": "delete these emails", "context": {"ids": ["abc123", "def456"]}, "confirm": True}
 COMMAND = "inbox delete --ids 'abc123,def456' --confirm"

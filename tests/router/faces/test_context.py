@@ -12,14 +12,14 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from capdex_router.catalog.installed import Installed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.context import MAX_PROMPTS
 from capdex_router.faces.server import build_server
-from capdex_router.runtime.installed.source import Installed
-from capdex_router.runtime.open import Mounts, open_runtime
+from capdex_router.runtime import Mounts, open_runtime
 from tests.indexer import making
+from tests.router.catalog.test_mcp_mount import SERVER
 from tests.router.faces.conftest import ERAS, Connect
-from tests.router.runtime.test_mcp_mount import SERVER
 from tests.router.simulated import Machine, Person, SimulatedNode, uri
 
 Whole = Callable[[], AbstractAsyncContextManager[Client]]

@@ -11,11 +11,11 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 
+from capdex_router.catalog.installed import Installed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
-from capdex_router.runtime.installed.source import Installed
-from capdex_router.runtime.open import Runtime, open_runtime
+from capdex_router.runtime import Runtime, open_runtime
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, User, said
 from tests.router.simulated import Machine, SimulatedNode, weather

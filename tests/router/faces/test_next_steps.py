@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
 
+from capdex_router.catalog.catalog import Fixed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, example
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
 from capdex_router.home.config import NodeAddress
+from capdex_router.invoke.validation import Validation
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
-from capdex_router.runtime.catalog import Fixed
-from capdex_router.runtime.open import open_runtime
-from capdex_router.runtime.session import Session
-from capdex_router.runtime.validation import Validation
+from capdex_router.routing.session import Session
+from capdex_router.runtime import open_runtime
+from tests.router.commands.programs import learned_inbox
 from tests.router.faces.conftest import User, said
 from tests.router.faces.test_manage import managed
 from tests.router.faces.test_server import result_of
-from tests.router.runtime.learned.programs import learned_inbox
 from tests.router.simulated import Machine, SimulatedNode, weather
 
 Open = Callable[..., Machine]

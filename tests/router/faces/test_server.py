@@ -18,7 +18,7 @@ from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import build_server
 from capdex_router.faces.tools import INSTRUCTIONS, TOOLS
 from capdex_router.home.audit_log import verify
-from capdex_router.runtime.open import open_runtime
+from capdex_router.runtime import open_runtime
 from tests.router.faces.conftest import ERAS, Connect, User, audit, said
 
 ECHO = "did:nuwa:cap:demo#echo"

@@ -15,10 +15,10 @@ import pytest
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.json import Json
 from capdex.manifest.tools import BUILT_IN
+from capdex_router.invoke.validation import Validation
 from capdex_router.model.capability import Owner
 from capdex_router.model.requests import StateRequest
 from capdex_router.policy.tokens import Token, carrying
-from capdex_router.runtime.validation import Validation
 from capdex_router.state.store import ObjectStore
 from capdex_router.state.strategies import Model, model
 from capdex_router.state.sync import SyncEntry, entries, merge_entries

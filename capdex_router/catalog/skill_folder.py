@@ -1,0 +1,121 @@
+"""An Agent Skill folder as a source: each `SKILL.md` is a skill whose files are its resources.
+
+Format: agentskills.io specification (a folder with SKILL.md: YAML front matter with `name` and
+`description`, then the instructions). A skill runs nothing here: its scripts are files to read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from capdex.errors import Code, InvalidInput
+from capdex.json import Json
+from capdex.version import VERSION
+from capdex.yaml import read_yaml
+from capdex_router.catalog.packages import VARS
+from capdex_router.model.capability import Capability, Owner
+from capdex_router.model.refs import CapabilityRef
+
+MAX_SKILL_BYTES: Final = 256 * 1024
+MAX_FILE_BYTES: Final = 1024 * 1024
+MAX_FILES: Final = 256
+MAX_SKILLS: Final = 1_000
+MAX_NAME_CHARS: Final = 64
+MAX_DESCRIPTION_CHARS: Final = 1_024
+UNVERSIONED: Final = "0.0.0"
+PREFIX: Final = "skill:"
+
+
+def skills(folder: Path) -> Iterator[Capability]:
+    """Yield the skills in a folder: it is one itself, or each of its folders may be one.
+
+    Raises InvalidInput for a SKILL.md that does not follow its specification.
+    """
+    if (folder / "SKILL.md").is_file():
+        yield read_skill(folder)
+        return
+    for path in sorted(folder.iterdir())[:MAX_SKILLS]:
+        if (path / "SKILL.md").is_file() and not path.is_symlink():
+            yield read_skill(path)
+
+
+def read_skill(folder: Path) -> Capability:
+    """Return the skill of one folder; its digest covers SKILL.md and the list of its files."""
+    data = _bounded(folder / "SKILL.md", MAX_SKILL_BYTES)
+    front, prompt = split(data)
+    name, description = front.get("name"), front.get("description")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
+        raise _bad(folder, f"name is missing or over {MAX_NAME_CHARS} characters")
+    if not isinstance(description, str) or not 0 < len(description) <= MAX_DESCRIPTION_CHARS:
+        raise _bad(folder, f"description is missing or over {MAX_DESCRIPTION_CHARS} characters")
+    metadata = front.get("metadata")
+    version = str(metadata.get("version", "")) if isinstance(metadata, dict) else ""
+    if VERSION.fullmatch(version) is None:
+        version = UNVERSIONED
+    files = list(_files(folder))
+    digest = hashlib.sha256(data + "\0".join(files).encode("utf-8")).hexdigest()
+    return Capability(
+        CapabilityRef(PREFIX + name, version),
+        "skill",
+        name,
+        description,
+        VARS,
+        Owner("skill", PREFIX + name, digest),
+        prompt=prompt,
+        resources=tuple({"name": file} for file in files),
+        read=partial(read_resource, folder),
+    )
+
+
+def read_resource(folder: Path, name: str) -> bytes:
+    """Return a file of a skill; raises InvalidInput NOT_FOUND for any that is not its own."""
+    if name not in _files(folder):
+        raise InvalidInput(f"the skill has no file {name[:128]!r}", Code.NOT_FOUND)
+    return _bounded(folder / name, MAX_FILE_BYTES)
+
+
+def split(data: bytes) -> tuple[Json, str]:
+    """Return front matter and instructions of a SKILL.md; raises InvalidInput."""
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    begin, _, rest = text.partition("---\n")
+    front, end, prompt = rest.partition("\n---\n")
+    if begin.strip("\ufeff") or not end:
+        raise InvalidInput("a SKILL.md begins with front matter between two lines ---")
+    reading = read_yaml(front.encode("utf-8") + b"\n")
+    value: Any = reading.value
+    if not isinstance(value, dict):
+        why = reading.problems[0].message if reading.problems else "it is not a mapping"
+        raise InvalidInput("the front matter of a SKILL.md cannot be read", why=why)
+    return value, prompt.strip()
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the files beside SKILL.md, by their paths within the folder; links are left out."""
+    count = 0
+    for place, folders, files in os.walk(folder):  # does not follow links to folders
+        folders.sort()
+        for file in sorted(files):
+            path = Path(place) / file
+            if path.is_symlink() or path == folder / "SKILL.md" or not path.is_file():
+                continue
+            count += 1
+            if count > MAX_FILES:
+                raise InvalidInput(f"{folder.name} has more than {MAX_FILES} files")
+            yield path.relative_to(folder).as_posix()
+
+
+def _bounded(path: Path, limit: int) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise InvalidInput(f"{path.name} has over {limit} bytes", Code.TOO_LARGE)
+    return data
+
+
+def _bad(folder: Path, why: str) -> InvalidInput:
+    return InvalidInput(f"{folder.name} is not an Agent Skill", why=why)

@@ -1,0 +1,204 @@
+"""Learning a program: find it, probe it in the sandbox, show what was found, and keep it on a yes.
+
+The yes is a grant of the program, bound to what was found. Probes see known files alone, no
+network, and end soon (CMP, Adapting Existing CLIs).
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex_router.bindings.command import FACETS
+from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
+from capdex_router.cmp import adapters
+from capdex_router.cmp.adapters import KNOWN_CONTENT, Adapter
+from capdex_router.cmp.help import MAX_HELP_BYTES
+from capdex_router.cmp.learn import Learned, by_help, learn
+from capdex_router.cmp.match import is_guarded
+from capdex_router.commands.store import LearnedStore
+from capdex_router.home.audit_log import AuditLog
+from capdex_router.model.requests import ProcessRequest
+from capdex_router.policy.consent import Asker, clean, not_agreed
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.permissions import target
+from capdex_router.policy.proposal import Access, Proposal
+from capdex_router.policy.quoting import escaped, quoted
+
+PREFIX: Final = "learned:"
+MAX_COMMAND_CHARS: Final = 2_048  # of a template that is shown whole
+PROBE_S: Final = 10.0  # milliseconds, except on a machine under heavy load
+LEARN_S: Final = 120.0  # for all that is run of one program
+LIMITS: Final = ProcessLimits(stdout_bytes=MAX_HELP_BYTES)
+
+
+class Learning:
+    """Learns programs into a store. What was learned is a line of `audit`."""
+
+    def __init__(
+        self,
+        store: LearnedStore,
+        *,
+        grants: GrantFile,
+        audit: AuditLog,
+        sandbox: Callable[[], Sandbox] = lambda: Sandbox.find(limits=LIMITS),
+    ) -> None:
+        self.store = store
+        self._grants = grants
+        self._audit = audit
+        self._sandbox = sandbox
+
+    async def study(
+        self,
+        program: str,
+        adapter: Adapter | None = None,
+        *,
+        writable: bool = False,
+        readable: Sequence[Path] = (),
+    ) -> Learned:
+        """Return what a program turns out to be; nothing is kept.
+
+        `program` is a name on the PATH, or a path. Without an adapter the one that comes with the
+        router is taken, or its help alone. Raises InvalidInput for a program that is not there, has
+        no help, or does not have the options that its intents use.
+        """
+        path = _found(program)
+        adapter = adapter or adapters.find(Path(program).name)
+        if adapter.manifest.binary != Path(program).name:
+            raise InvalidInput(
+                f"the intents are for {adapter.manifest.binary}, not for {Path(program).name}"
+            )
+        return await self._probed(path, adapter, tuple(readable), writable=writable)
+
+    def keep(self, learned: Learned) -> None:
+        """Keep what a person agreed to."""
+        proposal = self.proposal(learned)
+        self._audit.write("learn", **proposal.audited(), agreed=True)
+        self._forget_grants(owner_name(learned))
+        self.store.put(learned)
+        self._grants.grant(proposal.grants(time.time()))
+
+    def forget(self, name: str) -> Learned:
+        """Forget a tool by its name, or its program's; raises InvalidInput NOT_FOUND."""
+        name = Path(name.removeprefix(PREFIX)).name
+        for known, learned in self.store.all().items():
+            if name in (known, learned.tool.manifest.binary):
+                self._audit.write("forget", capability_id=owner_name(learned))
+                self._forget_grants(owner_name(learned))
+                self.store.remove(known)
+                return learned
+        raise InvalidInput(f"no tool {clean(name)!r} is learned", Code.NOT_FOUND)
+
+    async def again(self, old: Learned) -> Learned:
+        """Learn a program again, whose bytes changed, by the same intents or help; its grants go.
+
+        Raises InvalidInput if it does not have the options any more.
+        """
+        written = old.tool.intents if any(one.patterns for one in old.tool.intents) else ()
+        adapter = Adapter(old.tool.manifest, written, old.samples)
+        new = await self._probed(old.program, adapter, old.readable, writable=old.writable)
+        self._audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
+        self._forget_grants(owner_name(old))
+        self.store.put(new)
+        return new
+
+    async def learn(self, program: str, asker: Asker) -> str:
+        """Learn a program by its name, if the person agrees; return what was done.
+
+        Raises Refused if the person does not agree, and what `study` raises.
+        """
+        if Path(program).name != program:
+            raise InvalidInput(
+                "give the name of a program", fix=shlex.join(["capdex", "learn", program])
+            )
+        found = await self.study(program)
+        proposal = self.proposal(found)
+        if not await asker.ask(proposal):
+            raise not_agreed(proposal)
+        self.keep(found)
+        return f"learned {owner_name(found)}@{found.tool.manifest.version}"
+
+    def _forget_grants(self, name: str) -> None:
+        old = self.store.all().get(name.removeprefix(PREFIX))
+        if old is not None:
+            self._grants.forget([old.content])
+
+    def proposal(self, learned: Learned) -> Proposal:
+        """Return what a person agrees to: the program, each command, and what it reaches."""
+        old = self.store.all().get(learned.tool.manifest.name)
+        program, version = str(learned.program), learned.tool.manifest.version
+        room = "changes files in" if learned.writable else "reads"
+        asked = target(ProcessRequest((program,)))
+        return Proposal(
+            "learn",
+            f'Learn the program "{escaped(program)}" as a tool?',
+            owner_name(learned),
+            version,
+            learned.content,
+            ("capdex", "learn", learned.tool.manifest.binary),
+            accesses=(
+                Access(asked, (f'runs "{escaped(program)}", sha256 {learned.digest}',)),
+                *(Access("", (command,)) for command in _commands(learned)),
+            ),
+            facts=(
+                f"it {room} the work directory of the router, without a network",
+                *(f"it reads {quoted(str(path))}, too" for path in learned.readable),
+                *(() if old is None else (f'it replaces "{escaped(str(old.program))}"',)),
+            ),
+            granted=(asked,),
+        )
+
+    async def _probed(
+        self, path: Path, adapter: Adapter, readable: tuple[Path, ...], *, writable: bool
+    ) -> Learned:
+        sandbox = self._sandbox()
+        ends = time.monotonic() + LEARN_S
+        with TemporaryDirectory(prefix="capdex-learn-") as folder:
+            around = Surroundings(_with_content(folder), readable=readable, environment=FACETS)
+
+            async def run(argv: Sequence[str]) -> ProcessResult:
+                if time.monotonic() > ends:
+                    raise Unavailable(f"{path.name} takes over {LEARN_S:g} s", Code.TIMEOUT)
+                return await sandbox.run(argv, around, timeout_s=PROBE_S)
+
+            name = adapter.manifest.binary
+            intents = adapter.intents or await by_help(name, path, run, writable=writable)
+            found = await learn(adapter.manifest, path, intents, adapter.samples, run)
+        return replace(found, writable=writable, readable=readable)
+
+
+def _with_content(folder: str) -> Path:
+    work = Path(folder).resolve()
+    for name, text in KNOWN_CONTENT.items():
+        (work / name).write_text(text, "utf-8")
+    return work
+
+
+def owner_name(learned: Learned) -> str:
+    """Return the name to which grants are bound: `learned:<tool>`."""
+    return PREFIX + learned.tool.manifest.name
+
+
+def _commands(learned: Learned) -> Iterator[str]:
+    for one in learned.tool.intents:
+        asks = " (asks each time)" if is_guarded(one) else ""
+        phrase = f"{quoted(one.patterns[0])}: " if one.patterns else ""
+        yield f"{phrase}{quoted(one.template.text, MAX_COMMAND_CHARS)}{asks}"
+
+
+def _found(program: str) -> Path:
+    found = shutil.which(program)
+    if found is None:
+        raise InvalidInput(
+            f"there is no program {clean(program)!r}",
+            Code.NOT_FOUND,
+            fix="install it, or give its path",
+        )
+    return Path(found).resolve()

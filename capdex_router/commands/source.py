@@ -1,0 +1,162 @@
+"""Learned tools as capabilities, `learned:<tool>#<intent>`, each run in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from capdex.errors import UsageError
+from capdex.json import Json
+from capdex_router.bindings import output
+from capdex_router.bindings.build import UnusableTool
+from capdex_router.bindings.command import CommandExecutor, digest_of
+from capdex_router.bindings.sandbox import Sandbox, Surroundings
+from capdex_router.catalog.catalog import Listed
+from capdex_router.cmp.learn import Learned, command_of
+from capdex_router.cmp.manifest import CommandTool, Intent
+from capdex_router.cmp.match import is_guarded
+from capdex_router.commands.learning import PREFIX, Learning, owner_name
+from capdex_router.model.capability import Capability, Executor, Owner, ToolHints
+from capdex_router.model.refs import CapabilityRef
+
+MAX_NAME_CHARS: Final = 48
+_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
+
+
+class LearnedTools:
+    """The learned tools as a source of the catalogue.
+
+    `work` is the directory that their runs see. Nothing of `own`, the router's directory, is shown.
+    """
+
+    def __init__(
+        self,
+        learning: Learning,
+        *,
+        work: Path,
+        own: Path,
+        sandbox: Callable[[], Sandbox] = Sandbox.find,
+    ) -> None:
+        self._learning = learning
+        self._work = work.resolve()
+        self._own = own.resolve()
+        self._sandbox = sandbox
+        self._turn = asyncio.Lock()
+
+    @property
+    def revision(self) -> object:
+        """A value that is equal as long as the tools are the same."""
+        return self._learning.store.revision
+
+    def listed(self) -> Iterator[Listed]:
+        """Yield the intents of all tools in short."""
+        for learned in self._learning.store.all().values():
+            manifest = learned.tool.manifest
+            for intent, ref in zip(learned.tool.intents, refs(learned.tool), strict=True):
+                terms = " ".join(_phrases(intent))
+                text = _description(learned.tool, intent)
+                yield Listed(ref, "tool", _name(ref), text, manifest.domain, terms)
+
+    def load(self, ref: CapabilityRef) -> Capability:
+        """Return an intent with its schema and executor."""
+        learned, number = self._of(ref.capability_id)
+        intent = learned.tool.intents[number]
+        return Capability(
+            ref,
+            "tool",
+            _name(ref),
+            _description(learned.tool, intent),
+            intent.input_schema(),
+            Owner("learned", owner_name(learned), learned.content),
+            output_schema=_output_schema(intent),
+            annotations=ToolHints(destructive=is_guarded(intent), idempotent=intent.idempotent),
+            executor=self._executor(learned, number),
+        )
+
+    def tools(self) -> tuple[CommandTool, ...]:
+        """Return the tools as CMP has them."""
+        return tuple(one.tool for one in self._learning.store.all().values())
+
+    async def renew(self, capability_id: str) -> None:
+        """Learn a tool again if its program has other bytes than it had: what was agreed to goes.
+
+        Raises InvalidInput if the program does not have the options of its commands any more.
+        """
+        if not capability_id.startswith(PREFIX):
+            return
+        async with self._turn:
+            name = capability_id.removeprefix(PREFIX).partition("#")[0]
+            learned = self._learning.store.all().get(name)
+            if learned is not None and digest_of(learned.program) not in ("", learned.digest):
+                await self._learning.again(learned)
+
+    def _of(self, capability_id: str) -> tuple[Learned, int]:
+        name = capability_id.removeprefix(PREFIX).partition("#")[0]
+        learned = self._learning.store.all()[name]
+        ids = [ref.capability_id for ref in refs(learned.tool)]
+        return learned, ids.index(capability_id)
+
+    def _executor(self, learned: Learned, number: int) -> Executor:
+        for path in (self._work, *learned.readable):
+            if self._own.is_relative_to(path) or path.is_relative_to(self._own):
+                return UnusableTool(
+                    f"learned programs do not see {path}",
+                    "the files of the router itself are in it",
+                    "start the router in a project's directory, or with --work DIR",
+                )
+        try:
+            sandbox = self._sandbox()
+        except UsageError as error:
+            return UnusableTool(error.message, error.why, error.fix)
+        intent = learned.tool.intents[number]
+        return CommandExecutor(
+            learned.program,
+            learned.digest,
+            intent.template,
+            sandbox,
+            Surroundings(self._work, writable=learned.writable, readable=learned.readable),
+            _kind(intent),
+            learned.successes[number],
+        )
+
+
+def refs(tool: CommandTool) -> tuple[CapabilityRef, ...]:
+    """Return the reference of each intent; its name is that of its first phrase, or command."""
+    names: list[str] = []
+    for intent in tool.intents:
+        words = _phrases(intent) if intent.patterns else command_of(intent.template)
+        phrase = next(iter(words), "")
+        name = _NO_NAME.sub("-", phrase.lower())[:MAX_NAME_CHARS].strip("-") or "run"
+        same = sum(1 for one in names if re.fullmatch(re.escape(name) + r"(-\d+)?", one))
+        names.append(f"{name}-{same + 1}" if same else name)
+    manifest = tool.manifest
+    return tuple(
+        CapabilityRef(f"{PREFIX}{manifest.name}#{name}", manifest.version) for name in names
+    )
+
+
+def _phrases(intent: Intent) -> list[str]:
+    return [one for one in intent.patterns if not one.startswith("re:")]
+
+
+def _name(ref: CapabilityRef) -> str:
+    return ref.capability_id.partition("#")[2]
+
+
+def _description(tool: CommandTool, intent: Intent) -> str:
+    return intent.summary or f"{tool.manifest.summary}: {', '.join(_phrases(intent))}"
+
+
+def _kind(intent: Intent) -> output.Kind:
+    return intent.kind or ("auto" if intent.returns is None else "json")
+
+
+def _output_schema(intent: Intent) -> Json | None:
+    schema = intent.output_schema() if _kind(intent) == "json" else None
+    if schema is None or schema.get("type") == "object":
+        return schema
+    # An output that is not an object travels as {"result": …}.
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}

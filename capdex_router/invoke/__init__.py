@@ -1,0 +1,1 @@
+"""The one invoke pipeline: what a call may be and give, and results that are too long."""

@@ -1,0 +1,338 @@
+"""The one pipeline of every call, from whatever face it comes.
+
+    look up ─> validate input ─> preflight ─> policy ─> consent ─> scope token ─> executor
+            ─> output check ─> InvokeResult ─> audit
+
+Nothing reaches an executor's `run` without the decision on what it would touch, and a call that a
+person agreed to has that yes in the audit log before it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Protocol
+
+import orjson
+import structlog
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.json import Json
+from capdex.net.turns import Turns
+from capdex_router.catalog.catalog import Catalog
+from capdex_router.home.audit_log import AuditLog
+from capdex_router.model.capability import Capability, Executor
+from capdex_router.model.refs import InvokeResult
+from capdex_router.model.requests import Request, StateRequest
+from capdex_router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
+from capdex_router.policy.grants import Grant
+from capdex_router.policy.permissions import asks_each_time, decide, line, target
+from capdex_router.policy.proposal import Access, Proposal, accessed
+from capdex_router.policy.quoting import escaped
+from capdex_router.policy.tokens import Token, carrying
+
+MAX_REQUESTS: Final = 64  # of one call
+
+log = structlog.get_logger(part="router")
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Bounds on calls, shared between owners. A call waits for its turn within its deadline."""
+
+    calls_at_once: int = 8
+    calls_waiting: int = 1_024
+    deadline_s: float = 30.0
+    longest_deadline_s: float = 600.0
+    input_bytes: int = 1024 * 1024
+    output_bytes: int = 8 * 1024 * 1024
+    first_use_days: float = 30.0  # how long a yes to the first use of a host lasts
+
+
+class Rights(Protocol):
+    """What persons granted, kept by this installation."""
+
+    def granted(self, digest: str, tool: str) -> frozenset[str]:
+        """Return the targets granted to a tool of the content with this digest."""
+        ...
+
+    def grant(self, grants: Sequence[Grant]) -> None:
+        """Keep some more grants."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The side that calls: who can be asked, its session, and its deadline in seconds."""
+
+    asker: Asker = field(default_factory=Refuse)
+    session: str | None = None
+    timeout_s: float | None = None
+
+
+Check = Callable[[Json, Any], str | None]
+"""Returns why a value breaks a schema, and None if it does not (`invoke.validation`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call with a valid input: what runs, and what it would touch."""
+
+    capability: Capability
+    executor: Executor
+    arguments: Json
+    requests: Sequence[Request]
+
+
+class Invoker:
+    """Invokes capabilities of a catalogue."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        rights: Rights,
+        audit: AuditLog,
+        check: Check,
+        redact: Callable[[Any], Any] = lambda value: value,
+        renew: Callable[[str], Awaitable[None]] | None = None,
+        limits: CallLimits = CallLimits(),
+    ) -> None:
+        self._catalog = catalog
+        self._rights = rights
+        self._audit = audit
+        self._check = check
+        self._redact = redact
+        self._renew = renew
+        self._limits = limits
+        self._turns = Turns(limits.calls_at_once, limits.calls_waiting)
+
+    async def invoke(
+        self, capability_id: str, version: str | None, arguments: Any, caller: Caller
+    ) -> InvokeResult:
+        """Invoke a capability (CAP, Invocation); every error is a result with one of CAP's codes.
+
+        Without a version the highest that is there is taken.
+        """
+        started = time.perf_counter()
+        audited: Json = {"call": secrets.token_hex(8), "capability_id": str(capability_id)[:256]}
+        if caller.session is not None:
+            audited["session"] = caller.session
+        failure: CapdexError | None = None
+        output: Json | None = None
+        try:
+            if self._renew is not None:  # a program that changed is learned again
+                await self._renew(capability_id)
+            capability = self._catalog.get(capability_id, version)
+            output = await self._run(capability, arguments, caller, audited)
+        except CapdexError as error:
+            failure = error
+        except AnswerLater:
+            raise
+        except asyncio.CancelledError:
+            self._audit.write("call", **audited, ok=False, code="CANCELLED")
+            raise
+        except Exception as error:  # a bug of ours: its details only in the log
+            log.exception("call failed", capability_id=capability_id)
+            failure = ExecutionFailed(
+                "a fault of the router", Code.INTERNAL, why=type(error).__name__
+            )
+        took = round((time.perf_counter() - started) * 1000)
+        result = (
+            InvokeResult(output, None, took)
+            if failure is None
+            else self._redacted(InvokeResult.of_error(failure, took))
+        )
+        code = None if result.error is None else result.error["reason"]
+        self._audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
+        return result
+
+    def accepts(self, capability: Capability, arguments: Any) -> bool:
+        """Return True if the input schema of a capability allows these arguments."""
+        schema = capability.closed_schema or capability.input_schema
+        return self._check(schema, arguments) is None
+
+    def proposal(self, capability_id: str, version: str | None, arguments: Any) -> Proposal | None:
+        """Return what a person would be asked about a call; None if nothing is to be asked.
+
+        Nothing runs, and nothing is written. Raises CapdexError for a call that cannot run.
+        """
+        audited: Json = {}
+        call = self._call(self._catalog.get(capability_id, version), arguments, audited)
+        return None if call is None else self._proposal(call, audited)
+
+    async def _run(
+        self, capability: Capability, arguments: Any, caller: Caller, audited: Json
+    ) -> Json:
+        audited |= {"version": capability.ref.version, "digest": capability.owner.digest}
+        call = self._call(capability, arguments, audited)
+        if call is None:
+            return prompt_of(capability, arguments)
+        audited["consent"] = await self._consent(call, caller, audited)
+        return self._check_output(capability, await self._execute(call, caller))
+
+    def _call(self, capability: Capability, arguments: Any, audited: Json) -> _Call | None:
+        """Return the call of a tool, None for a skill; raises CapdexError for one that cannot be.
+
+        The input that is shown, judged and sent is the canonical one, whatever the order of keys.
+        """
+        canonical = self._check_input(capability, arguments, audited)
+        if capability.executor is None:
+            return None
+        given: Json = orjson.loads(canonical)
+        requests = capability.executor.requests(given)
+        if len(requests) > MAX_REQUESTS:
+            raise InvalidInput(f"the call would make {len(requests)} accesses at once")
+        call = _Call(capability, capability.executor, given, requests)
+        audited["touches"] = [line(self._shown(request)) for request in requests]
+        return call
+
+    def _check_input(self, capability: Capability, arguments: Any, audited: Json) -> bytes:
+        try:
+            data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError as error:
+            raise InvalidInput("the input is not JSON", why=str(error)) from None
+        audited["input_sha256"] = hashlib.sha256(data).hexdigest()
+        if len(data) > self._limits.input_bytes:
+            raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE)
+        why = self._check(capability.closed_schema or capability.input_schema, arguments)
+        if why is None and not isinstance(arguments, dict):
+            why = "it is not an object"
+        if why is not None:
+            raise InvalidInput("the input breaks the input schema", why=self._redact(why))
+        return data
+
+    async def _consent(self, call: _Call, caller: Caller, audited: Json) -> str:
+        """Return how the call was agreed to; raises Refused."""
+        proposal = self._proposal(call, audited)
+        if proposal is None:
+            return "granted"
+        agreed = await caller.asker.ask(proposal)
+        # The answer is on record before anything happens.
+        self._audit.write("consent", **{**audited, **proposal.audited()}, agreed=agreed)
+        if not agreed:
+            raise not_agreed(proposal)
+        self._rights.grant(proposal.grants(time.time()))
+        return "asked"
+
+    def _proposal(self, call: _Call, audited: Json) -> Proposal | None:
+        """Return what a person must agree to before the call runs; None if all is granted."""
+        capability, owner = call.capability, call.capability.owner
+        granted = self._rights.granted(owner.digest, tool_of(capability))
+        decision = decide(capability, call.requests, granted)
+        if decision.answer == "allow":
+            return None
+        given = self._redact(call.arguments)
+        named = f"{capability.ref.capability_id}@{capability.ref.version}"
+        doubt = "It may destroy or change something. " if decision.destructive else ""
+        hints = capability.annotations
+        harmless = owner.source == "mcp" and not asks_each_time("mcp", hints, call.requests)
+        says = ("its server says that it destroys nothing: later calls are not asked about",)
+        return Proposal(
+            "call",
+            f"{doubt}Let {escaped(named)} do this?",
+            capability.ref.capability_id,
+            capability.ref.version,
+            owner.digest,
+            ("capdex", "grant", named, *decision.missing, "--digest", owner.digest),
+            owner.signer,
+            tool_of(capability),
+            accesses=tuple(self._access(request, given) for request in call.requests),
+            input=orjson.dumps(given, option=orjson.OPT_SORT_KEYS),
+            input_sha256=audited["input_sha256"],
+            facts=says if harmless else (),
+            words=(("description", capability.description),),
+            granted=() if decision.destructive else decision.missing,
+            days=None if decision.destructive else self._limits.first_use_days,
+        )
+
+    def _access(self, request: Request, given: Json) -> Access:
+        return replace(accessed(self._shown(request), given), target=target(request))
+
+    def _shown(self, request: Request) -> Request:
+        """Return a request without any secret, for people and the audit log."""
+        plain = {one.name: self._hidden(getattr(request, one.name)) for one in fields(request)}
+        return replace(request, **plain)
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._hidden, value))
+        if isinstance(value, bytes):
+            return orjson.dumps(self._redact(orjson.loads(value)))
+        return self._redact(value) if isinstance(value, str) else value
+
+    async def _execute(self, call: _Call, caller: Caller) -> Any:
+        limit = min(caller.timeout_s or self._limits.deadline_s, self._limits.longest_deadline_s)
+        deadline = time.monotonic() + limit
+        owner = call.capability.owner
+        try:
+            async with asyncio.timeout(limit), self._turns.turn(f"{owner.source} {owner.name}"):
+                left = max(0.0, deadline - time.monotonic())
+                with carrying(self._token(call, left)):
+                    return await call.executor.run(call.arguments, timeout_s=left)
+        except TimeoutError:
+            raise Unavailable(
+                f"the tool did not answer within {limit:g} s", Code.TIMEOUT, fix="try again"
+            ) from None
+
+    def _token(self, call: _Call, left: float) -> Token | None:
+        """Return a token for the state verbs of this call alone, until its deadline."""
+        verbs = [request for request in call.requests if isinstance(request, StateRequest)]
+        if not verbs:
+            return None
+        owner = call.capability.owner
+        return Token(
+            owner.digest,
+            owner.scope or "",
+            frozenset(request.verb for request in verbs),
+            frozenset(request.schema_uri for request in verbs),
+            time.time() + left,
+        )
+
+    def _check_output(self, capability: Capability, output: Any) -> Json:
+        try:
+            data = orjson.dumps(output)
+        except orjson.JSONEncodeError as error:
+            raise _bad_output(f"it is not JSON: {error}") from None
+        if len(data) > self._limits.output_bytes:
+            raise _bad_output(f"it has {len(data)} bytes")
+        if not isinstance(output, dict):
+            raise _bad_output("it is not an object")
+        found: Json = self._redact(output)
+        schema = capability.output_schema
+        why = None if schema is None else self._check(schema, found)
+        if why is not None:
+            raise _bad_output(self._redact(why))
+        return found
+
+    def _redacted(self, result: InvokeResult) -> InvokeResult:
+        return InvokeResult(None, self._redact(result.error), result.duration_ms)
+
+
+def tool_of(capability: Capability) -> str:
+    """Return the name of a tool within its owner; that of a skill is empty."""
+    return capability.ref.capability_id.partition("#")[2]
+
+
+def prompt_of(capability: Capability, arguments: Json) -> Json:
+    """Return the output of a skill: its prompt, as its publisher wrote it, and what it was given.
+
+    Raises InvalidInput NOT_FOUND if nothing here runs the capability.
+    """
+    if capability.kind != "skill":
+        raise InvalidInput(
+            f"nothing here runs {capability.ref.capability_id}",
+            Code.NOT_FOUND,
+            why="its package binds it to nothing that the router knows",
+        )
+    return {"prompt": capability.prompt or "", "vars": arguments}
+
+
+def _bad_output(why: str) -> ExecutionFailed:
+    return ExecutionFailed(
+        "the output of the tool cannot be used", Code.OUTPUT_INVALID, why=why[:500]
+    )

@@ -1,0 +1,110 @@
+"""Validation against the schemas of packages: no reference leaves a schema, no regex is slow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from typing import Any, Final, NamedTuple, NoReturn
+
+import jsonschema_rs
+import orjson
+
+from capdex.errors import InvalidInput
+from capdex.json import Json
+from capdex_router.invoke.schema_bounds import evaluations, measure
+
+MAX_NODES: Final = 1_000  # as a package's schema may have (P8)
+MAX_SCHEMA_BYTES: Final = 256 * 1024
+MAX_COMPILED: Final = 1_024
+MAX_WORK: Final = 10_000_000  # parts of a value times parts of a schema; a fraction of a second
+MAX_WORK_TOLD: Final = 20_000  # to say where a value is wrong costs a thousand times as much
+MAX_WHY_CHARS: Final = 500
+
+
+class _Compiled(NamedTuple):
+    """A validator, and how many parts of its schema judge one place of a value at most."""
+
+    validator: jsonschema_rs.Draft202012Validator
+    evaluations: int
+
+
+class Validation:
+    """Compiled validators, kept by the content of their schema."""
+
+    def __init__(self) -> None:
+        self._compiled: OrderedDict[bytes, _Compiled] = OrderedDict()
+        self._known: OrderedDict[int, tuple[Json, _Compiled]]
+        self._known = OrderedDict()
+
+    def check(self, schema: Json, value: Any) -> str | None:
+        """Return why a value breaks a schema (JSON Schema 2020-12), and None if it does not.
+
+        Raises InvalidInput for a schema that is too large or cannot be compiled.
+        """
+        compiled = self._validator(schema)
+        try:
+            work = measure(value) * compiled.evaluations
+        except InvalidInput as error:
+            return error.message
+        if work > MAX_WORK:
+            return "it has too many parts to be checked"
+        try:
+            if compiled.validator.is_valid(value):
+                return None
+            if work > MAX_WORK_TOLD:
+                return "a part of it breaks the schema, and it has too many to tell which"
+            compiled.validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            place = "/".join(str(part) for part in error.instance_path)
+            text = f"at {place}: {error.message}" if place else error.message
+            return text[:MAX_WHY_CHARS]
+        except (ValueError, OverflowError) as error:
+            return f"it cannot be checked: {error}"[:MAX_WHY_CHARS]
+        return None
+
+    def _validator(self, schema: Json) -> _Compiled:
+        # The same object is most often the same schema: no need to write it out and hash it.
+        known = self._known.get(id(schema))
+        if known is not None and known[0] is schema:
+            return known[1]
+        data = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
+        key = hashlib.sha256(data).digest()
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = _compile(schema, len(data))
+        self._known[id(schema)] = schema, found
+        for kept in (self._compiled, self._known):
+            while len(kept) > MAX_COMPILED:
+                kept.popitem(last=False)
+        return found
+
+
+def _compile(schema: Json, size: int) -> _Compiled:
+    if size > MAX_SCHEMA_BYTES or _nodes(schema) > MAX_NODES:
+        raise InvalidInput("the schema is too large to be used")
+    judging = evaluations(schema)
+    try:
+        validator = jsonschema_rs.Draft202012Validator(
+            schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise InvalidInput("the schema cannot be used", why=str(error)[:MAX_WHY_CHARS]) from None
+    return _Compiled(validator, judging)
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"a schema refers to nothing outside of it: {uri[:100]}")
+
+
+def _nodes(value: Any) -> int:
+    """Return how many objects and lists a value has, or more than MAX_NODES."""
+    count, rest = 0, [value]
+    while rest and count <= MAX_NODES:
+        found = rest.pop()
+        if isinstance(found, dict):
+            count += 1
+            rest += found.values()
+        elif isinstance(found, list):
+            count += 1
+            rest += found
+    return count

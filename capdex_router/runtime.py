@@ -1,0 +1,104 @@
+"""A whole runtime over a data directory: catalogue, pipeline, grants, audit, stored results."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp.client.stdio import StdioServerParameters
+
+from capdex.net.files import write_whole
+from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
+from capdex_router.catalog.mcp_mount import Mounted, mount_proposal, mounted
+from capdex_router.catalog.search import Search
+from capdex_router.catalog.skill_folder import skills
+from capdex_router.commands.intents import Intents
+from capdex_router.commands.learning import Learning
+from capdex_router.commands.source import LearnedTools
+from capdex_router.commands.store import LearnedStore
+from capdex_router.home.audit_log import AuditLog
+from capdex_router.home.directory import Home
+from capdex_router.invoke.invoke import CallLimits, Invoker
+from capdex_router.invoke.results import Results
+from capdex_router.invoke.validation import Validation
+from capdex_router.policy.grant_file import GrantFile
+from capdex_router.policy.secrets import Secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The parts of a runtime that faces use."""
+
+    catalog: Catalog
+    search: Search
+    invoker: Invoker
+    results: Results
+    grants: GrantFile
+    learning: Learning
+    intents: Intents
+    servers: Sequence[Mounted]
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """What stands beside packages: MCP servers by a name, and folders of Agent Skills."""
+
+    servers: Mapping[str, StdioServerParameters]
+    folders: Sequence[Path] = ()
+
+
+@asynccontextmanager
+async def open_runtime(
+    directory: Path,
+    sources: Sequence[CapabilitySource] = (),
+    *,
+    mounts: Mounts | None = None,
+    work: Path = Path(),
+    hidden: Secrets | None = None,
+    limits: CallLimits | None = None,
+) -> AsyncIterator[Runtime]:
+    """Open the runtime over a directory, which is for its user alone, and close it at the end.
+
+    `work` is the directory that learned programs see.
+
+    Raises Unavailable for a mounted server that does not start, InvalidInput for a folder that
+    holds no valid skill, UsageError for files that cannot be read.
+    """
+    async with AsyncExitStack() as stack:
+        grants = open_grants(directory)
+        audit = stack.enter_context(AuditLog(Home(directory).audit))
+        mounts = mounts or Mounts({})
+        servers = []
+        for name, server in mounts.servers.items():
+            servers.append(source := await stack.enter_async_context(mounted(name, server)))
+            # Who started the router named the server: nobody is asked, and it is on record.
+            audit.write("mount", **mount_proposal(name, server, source).audited(), agreed=True)
+        folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
+        learning = Learning(open_learned(directory), grants=grants, audit=audit)
+        learned = LearnedTools(learning, work=work, own=directory)
+        catalog = Catalog([*sources, *servers, *folders, learned])
+        invoker = Invoker(
+            catalog,
+            rights=grants,
+            audit=audit,
+            check=Validation().check,
+            redact=hidden.redact if hidden is not None else lambda value: value,
+            renew=learned.renew,
+            limits=limits or CallLimits(),
+        )
+        results = Results(directory / "results")
+        intents = Intents(learned, invoker, catalog)
+        search = Search(catalog)
+        yield Runtime(catalog, search, invoker, results, grants, learning, intents, servers)
+
+
+def open_grants(directory: Path) -> GrantFile:
+    """Return the grants of an installation, whose directory is made if it is not there."""
+    return GrantFile(Home.open(directory).grants, write_whole)
+
+
+def open_learned(directory: Path) -> LearnedStore:
+    """Return the learned tools of an installation."""
+    return LearnedStore(Home.open(directory).learned)

@@ -1,1 +1,0 @@
-"""Invocation: the one pipeline, what is installed and mounted, sessions and results."""

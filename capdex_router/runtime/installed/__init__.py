@@ -1,1 +1,0 @@
-"""Packages in the catalogue: installed ones with their short forms, and a file that is tried."""

@@ -1,0 +1,169 @@
+"""A foreign MCP server: its tools take the same pipeline, and what it asks for is refused."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.stdio import StdioServerParameters
+
+from capdex.errors import CapdexError, Code, ExecutionFailed, Unavailable
+from capdex.json import Json
+from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
+from capdex_router.catalog.mcp_mount import mounted
+from capdex_router.model.capability import Capability
+from tests.router.catalog.hostile import HINTS
+from tests.router.small_runtime import Person, Runtime
+
+SERVER = StdioServerParameters(
+    command=sys.executable, args=[str(Path(__file__).with_name("foreign.py"))]
+)
+HOSTILE = str(Path(__file__).with_name("hostile.py"))
+
+
+@asynccontextmanager
+async def hostile(mode: str, file: Path) -> AsyncIterator[Capability]:
+    """The tool of the hostile server."""
+    server = StdioServerParameters(command=sys.executable, args=[HOSTILE, mode, str(file)])
+    async with mounted("hostile", server) as source:
+        (listed,) = source.listed()
+        yield source.load(listed.ref)
+
+
+async def run(tool: Capability) -> Json:
+    assert tool.executor is not None
+    return await tool.executor.run({}, timeout_s=60)
+
+
+async def test_its_tools_are_capabilities_with_the_whole_pipeline(
+    runtime: Callable[..., Runtime],
+) -> None:
+    async with mounted("foreign", SERVER) as source:
+        tools = [source.load(listed.ref) for listed in source.listed()]
+        run = runtime(*tools)
+        person = Person()
+
+        async def call(name: str, given: Any) -> Any:
+            return await run.call(f"mcp:foreign#{name}", given, person)
+
+        assert (await call("read", {"a": 1}))["output"] == {"text": "read {'a': 1}"}
+        assert (await call("read", {"a": 2}))["ok"]
+        assert len(person.asked) == 1
+        assert (await call("read", {"a": "x"}))["error"]["code"] == "INVALID_INPUT"
+        assert (await call("wipe", {"a": 1}))["ok"]
+        assert (await call("wipe", {"a": 1}))["ok"]
+        assert len(person.asked) == 3  # each call that may destroy something
+        assert (await call("fail", {"a": 1}))["error"]["code"] == "EXECUTION_FAILED"
+        assert (await call("asks", {"a": 1}))["error"]["code"] == "PERMISSION_DENIED"
+    assert {tool.ref.version for tool in tools} == {"3.1.0"}
+    assert len({tool.owner.digest for tool in tools}) == 4
+
+
+async def test_a_server_that_does_not_start_is_unavailable() -> None:
+    with pytest.raises(Unavailable) as refused:
+        async with mounted("none", StdioServerParameters(command="/nonexistent")):
+            pass
+    assert refused.value.code == Code.NODE_UNAVAILABLE
+
+
+async def test_a_pattern_of_the_server_is_checked_in_linear_time(
+    tmp_path: Path, runtime: Callable[..., Runtime]
+) -> None:
+    async with hostile("pattern", tmp_path / "x") as tool:
+        found = await runtime(tool).call("mcp:hostile#t", {}, Person())
+    assert found["error"]["reason"] == "OUTPUT_INVALID"
+
+
+@pytest.mark.parametrize("mode", ["blocks", "icons", "keys"])
+async def test_a_result_of_many_parts_is_refused_before_the_sdk_compares_them(
+    mode: str, tmp_path: Path
+) -> None:
+    async with hostile(mode, tmp_path / "x") as tool:
+        with pytest.raises(ExecutionFailed) as failed:
+            await run(tool)
+    assert failed.value.why == "the response has too many parts"
+
+
+async def test_structured_content_may_have_many_parts(tmp_path: Path) -> None:
+    async with hostile("free", tmp_path / "x") as tool:
+        assert len((await run(tool))["x"]) == 30_000
+
+
+@pytest.mark.parametrize("mode", ["list", "nothing"])
+async def test_a_result_that_is_not_that_of_a_tool_is_a_failure(mode: str, tmp_path: Path) -> None:
+    async with hostile(mode, tmp_path / "x") as tool:
+        with pytest.raises(ExecutionFailed, match="not MCP"):
+            await run(tool)
+
+
+async def test_a_line_without_end_ends_its_server_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    async with mounted("foreign", SERVER) as source, hostile("long", file) as tool:
+        for _ in range(2):
+            with pytest.raises(ExecutionFailed) as failed:
+                await run(tool)
+            assert str(MAX_LINE_BYTES) in str(failed.value.why)
+        other = source.load(next(x.ref for x in source.listed() if x.name == "read"))
+        assert other.executor is not None
+        assert await other.executor.run({"a": 1}, timeout_s=60) == {"text": "read {'a': 1}"}
+    # The rest stayed unread: the program could not write it.
+    assert int(file.read_text()) < 4 * MAX_LINE_BYTES
+
+
+async def test_a_server_that_asks_and_reads_no_answer_is_ended(tmp_path: Path) -> None:
+    async with hostile("pings", tmp_path / "x") as tool:
+        with pytest.raises(ExecutionFailed, match="was ended"):
+            await run(tool)
+
+
+async def test_lines_that_are_no_message_are_passed_over(tmp_path: Path) -> None:
+    async with hostile("logs", tmp_path / "x") as tool:
+        assert tool.ref.version == "1.0.0"
+
+
+async def test_a_server_that_never_answers_meets_the_deadline(tmp_path: Path) -> None:
+    async with hostile("silent", tmp_path / "x") as tool:
+        assert tool.executor is not None
+        with pytest.raises(Unavailable) as late:
+            await tool.executor.run({}, timeout_s=0.01)
+    assert late.value.code == Code.TIMEOUT
+
+
+@pytest.mark.parametrize("mode", ["silent", "stubborn"])
+async def test_a_server_ends_with_its_mount(mode: str, tmp_path: Path) -> None:
+    async with hostile(mode, tmp_path / "pid"):
+        pid = int((tmp_path / "pid").read_text())
+        os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("mode", ["long list", "no list", "one page"])
+async def test_a_list_of_tools_that_cannot_be_used_is_unavailable(
+    mode: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Unavailable) as refused:
+        async with hostile(mode, tmp_path / "x"):
+            pass
+    assert refused.value.code == Code.NODE_UNAVAILABLE
+
+
+async def test_a_program_that_ends_at_once_is_unavailable() -> None:
+    with pytest.raises(CapdexError) as refused:
+        async with mounted("true", StdioServerParameters(command="true")):
+            pass
+    assert refused.value.code == Code.NODE_UNAVAILABLE
+
+
+async def test_hints_and_output_schema_belong_to_the_digest(tmp_path: Path) -> None:
+    digests = []
+    for mode in ("plain", "plain", "schema", *HINTS):
+        async with hostile(mode, tmp_path / "x") as tool:
+            digests.append(tool.owner.digest)
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 2 + len(HINTS)

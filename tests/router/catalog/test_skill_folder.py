@@ -1,0 +1,87 @@
+"""Agent Skills: read as skills with their files as resources, and nothing outside of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.errors import Code, InvalidInput
+from capdex_router.catalog.skill_folder import read_resource, read_skill, skills, split
+from capdex_router.model.refs import CapabilityRef
+
+SKILL = """---
+name: pdf-forms
+description: Fill in PDF forms.
+metadata:
+  version: 1.2.0
+---
+# How to
+
+Read the form first.
+"""
+
+
+def made(path: Path, text: str = SKILL, name: str = "pdf-forms") -> Path:
+    folder = path / name
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    (folder / "scripts" / "fill.py").write_text("print('filled')\n")
+    return folder
+
+
+def test_a_folder_is_a_skill_with_its_files(tmp_path: Path) -> None:
+    found = read_skill(made(tmp_path))
+    assert found.ref == CapabilityRef("skill:pdf-forms", "1.2.0")
+    assert found.prompt == "# How to\n\nRead the form first."
+    manifest = found.manifest()
+    assert manifest["resources"] == [{"name": "scripts/fill.py"}]
+    assert manifest["description"] == "Fill in PDF forms."
+
+
+def test_a_folder_of_folders_is_several(tmp_path: Path) -> None:
+    made(tmp_path)
+    made(tmp_path, SKILL.replace("pdf-forms", "other"), "other")
+    (tmp_path / "empty").mkdir()
+    assert [found.name for found in skills(tmp_path)] == ["other", "pdf-forms"]
+    assert [found.name for found in skills(tmp_path / "other")] == ["other"]
+
+
+def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    before = read_skill(folder).owner.digest
+    (folder / "SKILL.md").write_text(SKILL + "Then write.\n")
+    assert read_skill(folder).owner.digest != before
+
+
+def test_resources_are_the_files_of_the_skill_alone(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    (tmp_path / "secret").write_text("x")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    assert read_resource(folder, "scripts/fill.py") == b"print('filled')\n"
+    for name in ("link", "../secret", "/etc/passwd", "SKILL.md", "scripts", ""):
+        with pytest.raises(InvalidInput) as refused:
+            read_resource(folder, name)
+        assert refused.value.code == Code.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no front matter", "---\nname: a\n", "---\n- a\n---\n", "---\nname: a\n---\nx",
+     "---\ndescription: a\n---\nx", f"---\nname: {'a' * 65}\ndescription: b\n---\n",
+     "---\n" + "[" * 100_000 + "\n---\n", "---\nname: [a]\ndescription: b\n---\n"],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_what_is_no_skill_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_skill(made(tmp_path, text))
+
+
+@given(st.binary(max_size=500))
+def test_any_text_is_judged(data: bytes) -> None:
+    try:
+        split(data)
+    except InvalidInput:
+        return

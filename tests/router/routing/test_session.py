@@ -1,0 +1,98 @@
+"""A session: what is mounted and when, and who may pop it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capdex.json import Json
+from capdex.manifest.triggers import Trigger
+from capdex_router.catalog.catalog import Catalog, Fixed, Listed
+from capdex_router.model.capability import Capability, Owner
+from capdex_router.model.refs import CapabilityRef, InvokeResult
+from capdex_router.routing.session import Session
+
+WEATHER, NOTE = "did:nuwa:cap:weather", "did:nuwa:cap:note"
+WORDS = {WEATHER: "weather", NOTE: "note"}
+NEEDS = {"model_family": ["gpt-4"], "min_context_window": 16_000}
+
+
+class Triggered(Fixed):
+    """Skills with a keyword each."""
+
+    def listed(self) -> list[Listed]:
+        return [
+            Listed(
+                x.ref, x.kind, x.name, x.description,
+                triggers=(Trigger("keyword", WORDS[x.ref.capability_id], None),)
+                if x.kind == "skill" else (),
+                llm_requirements=NEEDS if x.ref.capability_id == WEATHER else {},
+            )
+            for x in super().listed()
+        ]  # fmt: skip
+
+    def load(self, ref: CapabilityRef) -> Capability:
+        return self._found[ref]
+
+
+def skill(name: str) -> Capability:
+    ref = CapabilityRef(name, "1.0.0")
+    return Capability(ref, "skill", name, "", {}, Owner("package", name, "aa"), prompt="Do it.")
+
+
+def tool(name: str) -> Capability:
+    ref = CapabilityRef(f"{name}#now", "1.0.0")
+    return Capability(ref, "tool", "now", "", {}, Owner("package", name, "aa"))
+
+
+def session(names: Iterable[str] = (WEATHER, NOTE), **host: object) -> tuple[Session, Triggered]:
+    source = Triggered([make(name) for name in names for make in (skill, tool)])
+    return Session(Catalog([source]), host=host, clock=lambda: 0.0), source
+
+
+def done(output: Json) -> InvokeResult:
+    return InvokeResult(output, None, 1)
+
+
+def test_a_message_mounts_a_capability_once() -> None:
+    found, _ = session(model="gpt-4o", context_window=128_000)
+    first = found.route("what will the weather be in Oslo?")
+    assert first["capability"] == WEATHER
+    assert first["tools"] == [f"{WEATHER}#now"]
+    assert first["prompt_of_publisher"] == "Do it."
+    assert "warnings" not in first
+    again = found.route("and the weather tomorrow?")
+    assert again["capability"] == WEATHER
+    assert "prompt_of_publisher" not in again
+
+
+def test_what_the_model_does_not_meet_is_a_warning() -> None:
+    found, _ = session(model="other", context_window=8_000)
+    assert found.route("weather")["warnings"] == [
+        "made for gpt-4; the model here is other",
+        "needs a context of 16000 tokens; that here is 8000",
+    ]
+
+
+def test_switch_and_back() -> None:
+    found, _ = session()
+    found.route("weather")
+    assert found.route("/switch note")["capability"] == NOTE
+    assert found.route("/back")["capability"] == WEATHER
+    assert found.route("/back")["fallback"] is True
+
+
+def test_done_pops_the_capability_that_says_it_and_no_other() -> None:
+    found, _ = session()
+    found.route("weather")
+    found.answered(tool(NOTE), done({"done": True}))
+    found.answered(tool(WEATHER), done({"text": '{"done": true}', "more": {"done": True}}))
+    assert "prompt_of_publisher" not in found.route("weather")
+    found.answered(tool(WEATHER), done({"done": True}))
+    assert "prompt_of_publisher" in found.route("weather")
+
+
+def test_what_is_removed_gets_no_message() -> None:
+    found, source = session()
+    found.route("weather")
+    source.put([skill(NOTE)])
+    assert found.route("weather")["fallback"] is True

@@ -1,0 +1,32 @@
+"""A runtime over a directory: files for its user alone, which two processes may share."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from capdex_router.runtime import Mounts, open_grants, open_runtime
+
+SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
+
+
+async def test_two_runtimes_share_one_directory(tmp_path: Path) -> None:
+    home = tmp_path / "router"
+    async with open_runtime(home) as one, open_runtime(home) as other:
+        assert one.catalog is not other.catalog
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
+    assert files["audit.jsonl"] == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+async def test_folders_of_skills_are_there(tmp_path: Path) -> None:
+    (tmp_path / "skills" / "plain").mkdir(parents=True)
+    (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
+    mounts = Mounts({}, (tmp_path / "skills",))
+    async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
+        assert runtime.catalog.find("plain").prompt == "Use short words."
+        assert runtime.search.domains() == {"skills": 1}
+
+
+def test_grants_can_be_opened_before_anything_else(tmp_path: Path) -> None:
+    assert open_grants(tmp_path / "router").read().all == ()
