@@ -3,7 +3,6 @@
 from capdex.search.query import MAX_QUERY_CHARS
 from capdex_indexer.query.search.filters import FILTER_NAMES, SearchFilters
 from capdex_indexer.query.search.follower import SearchFollower
-from capdex_indexer.query.search.helpers import Progress
 from capdex_indexer.query.search.live import LiveSearch
 from capdex_indexer.query.search.page import (
     MAX_PAGE,
@@ -15,6 +14,7 @@ from capdex_indexer.query.search.page import (
     read_page,
     read_reasons,
 )
+from capdex_indexer.query.search.processes import Progress
 from capdex_indexer.query.search.route import MAX_MESSAGE_CHARS, Route, route
 from capdex_indexer.query.search.snapshots import Snapshots, directory_of
 from capdex_indexer.query.search.state import State

@@ -15,16 +15,16 @@ from sqlalchemy import Engine
 from capdex.errors import CapdexError
 from capdex_indexer.db.engine import open_reader, transaction
 from capdex_indexer.query.search.documents import read_range
-from capdex_indexer.query.search.helpers import (
+from capdex_indexer.query.search.live import LiveSearch
+from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+from capdex_indexer.query.search.processes import (
     NICENESS,
-    Answer,
     BuildRequest,
     EncodeRequest,
+    ProcessAnswer,
     Request,
     SaveRequest,
 )
-from capdex_indexer.query.search.live import LiveSearch
-from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.query.search.snapshots import Snapshots
 from capdex_indexer.query.search.state import Segments
 
@@ -41,28 +41,28 @@ def main() -> None:
             _send(reader, _answer(request, reader))
 
 
-def _answer(request: Request, reader: Connection) -> Answer:
+def _answer(request: Request, reader: Connection) -> ProcessAnswer:
     try:
         match request:
             case BuildRequest():
                 with transaction(_database(request.database)) as connection:
                     read = read_range(connection, request.first, request.last, request.copies)
-                    return Answer(Segments.build(list(read)).to_bytes())
+                    return ProcessAnswer(Segments.build(list(read)).to_bytes())
             case SaveRequest():
                 with transaction(_database(request.database)) as connection:
                     state = LiveSearch(request.database).catch_up(
-                        connection, lambda *done: _send(reader, Answer(progress=done))
+                        connection, lambda *done: _send(reader, ProcessAnswer(progress=done))
                     )
                 Snapshots(Path(request.directory)).save(state)
-                return Answer()
+                return ProcessAnswer()
             case EncodeRequest():
                 vectors = _encoder(request.directory).encode(request.texts)
-                return Answer((vectors.astype("<f4").tobytes(),))
+                return ProcessAnswer((vectors.astype("<f4").tobytes(),))
     except (CapdexError, OSError) as error:
-        return Answer(error=str(error))
+        return ProcessAnswer(error=str(error))
 
 
-def _send(reader: Connection, answer: Answer) -> None:
+def _send(reader: Connection, answer: ProcessAnswer) -> None:
     reader.send_bytes(msgspec.msgpack.encode(answer))
 
 

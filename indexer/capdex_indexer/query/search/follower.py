@@ -16,9 +16,9 @@ from capdex.search.semantic import Encoder
 from capdex_indexer.db.models import LISTING
 from capdex_indexer.query.changes import CommitWatch
 from capdex_indexer.query.search import live
-from capdex_indexer.query.search.helpers import Helpers, SaveRequest
 from capdex_indexer.query.search.live import LiveSearch
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+from capdex_indexer.query.search.processes import SaveRequest, SearchProcesses
 from capdex_indexer.query.search.snapshots import Snapshots
 from capdex_indexer.query.search.state import State
 
@@ -141,7 +141,7 @@ class SearchFollower:
                     return
             else:
                 return
-            with Helpers(1) as helpers:
+            with SearchProcesses(1) as helpers:
                 helpers.ask(SaveRequest(database, str(kept.directory)), self._tell)
         except (CapdexError, OSError) as error:
             log.warning("the search is built in this process", why=str(error))

@@ -26,7 +26,7 @@ from capdex_indexer.query.search.documents import (
     read_fingerprint,
     read_range,
 )
-from capdex_indexer.query.search.helpers import BuildRequest, Helpers, Progress
+from capdex_indexer.query.search.processes import BuildRequest, Progress, SearchProcesses
 from capdex_indexer.query.search.state import Segments, State, triggers_of
 
 INLINE: Final = 32  # changed names that a query brings in by itself while there is a follower
@@ -241,7 +241,7 @@ class LiveSearch:
             BuildRequest(self.database, x[0], x[-1], {y: copies[y] for y in x if y in copies})
             for x in pages
         ]
-        with Helpers(os.cpu_count() or 1) as helpers:
+        with SearchProcesses(os.cpu_count() or 1) as helpers:
             for made in helpers.map(requests):
                 yield Segments.from_bytes(*made)
 

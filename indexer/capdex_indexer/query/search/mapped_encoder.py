@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from capdex.net.files import drop_leftovers, replacing
 from capdex.search.encoder import SentenceEncoder
-from capdex_indexer.query.search.helpers import EncodeRequest, Helpers
+from capdex_indexer.query.search.processes import EncodeRequest, SearchProcesses
 
 FILE: Final = "weights.npy"  # one record, whose fields are the parts of a backend; 76 MB
 PIECE: Final = 64 * 1024  # bytes; Linux maps as much at once of a file as was written at once
@@ -49,7 +49,7 @@ class MappedEncoder(SentenceEncoder):
     @contextmanager
     def beside(self) -> Iterator[EncoderBeside]:
         """Encode by helpers, of which there are as many as processors, until the block ends."""
-        with Helpers(os.cpu_count() or 1) as helpers:
+        with SearchProcesses(os.cpu_count() or 1) as helpers:
             yield EncoderBeside(self, self._directory, helpers)
 
     def _map(self) -> Any:
@@ -100,7 +100,7 @@ class MappedEncoder(SentenceEncoder):
 class EncoderBeside:
     """The default encoder in helpers, each of which maps the weights that the reader maps."""
 
-    def __init__(self, encoder: MappedEncoder, directory: Path, helpers: Helpers) -> None:
+    def __init__(self, encoder: MappedEncoder, directory: Path, helpers: SearchProcesses) -> None:
         self.identity, self.dimension = encoder.identity, encoder.dimension
         self.encode_question = encoder.encode_question
         self._directory, self._helpers = str(directory), helpers

@@ -19,7 +19,7 @@ from capdex.errors import Code, Unavailable
 from capdex.search import Document
 from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.query import Index
-from capdex_indexer.query.search import follower, helpers, mapped_encoder
+from capdex_indexer.query.search import follower, mapped_encoder, processes
 from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.store import Store
@@ -253,7 +253,7 @@ def test_a_helper_that_fails_is_an_error_of_the_reader(
 ) -> None:
     publish("apples")
     monkeypatch.setattr(live_module, "MANY", 1)
-    monkeypatch.setattr(helpers, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
+    monkeypatch.setattr(processes, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
     with closing(Index(database_url)) as index, pytest.raises(Unavailable, match="ended"):
         names(index)
     monkeypatch.undo()

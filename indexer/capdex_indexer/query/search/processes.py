@@ -54,7 +54,7 @@ Request = BuildRequest | SaveRequest | EncodeRequest
 Progress = Callable[[int, int], None]  # packages done, and all
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProcessAnswer(msgspec.Struct, frozen=True):
     """What a helper made, or why it could not; before it, any number of answers with `progress`."""
 
     made: tuple[bytes, ...] = ()
@@ -62,13 +62,13 @@ class Answer(msgspec.Struct, frozen=True):
     progress: tuple[int, int] | None = None
 
 
-class Helpers:
+class SearchProcesses:
     """At most so many helpers; each starts when there is work for it, and ends with the block."""
 
     def __init__(self, most: int) -> None:
-        self._free: LifoQueue[_Helper] = LifoQueue()
+        self._free: LifoQueue[_Process] = LifoQueue()
         for _ in range(most):
-            self._free.put(_Helper())
+            self._free.put(_Process())
         self._helpers = list(self._free.queue)
         self._threads = ThreadPoolExecutor(most, "search-helper")
 
@@ -96,7 +96,7 @@ class Helpers:
         return answer.made
 
 
-class _Helper:
+class _Process:
     """A process, which starts with its first request."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Helper:
         self._connection: Connection | None = None
         self._closed = False
 
-    def ask(self, request: Request, progress: Progress | None) -> Answer:
+    def ask(self, request: Request, progress: Progress | None) -> ProcessAnswer:
         """Return the answer to one request at a time."""
         done = (0, 0)
         try:
@@ -114,7 +114,7 @@ class _Helper:
             while True:
                 while progress is not None and not self._connection.poll(LOOK_S):
                     progress(*done)
-                answer = msgspec.msgpack.decode(self._connection.recv_bytes(), type=Answer)
+                answer = msgspec.msgpack.decode(self._connection.recv_bytes(), type=ProcessAnswer)
                 if answer.progress is None or progress is None:
                     return answer
                 progress(*(done := answer.progress))
