@@ -24,7 +24,8 @@ KEYS = {
     "registry": "the address of the registry contract",
     "start-block": "the block of its deployment: indexing begins there",
     "node-url": "a node's address: `publish` waits until it serves",
-    "mcp-url": "its MCP endpoint: `search`, `resolve`, `install` need it; without it `/mcp` of `node-url`",
+    "mcp-url": "its MCP endpoint: `search`, `resolve`, `install` need it; "
+    "without it `/mcp` of `node-url`",
     "gateway-url": "a trustless IPFS gateway: `get` needs it; without it `node-url`",
     "ipfs": "the Kubo that `publish` uploads to",
     "votes": "the contract of the votes on the registry's names",
