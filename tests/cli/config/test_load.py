@@ -287,7 +287,7 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
     assert load(network="local").up is not None
 
 
-OF_OWN = {"mcp_url": "http://own/mcp", "gateway_url": "http://own"}
+OF_OWN: dict[str, Any] = {"mcp_url": "http://own/mcp", "gateway_url": "http://own"}
 
 
 def test_variables_give_a_program_elsewhere_the_network_of_a_stack(
