@@ -58,7 +58,7 @@ async def open_agent(
             runtime.results,
             Session(runtime.catalog),
             Packages(installer) if installer is not None else None,
-            runtime.intents,
+            runtime.learned,
             runtime.learning,
             runtime.servers,
         )

@@ -14,7 +14,6 @@ from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
 from capdex_router.catalog.mcp_mount import Mounted, mount_proposal, mounted
 from capdex_router.catalog.search import Search
 from capdex_router.catalog.skill_folder import skills
-from capdex_router.commands.intents import Intents
 from capdex_router.commands.learning import Learning
 from capdex_router.commands.source import LearnedTools
 from capdex_router.commands.store import LearnedStore
@@ -37,7 +36,7 @@ class Runtime:
     results: Results
     grants: GrantFile
     learning: Learning
-    intents: Intents
+    learned: LearnedTools
     servers: Sequence[Mounted]
 
 
@@ -89,9 +88,8 @@ async def open_runtime(
             limits=limits or CallLimits(),
         )
         results = Results(directory / "results")
-        intents = Intents(learned, invoker, catalog)
         search = Search(catalog)
-        yield Runtime(catalog, search, invoker, results, grants, learning, intents, servers)
+        yield Runtime(catalog, search, invoker, results, grants, learning, learned, servers)
 
 
 def open_grants(directory: Path) -> GrantFile:

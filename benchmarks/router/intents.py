@@ -13,10 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from capdex.errors import InvalidInput
-from capdex_router.cmp.manifest import CommandTool, Intent, parse_capability, parse_manifest
-from capdex_router.cmp.match import is_guarded, match
+from capdex_router.commands.intents.manifest import (
+    CommandTool,
+    Intent,
+    parse_capability,
+    parse_manifest,
+)
+from capdex_router.commands.intents.match import is_guarded, match
 
-DATA = Path(__file__).parents[2] / "tests/router/cmp/data"
+DATA = Path(__file__).parents[2] / "tests/router/commands/data"
 Reach = Callable[[str], Intent | None]
 
 

@@ -1,1 +1,1 @@
-"""Executors of tools: HTTP, MCP services, other agents and programs, each within its bounds."""
+"""Executors of tools: HTTP, MCP services and other agents, each within its bounds."""

@@ -1,1 +1,1 @@
-"""Learned command-line tools: kept in files, offered as capabilities, and learned again."""
+"""Learned command-line programs: probed, kept in files, offered and run as capabilities."""

@@ -16,13 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
-from capdex_router.bindings.command import FACETS
-from capdex_router.bindings.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
-from capdex_router.cmp import adapters
-from capdex_router.cmp.adapters import KNOWN_CONTENT, Adapter
-from capdex_router.cmp.help import MAX_HELP_BYTES
-from capdex_router.cmp.learn import Learned, by_help, learn
-from capdex_router.cmp.match import is_guarded
+from capdex_router.commands import adapters
+from capdex_router.commands.adapters import KNOWN_CONTENT, Adapter
+from capdex_router.commands.executor import FACETS
+from capdex_router.commands.help import MAX_HELP_BYTES
+from capdex_router.commands.intents.match import is_guarded
+from capdex_router.commands.learned import Learned
+from capdex_router.commands.probe import by_help, learn
+from capdex_router.commands.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
 from capdex_router.commands.store import LearnedStore
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.requests import ProcessRequest

@@ -10,15 +10,15 @@ from typing import Final
 
 from capdex.errors import UsageError
 from capdex.json import Json
-from capdex_router.bindings import output
 from capdex_router.bindings.build import UnusableTool
-from capdex_router.bindings.command import CommandExecutor, digest_of
-from capdex_router.bindings.sandbox import Sandbox, Surroundings
 from capdex_router.catalog.catalog import Listed
-from capdex_router.cmp.learn import Learned, command_of
-from capdex_router.cmp.manifest import CommandTool, Intent
-from capdex_router.cmp.match import is_guarded
+from capdex_router.commands import output
+from capdex_router.commands.executor import CommandExecutor, digest_of
+from capdex_router.commands.intents.manifest import CommandTool, Intent
+from capdex_router.commands.intents.match import is_guarded, match
+from capdex_router.commands.learned import Learned, command_of
 from capdex_router.commands.learning import PREFIX, Learning, owner_name
+from capdex_router.commands.sandbox import Sandbox, Surroundings
 from capdex_router.model.capability import Capability, Executor, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 
@@ -80,6 +80,14 @@ class LearnedTools:
         """Return the tools as CMP has them."""
         return tuple(one.tool for one in self._learning.store.all().values())
 
+    def named(self, want: str, context: Json) -> tuple[str, Json]:
+        """Return the id of the one intent that a wish names (CMP, Execute: Intent), and its input.
+
+        Raises InvalidInput AMBIGUOUS with candidates, or NOT_FOUND.
+        """
+        found = match(want, self.tools())
+        return ref_of(found.tool, found.intent).capability_id, given(found.intent, context)
+
     async def renew(self, capability_id: str) -> None:
         """Learn a tool again if its program has other bytes than it had: what was agreed to goes.
 
@@ -136,6 +144,17 @@ def refs(tool: CommandTool) -> tuple[CapabilityRef, ...]:
     return tuple(
         CapabilityRef(f"{PREFIX}{manifest.name}#{name}", manifest.version) for name in names
     )
+
+
+def ref_of(tool: CommandTool, intent: Intent) -> CapabilityRef:
+    """Return the reference of one intent of a tool."""
+    return refs(tool)[tool.intents.index(intent)]
+
+
+def given(intent: Intent, context: Json) -> Json:
+    """Return what a context has of the parameters of an intent."""
+    names = [one.name for one in intent.template.parameters]
+    return {name: context[name] for name in names if name in context}
 
 
 def _phrases(intent: Intent) -> list[str]:

@@ -11,7 +11,7 @@ import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput, UsageError
 from capdex.net.files import read_bounded, write_whole
-from capdex_router.cmp.learn import MAX_LEARNED_BYTES, Learned
+from capdex_router.commands.learned import MAX_LEARNED_BYTES, Learned
 
 FILE: Final = "tool.json"
 MAX_TOOLS: Final = 256

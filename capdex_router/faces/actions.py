@@ -18,8 +18,8 @@ from capdex_router.catalog.catalog import NOT_HERE, Catalog, Listed, split
 from capdex_router.catalog.catalog import PREFIX as PACKAGE
 from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.catalog.search import CatalogHit, Search
-from capdex_router.commands.intents import Intents
 from capdex_router.commands.learning import Learning
+from capdex_router.commands.source import LearnedTools
 from capdex_router.faces.arguments import Wanted, example
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
@@ -45,7 +45,7 @@ class Actions:
     results: Results
     routing: Session | None = None
     packages: Packages | None = None
-    intents: Intents | None = None
+    learned: LearnedTools | None = None
     learner: Learning | None = None
     servers: Sequence[Mounted] = ()
 
@@ -101,9 +101,9 @@ class Actions:
             return InvokeResult(self.results.read(wanted.uri, offset), None, 0)
         uri, given = wanted.uri, wanted.input
         if uri is None:
-            if self.intents is None:
+            if self.learned is None:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
-            uri, given = self.intents.named(wanted.want or "", given)
+            uri, given = self.learned.named(wanted.want or "", given)
         capability = self._named(uri)
         # Without a version the highest is meant, also if a program is learned again on the way.
         _, version = split(uri)

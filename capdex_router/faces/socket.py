@@ -20,7 +20,7 @@ import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
 from capdex.json import Json
-from capdex_router.cmp.protocol import METHODS as CMP_METHODS
+from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
 from capdex_router.policy.consent import Asker, Refuse
 

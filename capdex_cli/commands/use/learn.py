@@ -15,8 +15,8 @@ from capdex_cli.terminal.text import safe
 from capdex_cli.views.installing import router_home
 
 if TYPE_CHECKING:
-    from capdex_router.cmp.adapters import Adapter
-    from capdex_router.cmp.learn import Learned
+    from capdex_router.commands.adapters import Adapter
+    from capdex_router.commands.learned import Learned
     from capdex_router.commands.learning import Learning
 
 EXISTING = click.Path(exists=True, path_type=Path)
@@ -110,8 +110,8 @@ def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> No
 def _adapter(path: Path) -> Adapter:
     """Read the intents of a program, from an adapter's file or a CMP folder."""
     from capdex.net.files import read_bounded
-    from capdex_router.cmp.adapters import parse
-    from capdex_router.cmp.manifest import MAX_FILE_BYTES
+    from capdex_router.commands.adapters import parse
+    from capdex_router.commands.intents.manifest import MAX_FILE_BYTES
 
     files = [path / "manifest.json", path / "capability.json"] if path.is_dir() else [path]
     for file in files:
@@ -145,7 +145,7 @@ def _value(learned: Learned, action: str) -> dict[str, Any]:
 
 
 def _calls(learned: Learned) -> list[dict[str, Any]]:
-    from capdex_router.cmp.match import is_guarded
+    from capdex_router.commands.intents.match import is_guarded
     from capdex_router.commands.source import refs
 
     return [

@@ -108,8 +108,8 @@ async def _serve(
     from capdex_cli.terminal import logs
     from capdex_cli.views.installing import open_agent
     from capdex_router.bindings.egress import Egress
+    from capdex_router.commands.cmp import Cmp
     from capdex_router.faces.cap import Cap, methods
-    from capdex_router.faces.cmp import Cmp
     from capdex_router.faces.server import serve_stdio
     from capdex_router.faces.socket import serving
     from capdex_router.runtime import Mounts
@@ -127,6 +127,8 @@ async def _serve(
         if socket_path:
             runtime = agent.runtime
             cap = Cap(runtime.catalog, runtime.invoker)
-            cmp = Cmp(runtime.intents, caller_agrees=confirm == "caller")
+            cmp = Cmp(
+                runtime.learned, runtime.invoker, runtime.catalog, caller_agrees=confirm == "caller"
+            )
             await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
         await serve_stdio(agent.actions, stdio)

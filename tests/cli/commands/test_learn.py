@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands.test_use import called, router
-from tests.router.commands.programs import CMP, MANIFEST, emails, write_inbox
+from tests.router.commands.programs import HERE, MANIFEST, emails, write_inbox
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def inbox(tmp_path: Path) -> list[str]:
     files = tmp_path / "cmp"
     files.mkdir()
     (files / "manifest.json").write_text(json.dumps(MANIFEST))
-    (files / "capability.json").write_bytes((CMP / "data/inboxd.json").read_bytes())
+    (files / "capability.json").write_bytes((HERE / "data/inboxd.json").read_bytes())
     base = sys.base_prefix
     return [str(tmp_path / "inbox"), "--intents", str(files), "--writable", "--read", base]
 

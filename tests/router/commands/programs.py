@@ -8,23 +8,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capdex_router.cmp import adapters
-from capdex_router.cmp.learn import Learned
+from capdex_router.commands import adapters
+from capdex_router.commands.learned import Learned
 from capdex_router.runtime import Runtime, open_runtime
 
-CMP = Path(__file__).parents[1] / "cmp"
+HERE = Path(__file__).parent
 MANIFEST = {
     "domain": "email",
     "name": "inboxd",
     "summary": "Gmail management: triage, delete, restore",
     "version": "1.0.0",
 }
-INBOX = adapters.parse(json.dumps(MANIFEST).encode(), (CMP / "data/inboxd.json").read_bytes())
+INBOX = adapters.parse(json.dumps(MANIFEST).encode(), (HERE / "data/inboxd.json").read_bytes())
 
 
 def write_inbox(folder: Path) -> Path:
     """Write the program, and its mailbox into `folder/work`."""
-    shebang, rest = (CMP / "inbox.py").read_text().split("\n", 1)
+    shebang, rest = (HERE / "inbox.py").read_text().split("\n", 1)
     assert shebang == "#!/usr/bin/env python3"
     program = folder / "inbox"
     program.write_text(f"#!{Path(sys.executable).resolve()} -IS\n{rest}")

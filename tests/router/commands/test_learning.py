@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
-from capdex_router.cmp.learn import Learned, command_of
+from capdex_router.commands.learned import Learned, command_of
 from capdex_router.policy.consent import Refuse
 from capdex_router.runtime import open_runtime
 from tests.router.commands.programs import (
@@ -134,7 +134,7 @@ async def test_a_subcommand_that_waits_is_left_out(
 async def test_the_number_of_subcommands_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("capdex_router.cmp.learn.MAX_COMMANDS", 1)
+    monkeypatch.setattr("capdex_router.commands.probe.MAX_COMMANDS", 1)
     async with open_runtime(tmp_path / "router") as runtime:
         found = await runtime.learning.study(str(write_boxes(tmp_path)))
     assert [command_of(one.template) for one in found.tool.intents] == [("add",)]
@@ -155,7 +155,7 @@ async def test_what_is_too_long_to_read_again_is_not_kept(
 ) -> None:
     async with open_runtime(tmp_path / "router") as runtime:
         found = await runtime.learning.study("sort")
-        monkeypatch.setattr("capdex_router.cmp.learn.MAX_LEARNED_BYTES", 1_000)
+        monkeypatch.setattr("capdex_router.commands.learned.MAX_LEARNED_BYTES", 1_000)
         with pytest.raises(InvalidInput, match="too many commands"):
             runtime.learning.keep(found)
         assert runtime.grants.read().all == ()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import UsageError
-from capdex_router.cmp.help import Help
-from capdex_router.cmp.learn import Learned
-from capdex_router.cmp.manifest import CommandManifest, CommandTool
 from capdex_router.commands import store
+from capdex_router.commands.help import Help
+from capdex_router.commands.intents.manifest import CommandManifest, CommandTool
+from capdex_router.commands.learned import Learned
 from capdex_router.commands.store import LearnedStore
 
 TOOL = Learned(

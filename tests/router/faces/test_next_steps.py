@@ -131,7 +131,7 @@ async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path
     async with learned_inbox(tmp_path) as runtime:
         actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
-            intents=runtime.intents,
+            learned=runtime.learned,
         )  # fmt: skip
         async with Client(build_server(actions)) as client:
             found = await client.call_tool("call", {"want": "delete these emails", "input": {}})

@@ -312,7 +312,7 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
     async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         found = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
-            intents=runtime.intents, learner=runtime.learning,
+            learned=runtime.learned, learner=runtime.learning,
         )  # fmt: skip
         server = build_server(found)
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
@@ -337,7 +337,7 @@ async def test_a_megabyte_of_matches_is_read_in_slices(tmp_path: Path) -> None:
         runtime.learning.keep(await runtime.learning.study("grep"))
         found = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
-            intents=runtime.intents,
+            learned=runtime.learned,
         )  # fmt: skip
         async with Client(build_server(found)) as client:
             wish = {"want": "search for", "input": {"query": "beta"}}

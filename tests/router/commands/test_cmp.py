@@ -13,8 +13,13 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
-from capdex_router.cmp.manifest import CommandManifest, CommandTool, Intent, parse_capability
-from capdex_router.cmp.protocol import Protocol
+from capdex_router.commands.cmp import Protocol
+from capdex_router.commands.intents.manifest import (
+    CommandManifest,
+    CommandTool,
+    Intent,
+    parse_capability,
+)
 from capdex_router.model.refs import InvokeResult
 
 DATA = Path(__file__).parent / "data"

@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import islice, pairwise, takewhile
 from typing import Final
 
-from capdex_router.cmp.help import lines, listed, needed, parse_help
-from capdex_router.cmp.manifest import MAX_PARAMETERS, Intent
-from capdex_router.cmp.template import OPTIONS, CommandTemplate, Parameter
+from capdex_router.commands.help import lines, listed, needed, parse_help
+from capdex_router.commands.intents.manifest import MAX_PARAMETERS, Intent
+from capdex_router.commands.intents.template import OPTIONS, CommandTemplate, Parameter
 
 MAX_USAGE_CHARS: Final = 2_000
 MAX_WORDS: Final = 6  # behind a command, so that a question shows it whole

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex_router.cmp.help import parse_help
-from capdex_router.cmp.manifest import MAX_PARAMETERS, Intent, parse_intent
-from capdex_router.cmp.template import OPTIONS
-from capdex_router.cmp.usage import MAX_WORDS, made
+from capdex_router.commands.help import parse_help
+from capdex_router.commands.help_intents import MAX_WORDS, made
+from capdex_router.commands.intents.manifest import MAX_PARAMETERS, Intent, parse_intent
+from capdex_router.commands.intents.template import OPTIONS
 
 TOOL = b"""usage: tool [options] [--] <file>...
 

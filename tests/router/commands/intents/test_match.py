@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, InvalidInput
-from capdex_router.cmp.manifest import (
+from capdex_router.commands.intents.manifest import (
     CommandManifest,
     CommandTool,
     parse_capability,
     parse_intent,
     parse_manifest,
 )
-from capdex_router.cmp.match import is_guarded, match
+from capdex_router.commands.intents.match import is_guarded, match
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 INBOX = CommandTool(
     CommandManifest("email", "inboxd", "", "1.0.0", "inbox"),
     parse_capability((DATA / "inboxd.json").read_bytes()),

@@ -1,6 +1,6 @@
 """The sandbox of learned programs: bubblewrap, a seccomp filter and a session key ring."""
 
-from capdex_router.bindings.sandbox.bubblewrap import (
+from capdex_router.commands.sandbox.bubblewrap import (
     ProcessLimits,
     ProcessResult,
     Sandbox,

@@ -1,21 +1,29 @@
-"""The five methods of CMP as JSON values: domains, manifests, capabilities, intent, schema.
+"""The face of CMP, for programs on the socket: domains, manifests, capabilities, intent, schema.
 
 Two shapes are served. A request with `jsonrpc` follows CMP v0.1.0, section 5, and is answered as
 JSON-RPC 2.0; one without follows the examples of CMP's Router Protocol.
+
+A person agrees to commands by `capdex grant`, whatever `confirm` says. A caller that speaks for its
+user, as the specification has it, agrees itself: the person who starts the router decides that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
-from capdex_router.cmp.manifest import CommandTool, Intent
-from capdex_router.cmp.match import is_guarded, match
+from capdex_router.catalog.catalog import Catalog
+from capdex_router.commands.intents.manifest import CommandTool, Intent
+from capdex_router.commands.intents.match import is_guarded, match
+from capdex_router.commands.source import LearnedTools, given, ref_of
+from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.model.refs import InvokeResult
+from capdex_router.policy.proposal import Proposal
 
+CALLER: Final = "socket, whose caller agrees"  # the session in the audit log
 VERSION: Final = "0.1.0"
 INVALID_REQUEST: Final = -32600
 NO_METHOD: Final = -32601
@@ -28,6 +36,35 @@ _CODES: Final = {"INVALID_INPUT": INVALID_PARAMS, "NOT_FOUND": NO_TOOL}
 METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
 
 Invoke = Callable[[CommandTool, Intent, Json], Awaitable[InvokeResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cmp:
+    """The methods over learned tools; with `caller_agrees` a request's `confirm` is consent."""
+
+    learned: LearnedTools
+    invoker: Invoker
+    catalog: Catalog
+    caller_agrees: bool = False
+
+    async def answer(self, request: Any, caller: Caller) -> Json:
+        """Return the answer to a request of either shape; never raises."""
+        if self.caller_agrees:
+            caller = replace(caller, asker=_Agreed(), session=CALLER)
+
+        async def invoke(tool: CommandTool, intent: Intent, arguments: Json) -> InvokeResult:
+            ref = ref_of(tool, intent)
+            return await self.invoker.invoke(ref.capability_id, None, arguments, caller)
+
+        domains = tuple(one.domain or "general" for one in self.catalog.latest())
+        return await Protocol(self.learned.tools(), invoke, domains).answer(request)
+
+
+class _Agreed:
+    """Agrees: an intent that needs a confirmation has got it before it is invoked."""
+
+    async def ask(self, proposal: Proposal) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +144,7 @@ class Protocol:
             raise InvalidInput("the context must be an object")
         found = match(_required(params, "want"), self._asked(params))
         tool, intent = found.tool, found.intent
-        names = [one.name for one in intent.template.parameters]
-        arguments = {name: context[name] for name in names if name in context}
+        arguments = given(intent, context)
         command = intent.template.display(arguments)
         shown = {"tool": tool.manifest.name, "command": command}
         if is_guarded(intent) and params.get("confirm") is not True:

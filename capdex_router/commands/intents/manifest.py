@@ -15,7 +15,7 @@ import re2
 
 from capdex.errors import InvalidInput
 from capdex.net import json_reply
-from capdex_router.cmp.template import CommandTemplate, Parameter
+from capdex_router.commands.intents.template import CommandTemplate, Parameter
 
 MAX_FILE_BYTES: Final = 64 * 1024  # a manifest has 20 tokens, a large capability 100 intents
 MAX_INTENTS: Final = 256

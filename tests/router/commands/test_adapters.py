@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
-from capdex_router.cmp import adapters
-from capdex_router.cmp.match import is_guarded
+from capdex_router.commands import adapters
+from capdex_router.commands.intents.match import is_guarded
 
 DATA = Path(__file__).parent / "data"
 MANIFEST = {"domain": "email", "name": "inboxd", "summary": "Gmail management", "version": "1.0.0"}

@@ -25,7 +25,7 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Final, Self
 
 from capdex.errors import Code, Unavailable, UsageError
-from capdex_router.bindings.sandbox import seccomp
+from capdex_router.commands.sandbox import seccomp
 
 _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LOADER: Final = ("/etc/ld.so.cache", "/etc/alternatives")  # libraries and names of programs

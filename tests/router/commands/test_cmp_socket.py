@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from capdex_router.cmp.help import Help
-from capdex_router.cmp.learn import Learned
-from capdex_router.cmp.manifest import CommandManifest, CommandTool
+from capdex_router.commands.cmp import Cmp
+from capdex_router.commands.help import Help
+from capdex_router.commands.intents.manifest import CommandManifest, CommandTool
+from capdex_router.commands.learned import Learned
 from capdex_router.faces.cap import Cap, methods
-from capdex_router.faces.cmp import Cmp
 from capdex_router.faces.socket import serving
 from capdex_router.policy.grants import Grant
 from capdex_router.runtime import Mounts, Runtime, open_runtime
@@ -36,7 +36,7 @@ async def served(home: Path, *, caller_agrees: bool = False) -> AsyncIterator[tu
             runtime.learning.store.put(Learned(tool, Path("/x"), "", Help({}, ()), {}, ()))
         path = home / "router.sock"
         cap = methods(Cap(runtime.catalog, runtime.invoker))
-        cmp = Cmp(runtime.intents, caller_agrees=caller_agrees)
+        cmp = Cmp(runtime.learned, runtime.invoker, runtime.catalog, caller_agrees=caller_agrees)
         async with serving(path, cap, cmp.answer):
             yield path, runtime
 
@@ -181,7 +181,9 @@ async def test_the_socket_shows_all_that_the_router_has(tmp_path: Path) -> None:
     async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
         path = tmp_path / "router.sock"
         cap = methods(Cap(runtime.catalog, runtime.invoker))
-        async with serving(path, cap, Cmp(runtime.intents).answer):
+        async with serving(
+            path, cap, Cmp(runtime.learned, runtime.invoker, runtime.catalog).answer
+        ):
             listed = {"jsonrpc": "2.0", "method": "capability.list", "params": {}, "id": 1}
             found, domains, manifests = await ask(
                 path, listed, {"method": "domains"}, rpc("manifests", domain="mcp")

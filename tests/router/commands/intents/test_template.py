@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
-from capdex_router.cmp.template import CommandTemplate, Parameter
+from capdex_router.commands.intents.template import CommandTemplate, Parameter
 
 IDS = Parameter("ids", "array<string>", required=True)
 DELETE = CommandTemplate.parse("inbox delete --ids {ids} --confirm", (IDS,))

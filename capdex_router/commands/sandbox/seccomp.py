@@ -17,7 +17,7 @@ from typing import Final
 import orjson
 
 MACHINES: Final = orjson.loads(
-    (files("capdex_router.bindings.sandbox") / "system_calls.json").read_bytes()
+    (files("capdex_router.commands.sandbox") / "system_calls.json").read_bytes()
 )
 _NEWEST: Final = 466  # of Linux 6.13; newer calls are not known here, and x32's are far above
 _LOAD, _EQUAL, _ABOVE, _ANY, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06  # operations of BPF

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex_router.cmp.help import Help, parse_help
+from capdex_router.commands.help import Help, parse_help
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
-from capdex_router.cmp.manifest import (
+from capdex_router.commands.intents.manifest import (
     MAX_FILE_BYTES,
     CommandManifest,
     parse_capability,
     parse_manifest,
 )
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 MANIFEST = {
     "domain": "email",
     "name": "inboxd",

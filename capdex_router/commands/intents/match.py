@@ -16,8 +16,8 @@ from typing import Final
 import re2
 
 from capdex.errors import Code, InvalidInput
-from capdex_router.cmp import words
-from capdex_router.cmp.manifest import CommandTool, Intent
+from capdex_router.commands.intents import words
+from capdex_router.commands.intents.manifest import CommandTool, Intent
 
 MAX_WANT_CHARS: Final = 2_000
 MAX_CANDIDATES: Final = 5

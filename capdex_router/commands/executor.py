@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 from capdex.errors import Code, ExecutionFailed, Refused, untrusted_text
 from capdex.json import Json
-from capdex_router.bindings import output
-from capdex_router.bindings.sandbox import Sandbox, Surroundings
+from capdex_router.commands import output
+from capdex_router.commands.intents.template import CommandTemplate
+from capdex_router.commands.sandbox import Sandbox, Surroundings
 from capdex_router.model.requests import ProcessRequest, Request
 
 # CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.
 FACETS: Final = {"CMP_ROUTER": "1", "CMP_AGENT": "1", "NO_COLOR": "1", "TERM": "dumb"}
-
-
-class CommandArguments(Protocol):
-    """Makes an argument list of valid values, the program's name first: a command template."""
-
-    def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the list; raises InvalidInput for a value that would not stay one argument."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,7 @@ class CommandExecutor:
 
     program: Path
     digest: str
-    arguments: CommandArguments
+    template: CommandTemplate
     sandbox: Sandbox
     around: Surroundings
     kind: output.Kind = "lines"
@@ -66,7 +59,7 @@ class CommandExecutor:
         return output.parse(self.kind, ran.stdout, truncated=ran.truncated)
 
     def _argv(self, arguments: Json) -> tuple[str, ...]:
-        return (str(self.program), *self.arguments.argv(arguments)[1:])
+        return (str(self.program), *self.template.argv(arguments)[1:])
 
     def _check(self) -> None:
         digest = digest_of(self.program)

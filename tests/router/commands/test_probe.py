@@ -14,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import ExecutionFailed, InvalidInput
-from capdex_router.bindings.command import CommandExecutor
-from capdex_router.bindings.sandbox import ProcessResult, Sandbox, Surroundings
-from capdex_router.cmp.learn import Learned, ProbeValues, kind_of, learn
-from capdex_router.cmp.manifest import (
+from capdex_router.commands.executor import CommandExecutor
+from capdex_router.commands.intents.manifest import (
     CommandManifest,
     parse_capability,
     parse_intent,
     parse_manifest,
 )
+from capdex_router.commands.learned import Learned, ProbeValues
+from capdex_router.commands.probe import kind_of, learn
+from capdex_router.commands.sandbox import ProcessResult, Sandbox, Surroundings
 
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
 MANIFEST = CommandManifest("files", "grep", "Search of files", "0.0.0", "grep")

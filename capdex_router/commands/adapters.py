@@ -15,8 +15,13 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
-from capdex_router.cmp.learn import ProbeValues, parse_samples
-from capdex_router.cmp.manifest import CommandManifest, Intent, parse_capability, parse_manifest
+from capdex_router.commands.intents.manifest import (
+    CommandManifest,
+    Intent,
+    parse_capability,
+    parse_manifest,
+)
+from capdex_router.commands.learned import ProbeValues, parse_samples
 
 # The directory in which samples run has these files.
 KNOWN_CONTENT: Final[Mapping[str, str]] = {"notes.txt": "alpha\nbeta\n"}
@@ -33,7 +38,7 @@ class Adapter:
 
 def find(binary: str) -> Adapter:
     """Return the adapter that comes with the router, by the name of its binary, or one by help."""
-    for value in orjson.loads((files("capdex_router.cmp") / "adapters.json").read_bytes()):
+    for value in orjson.loads((files("capdex_router.commands") / "adapters.json").read_bytes()):
         if value["wraps"] == binary:
             return parse(orjson.dumps(value))
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", binary).strip("._-")[:64] or "program"

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
-from capdex_router.bindings.command import CommandExecutor
-from capdex_router.bindings.sandbox import ProcessLimits, Sandbox, Surroundings
-from capdex_router.cmp.manifest import parse_capability
-from capdex_router.cmp.template import CommandTemplate, Parameter
+from capdex_router.commands.executor import CommandExecutor
+from capdex_router.commands.intents.manifest import parse_capability
+from capdex_router.commands.intents.template import CommandTemplate, Parameter
+from capdex_router.commands.sandbox import ProcessLimits, Sandbox, Surroundings
 from capdex_router.model.requests import ProcessRequest
 
-CMP = Path(__file__).parents[1] / "cmp"
-INTENTS = parse_capability((CMP / "data/inboxd.json").read_bytes())
+HERE = Path(__file__).parent
+INTENTS = parse_capability((HERE / "data/inboxd.json").read_bytes())
 SUMMARY, ANALYZE, DELETE, RESTORE, ACCOUNTS = (one.template for one in INTENTS)
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
 SEARCH = CommandTemplate.parse(
@@ -42,7 +42,7 @@ def run(command: CommandExecutor, **arguments: Any) -> Any:
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Path:
-    source = (CMP / "inbox.py").read_text()
+    source = (HERE / "inbox.py").read_text()
     program = tmp_path / "inbox"
     shebang, rest = source.split("\n", 1)
     assert shebang == "#!/usr/bin/env python3"

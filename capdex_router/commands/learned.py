@@ -1,53 +1,31 @@
-"""A command-line program learned: its help parsed, its templates checked and probed, with evidence.
+"""A learned program: its intents, its help, and the evidence of its probes, as JSON and back.
 
-Source: CMP, Adapting Existing CLIs. The parsers are pure; `learn` runs programs through its caller.
+Source: CMP, Adapting Existing CLIs. Pure.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import orjson
 
-from capdex.errors import Code, InvalidInput, Unavailable
-from capdex_router.cmp.help import Help, lines, parse_help
-from capdex_router.cmp.manifest import (
-    CommandManifest,
+from capdex.errors import Code, InvalidInput
+from capdex_router.commands.help import Help
+from capdex_router.commands.intents.manifest import (
     CommandTool,
     Intent,
-    Kind,
     parse_intent,
     parse_manifest,
 )
-from capdex_router.cmp.template import CommandTemplate
-from capdex_router.cmp.usage import made
+from capdex_router.commands.intents.template import CommandTemplate
 
 MAX_LEARNED_BYTES: Final = 4 * 1024 * 1024  # 128 commands of `openssl` take 0.8 MB
 MAX_SAMPLES: Final = 64
 MAX_COMMAND_WORDS: Final = 2  # `git remote add` has two
-MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55
-_VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?")
-
-
-class EndedProcess(Protocol):
-    """The end of a process."""
-
-    @property
-    def exit_code(self) -> int: ...  # noqa: D102
-    @property
-    def stdout(self) -> bytes: ...  # noqa: D102
-    @property
-    def stderr(self) -> bytes: ...  # noqa: D102
-
-
-Run = Callable[[Sequence[str]], Awaitable[EndedProcess]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +105,7 @@ class Learned:
             known = Help.from_json(found["help"])
             commands = {name: Help.from_json(one) for name, one in found["commands"].items()}
             read = [parse_intent(one) for one in value["intents"]]
-            intents = tuple(_sheltered(one, known, commands) for one in read)
+            intents = tuple(sheltered(one, known, commands) for one in read)
             successes = tuple(frozenset(map(int, codes)) for codes in found["successes"])
             if len(successes) != len(intents):
                 raise ValueError("an intent has no exit codes")
@@ -170,106 +148,6 @@ def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[ProbeValues, 
     return found
 
 
-def kind_of(output: bytes) -> Kind:
-    """Return the shape of an output: JSON, JSON on each line, a table, or lines."""
-    if output.strip() and _is_json(output):
-        return "json"
-    lines = [line for line in output.splitlines() if line.strip()]
-    if lines and all(line.startswith((b"{", b"[")) and _is_json(line) for line in lines):
-        return "jsonLines"
-    cells = {len(re.split(rb"\s{2,}|\t", line.strip())) for line in lines}
-    return "table" if len(lines) > 1 and len(cells) == 1 and cells.pop() > 1 else "lines"
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(data), dict | list)
-    except orjson.JSONDecodeError:
-        return False
-
-
-async def learn(
-    manifest: CommandManifest,
-    program: Path,
-    intents: Sequence[Intent],
-    samples: Sequence[ProbeValues],
-    run: Run,
-) -> Learned:
-    """Learn a program: read its help and that of its subcommands, shelter its templates, probe.
-
-    `program` is a resolved path; `run` runs an argument list in a sandbox without a network, in a
-    directory of known content. Raises InvalidInput if a template uses an option that the help does
-    not list, and what `run` raises.
-    """
-    digest = hashlib.sha256(await asyncio.to_thread(program.read_bytes)).hexdigest()
-    version = await run((str(program), "--version"))
-    text = await _help((str(program),), run)
-    known = parse_help(text)
-    commands: dict[str, Help] = {}
-    for words in filter(None, (command_of(one.template) for one in intents)):
-        if " ".join(words) not in commands:
-            commands[" ".join(words)] = parse_help(await _help((str(program), *words), run))
-    found = [_sheltered(one, known, commands) for one in intents]
-    successes = [frozenset((0,)) for _ in found]
-    probes = []
-    for sample in samples:
-        intent = found[sample.intent]
-        argv = (str(program), *intent.template.argv(sample.values)[1:])
-        ran = await run(argv)
-        successes[sample.intent] |= {ran.exit_code}
-        if intent.kind is None and ran.stdout.strip():
-            found[sample.intent] = replace(intent, kind=kind_of(ran.stdout))
-        probes.append({"argv": list(argv), "exit_code": ran.exit_code})
-    number = _VERSION.search((version.stdout or version.stderr)[:1000].decode(errors="replace"))
-    return Learned(
-        CommandTool(replace(manifest, version=number[0] if number else "0.0.0"), tuple(found)),
-        program,
-        digest,
-        known,
-        commands,
-        tuple(successes),
-        tuple(samples),
-        {
-            "version": number[0] if number else None,
-            "help_sha256": hashlib.sha256(text).hexdigest(),
-            "probes": probes,
-        },
-    )
-
-
-async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tuple[Intent, ...]:
-    """Return an intent for each subcommand of a program, or for itself, by help texts alone.
-
-    Raises InvalidInput NOT_FOUND if they say nothing, and what `run` raises for the first of them.
-    """
-    text = await _help((str(program),), run)
-    rows = [line.strip().partition("  ") for line in lines(text)]
-    about = {head.rstrip(":*"): said.strip() for head, _, said in reversed(rows)}
-    found: list[Intent] = []
-    for command in (*parse_help(text).subcommands[:MAX_COMMANDS], ""):
-        with contextlib.suppress(Unavailable):  # it waits for something: no tool of an agent
-            page = await _help((str(program), command), run) if command else text
-            one = made(name, command, page, about.get(command, ""), writable=writable)
-            # The help of the program again is that of no subcommand.
-            found += [one] if one and (page != text or not (command or found)) else []
-    if not found:
-        why = f"the help of {name} lists no options and no usage"
-        raise InvalidInput(why, Code.NOT_FOUND, fix="write intents, and add --intents FILE")
-    return tuple(found)
-
-
-async def _help(argv: tuple[str, ...], run: Run) -> bytes:
-    # `git status --help` is a page of a manual, which a sandbox does not have; `-h` is a text.
-    first = b""
-    for option in ("--help", "-h"):
-        said = await run((*argv, option))
-        text = max(said.stdout, said.stderr, key=len)
-        if made("x", "", text, "", writable=True):
-            return text
-        first = first or text
-    return first
-
-
 def command_of(template: CommandTemplate) -> tuple[str, ...]:
     """Return the words between the program and the first option or value."""
     words: list[str] = []
@@ -280,7 +158,11 @@ def command_of(template: CommandTemplate) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Intent:
+def sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Intent:
+    """Return an intent whose values stay values, by the help of its program and its command.
+
+    Raises InvalidInput if its template uses an option that the help does not list.
+    """
     # The text as it was written: what is sheltered depends on this help alone.
     template = CommandTemplate.parse(intent.template.text, intent.template.parameters)
     command = commands.get(" ".join(command_of(template)), main)

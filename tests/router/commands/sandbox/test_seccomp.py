@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from capdex_router.bindings.sandbox import ProcessResult, Sandbox, Surroundings, seccomp
+from capdex_router.commands.sandbox import ProcessResult, Sandbox, Surroundings, seccomp
 
 PYTHON = Path(sys.executable).resolve()
 MACHINE = platform.machine()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed
-from capdex_router.bindings.output import Kind, parse
+from capdex_router.commands.output import Kind, parse
 
 
 @pytest.mark.parametrize(

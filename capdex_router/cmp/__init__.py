@@ -1,1 +1,0 @@
-"""CMP: manifests, intents, command templates, learned tools, and the five methods."""

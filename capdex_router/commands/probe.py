@@ -1,0 +1,126 @@
+"""A program probed: its help read, its templates checked, its samples run through the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from capdex.errors import Code, InvalidInput, Unavailable
+from capdex_router.commands.help import Help, lines, parse_help
+from capdex_router.commands.help_intents import made
+from capdex_router.commands.intents.manifest import CommandManifest, CommandTool, Intent, Kind
+from capdex_router.commands.learned import Learned, ProbeValues, command_of, sheltered
+from capdex_router.commands.sandbox import ProcessResult
+
+MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55
+_VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?")
+
+Run = Callable[[Sequence[str]], Awaitable[ProcessResult]]
+
+
+def kind_of(output: bytes) -> Kind:
+    """Return the shape of an output: JSON, JSON on each line, a table, or lines."""
+    if output.strip() and _is_json(output):
+        return "json"
+    lines = [line for line in output.splitlines() if line.strip()]
+    if lines and all(line.startswith((b"{", b"[")) and _is_json(line) for line in lines):
+        return "jsonLines"
+    cells = {len(re.split(rb"\s{2,}|\t", line.strip())) for line in lines}
+    return "table" if len(lines) > 1 and len(cells) == 1 and cells.pop() > 1 else "lines"
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(data), dict | list)
+    except orjson.JSONDecodeError:
+        return False
+
+
+async def learn(
+    manifest: CommandManifest,
+    program: Path,
+    intents: Sequence[Intent],
+    samples: Sequence[ProbeValues],
+    run: Run,
+) -> Learned:
+    """Learn a program: read its help and that of its subcommands, shelter its templates, probe.
+
+    `program` is a resolved path; `run` runs an argument list in a sandbox without a network, in a
+    directory of known content. Raises InvalidInput if a template uses an option that the help does
+    not list, and what `run` raises.
+    """
+    digest = hashlib.sha256(await asyncio.to_thread(program.read_bytes)).hexdigest()
+    version = await run((str(program), "--version"))
+    text = await _help((str(program),), run)
+    known = parse_help(text)
+    commands: dict[str, Help] = {}
+    for words in filter(None, (command_of(one.template) for one in intents)):
+        if " ".join(words) not in commands:
+            commands[" ".join(words)] = parse_help(await _help((str(program), *words), run))
+    found = [sheltered(one, known, commands) for one in intents]
+    successes = [frozenset((0,)) for _ in found]
+    probes = []
+    for sample in samples:
+        intent = found[sample.intent]
+        argv = (str(program), *intent.template.argv(sample.values)[1:])
+        ran = await run(argv)
+        successes[sample.intent] |= {ran.exit_code}
+        if intent.kind is None and ran.stdout.strip():
+            found[sample.intent] = replace(intent, kind=kind_of(ran.stdout))
+        probes.append({"argv": list(argv), "exit_code": ran.exit_code})
+    number = _VERSION.search((version.stdout or version.stderr)[:1000].decode(errors="replace"))
+    return Learned(
+        CommandTool(replace(manifest, version=number[0] if number else "0.0.0"), tuple(found)),
+        program,
+        digest,
+        known,
+        commands,
+        tuple(successes),
+        tuple(samples),
+        {
+            "version": number[0] if number else None,
+            "help_sha256": hashlib.sha256(text).hexdigest(),
+            "probes": probes,
+        },
+    )
+
+
+async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tuple[Intent, ...]:
+    """Return an intent for each subcommand of a program, or for itself, by help texts alone.
+
+    Raises InvalidInput NOT_FOUND if they say nothing, and what `run` raises for the first of them.
+    """
+    text = await _help((str(program),), run)
+    rows = [line.strip().partition("  ") for line in lines(text)]
+    about = {head.rstrip(":*"): said.strip() for head, _, said in reversed(rows)}
+    found: list[Intent] = []
+    for command in (*parse_help(text).subcommands[:MAX_COMMANDS], ""):
+        with contextlib.suppress(Unavailable):  # it waits for something: no tool of an agent
+            page = await _help((str(program), command), run) if command else text
+            one = made(name, command, page, about.get(command, ""), writable=writable)
+            # The help of the program again is that of no subcommand.
+            found += [one] if one and (page != text or not (command or found)) else []
+    if not found:
+        why = f"the help of {name} lists no options and no usage"
+        raise InvalidInput(why, Code.NOT_FOUND, fix="write intents, and add --intents FILE")
+    return tuple(found)
+
+
+async def _help(argv: tuple[str, ...], run: Run) -> bytes:
+    # `git status --help` is a page of a manual, which a sandbox does not have; `-h` is a text.
+    first = b""
+    for option in ("--help", "-h"):
+        said = await run((*argv, option))
+        text = max(said.stdout, said.stderr, key=len)
+        if made("x", "", text, "", writable=True):
+            return text
+        first = first or text
+    return first
