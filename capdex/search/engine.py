@@ -101,6 +101,16 @@ class Engine(SegmentSet[WordSegment]):
             found += [part.segment.names[at] for at in places.tolist()]
         return found
 
+    def original(self, name: str) -> str | None:
+        """Return the older name that a live document may be taken for.
+
+        None if it is like no other; raises LookupError if there is no such document.
+        """
+        for part in self.parts:
+            if (at := part.find(name)) is not None:
+                return part.segment.facets.of(LIKE, at)
+        raise LookupError(name)
+
     def search(
         self,
         query: str,

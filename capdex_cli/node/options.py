@@ -116,15 +116,15 @@ def default_database(chain_id: int) -> str:
     return f"sqlite:///{_node_directory(chain_id) / 'index.db'}"
 
 
-def default_blocks(chain_id: int) -> Path:
-    """Return the block directory that `capdex node` uses unless `--blocks` is given."""
+def default_blocks(db: str, chain_id: int) -> Path:
+    """Return the block directory of a database unless `--blocks` is given.
+
+    It is `blocks` beside a SQLite file, if there is one, else that of the chain.
+    """
+    beside = Path(db.removeprefix("sqlite:///")).parent / "blocks"
+    if db.startswith("sqlite:///") and beside.is_dir():
+        return beside
     return _node_directory(chain_id) / "blocks"
-
-
-def blocks_beside(db: str) -> Path | None:
-    """Return the directory `blocks` beside a SQLite file, where `capdex up` and a node put it."""
-    blocks = Path(db.removeprefix("sqlite:///")).parent / "blocks"
-    return blocks if db.startswith("sqlite:///") and blocks.is_dir() else None
 
 
 def create_directories(db: str, blocks: Path) -> None:

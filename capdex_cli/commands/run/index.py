@@ -11,7 +11,6 @@ import click
 from capdex.errors import UsageError
 from capdex.json import Json
 from capdex_cli.node.options import (
-    blocks_beside,
     blocks_option,
     database_option,
     database_url,
@@ -127,7 +126,7 @@ def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> Non
     status = StatusLine(app.output)
     try:
         chain_id = index.status().chain_id
-        directory = directory_of(url, blocks or blocks_beside(url) or default_blocks(chain_id))
+        directory = directory_of(url, blocks or default_blocks(url, chain_id))
         state = index.rebuild_search(directory, partial(status.count, "packages"))
     finally:
         status.clear()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capdex_cli.node.options import (
-    blocks_beside,
     blocks_option,
     default_blocks,
     environment_option,
@@ -98,7 +97,7 @@ async def _serve(
     with _index(db) as (index, state):
         proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
         async with proving if rpc_urls else nullcontext() as prover:
-            kept = blocks or blocks_beside(db) or default_blocks(state.chain_id)
+            kept = blocks or default_blocks(db, state.chain_id)
             directory = directory_of(db, kept)
             index.follow(directory, MappedEncoder(directory) if semantic_wanted(semantic) else None)
             with closing(

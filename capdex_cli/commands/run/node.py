@@ -158,15 +158,16 @@ def node_command(
     else:
         network = app.settings.need_network(*missing)
         chain_id = network.chain if chain_id is None else chain_id
+    db = db or default_database(chain_id or 0)
     options = NodeOptions(
         rpc_urls=rpc_url or ((network.rpc_url,) if network.rpc_url else ()),
         chain_id=chain_id or 0,
         registry=registry or network.registry,
         votes=votes or network.votes or None,
         start_block=(network.start_block or None) if start_block is None else start_block,
-        db=db or default_database(chain_id or 0),
+        db=db,
         ipfs=ipfs or ((network.ipfs,) if network.ipfs else ()),
-        blocks=blocks or default_blocks(chain_id or 0),
+        blocks=blocks or default_blocks(db, chain_id or 0),
         role=Role(role),
         standby=standby,
         serve=served_verdicts(serve_signed),

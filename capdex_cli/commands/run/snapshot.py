@@ -10,7 +10,6 @@ import click
 from capdex.errors import CapdexError
 from capdex.json import Json
 from capdex_cli.node.options import (
-    blocks_beside,
     blocks_option,
     create_directories,
     database_option,
@@ -74,7 +73,7 @@ def export_command(
     proofs = app.run(_prove(app, planned))
     target = out or Path(f"capdex-{planned.chain_id}-{planned.block_number}.car")
     status = StatusLine(app.output)
-    directory = blocks or blocks_beside(url) or default_blocks(planned.chain_id)
+    directory = blocks or default_blocks(url, planned.chain_id)
     try:
         manifest = export_snapshot(
             url,
@@ -158,7 +157,7 @@ async def _import(
 
     network = app.settings.need_network("chain_id", "registry")
     url = database_url(app, db)
-    directory = blocks or blocks_beside(url) or default_blocks(network.chain)
+    directory = blocks or default_blocks(url, network.chain)
     status = StatusLine(app.output)
     votes = network.address("votes") if network.votes else None
     start_block = network.start_block or None

@@ -47,7 +47,6 @@ from capdex_indexer.query.search import (
     read_listed,
     read_reasons,
 )
-from capdex_indexer.query.search.copies import read_copies
 from capdex_indexer.query.status import IndexStatus, Position, read_revision
 
 __all__ = [
@@ -78,7 +77,6 @@ __all__ = [
     "read_account_history",
     "read_block_history",
     "read_changes",
-    "read_copies",
     "read_first_seen",
     "read_listed",
     "read_listed_by",

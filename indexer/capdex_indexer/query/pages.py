@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,12 +35,18 @@ _HIGHEST: Final = (
     .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
     .limit(1)
 )
-_FIRST_SEEN: Final = (
-    select(RELEASE.c.sequence, EVENT.c.timestamp)
-    .join(EVENT, EVENT.c.sequence == RELEASE.c.sequence)
-    .where(_NAMED)
-    .order_by(RELEASE.c.sequence)
-    .limit(1)
+_OF_NAMES: Final = (
+    select(
+        RELEASE.c.name,
+        func.min(RELEASE.c.sequence).label("first"),
+        func.count().label("releases"),
+    )
+    .where(RELEASE.c.name.in_(bindparam("names", expanding=True)))
+    .group_by(RELEASE.c.name)
+    .subquery()
+)
+_FIRST_SEEN: Final = select(_OF_NAMES.c.name, _OF_NAMES.c.releases, EVENT.c.timestamp).join(
+    EVENT, EVENT.c.sequence == _OF_NAMES.c.first
 )
 _THIS: Final = RELEASE.alias()
 _BEFORE: Final = (
@@ -111,10 +117,10 @@ def count_versions(connection: Connection, name: str) -> int:
     return int(connection.execute(_COUNT, {"name": name}).scalar_one())
 
 
-def read_first_seen(connection: Connection, name: str) -> tuple[int, int] | None:
-    """Return the sequence and the time (epoch seconds) of the first release of a name."""
-    row = connection.execute(_FIRST_SEEN, {"name": name}).first()
-    return None if row is None else (row.sequence, row.timestamp)
+def read_first_seen(connection: Connection, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return when each name was first published under (epoch seconds), and its releases' number."""
+    rows = connection.execute(_FIRST_SEEN, {"names": list(names)})
+    return {row.name: (row.timestamp, row.releases) for row in rows}
 
 
 def read_version_before(

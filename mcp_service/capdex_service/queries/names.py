@@ -12,7 +12,6 @@ from capdex.json import Json
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.version import MAX_VERSION_CHARS
 from capdex_indexer.query import (
-    read_copies,
     read_names_like,
     read_newest,
     read_revision,
@@ -54,8 +53,8 @@ async def names_like(
 
 
 async def copied_names(reader: Reader, names: Sequence[str]) -> Mapping[str, str | None]:
-    """Return the older name of another owner that each name may be taken for, see `read_copies`."""
-    return await reader.read(lambda connection: read_copies(connection, names))
+    """Return the older name of another owner that each name may be taken for, see `copies`."""
+    return await reader.run(reader.index.copies, names)
 
 
 async def versions_like(reader: Reader, name: str, prefix: str, limit: int) -> list[str]:

@@ -145,13 +145,15 @@ async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Li
     """Return the lineage of each of these names with a version."""
 
     def read(connection: Connection) -> list[Lineage]:
-        return [
-            Lineage(
-                (read_first_seen(connection, name) or (0, None))[1],
-                read_version_before(connection, name, semver, reader.serve),
-            )
-            for name, semver in wanted
-        ]
+        seen = read_first_seen(connection, {name for name, _ in wanted})
+        found = []
+        for name, semver in wanted:
+            first_seen, releases = seen.get(name, (None, 0))
+            before = None
+            if releases > 1:
+                before = read_version_before(connection, name, semver, reader.serve)
+            found.append(Lineage(first_seen, before))
+        return found
 
     return await reader.read(read)
 

@@ -38,6 +38,23 @@ def test_a_copy_has_its_oldest_original_and_an_older_name_with_a_later_title_is_
         assert read_copies(connection, ["weather"])["weathr"] == "weather"
 
 
+def test_the_engine_of_a_reader_knows_the_copies_that_the_database_has(
+    making: Any, store: Store, chain: Any, search_index: Index
+) -> None:
+    chain.publish("weather", title="Weather", publisher=making.OTHER)
+    chain.publish("weathr", title="Weather")
+    making.follow(store, chain)
+    names = ["weather", "weathr", "unknown"]
+    from_database = search_index.copies(names)
+    with search_index.read() as connection:
+        search_index.live.at(connection)
+    assert search_index.copies(names) == from_database
+    assert (from_database["weather"], from_database["weathr"]) == (None, "weather")
+    chain.publish("weathe", title="Weather")  # newer than the engine
+    making.follow(store, chain)
+    assert search_index.copies(["weathe"]) == {"weathe": "weather"}
+
+
 def test_both_ways_find_the_same_copies_of_many_names(
     making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
