@@ -39,6 +39,18 @@ def index(folder: Path) -> str:
     return url
 
 
+def test_blocks_are_those_beside_the_database_if_it_has_any(
+    started: list[NodeOptions], capdex: Any, index: str, folder: Path
+) -> None:
+    capdex("node", *GIVEN, "--db", index)
+    (folder / "blocks").mkdir()
+    capdex("node", *GIVEN, "--db", index)
+    capdex("node", *GIVEN, "--db", index, "--blocks", str(folder / "others"))
+    by_default, beside, others = [x.blocks for x in started]
+    assert by_default.parts[-3:] == ("node", "31337", "blocks")
+    assert (beside, others) == (folder / "blocks", folder / "others")
+
+
 def test_without_a_subcommand_it_runs_the_node(capdex: Any, started: list[NodeOptions]) -> None:
     result = capdex("node", *GIVEN, "--role", "writer", "--standby", "--votes", REGISTRY)
     assert result.exit_code == 0, result.stderr
