@@ -185,7 +185,8 @@ coverage: dev ## lines and branches of capdex/ outside net/ that its tests reach
 # are skipped: `--fast` sees to it.
 FAST := tests/test_*.py tests/capdex --ignore tests/capdex/net tests/contracts \
   $(addprefix tests/cli/,config mistakes views) tests/explorer/views $(addprefix tests/indexer/,monitoring projection) \
-  $(addprefix tests/mcp_service/,answers queries) tests/publisher/authoring $(addprefix tests/router/,commands faces/hosts policy routing state)
+  $(addprefix tests/mcp_service/,answers queries) tests/publisher/authoring $(addprefix tests/router/,faces/hosts policy routing state) \
+  $(addprefix tests/router/commands/,intents $(addprefix test_,$(addsuffix .py,adapters cmp help help_intents output probe)))
 
 test-fast: .venv/.dev ## what needs no process and no server, in a minute and a half: before each commit
 	$(BIN)/pytest -n 2 --fast -m "not real and not load" $(FAST) $(PYTEST_ARGS)

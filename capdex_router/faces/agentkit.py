@@ -1,5 +1,7 @@
 """agentkit's capability layer as Python protocols, for programs that embed the router.
 
+No module of capdex imports this one, except `agentkit_adapters`.
+
 The names and shapes are those of agentkit-capabilities; an enum of Rust is a union of dataclasses
 here, and its errors are exceptions. The adapters keep CAP's code of an error in `metadata`, which
 agentkit's own tool adapter loses.

@@ -1,4 +1,6 @@
-"""Adapters between the runtime and agentkit's protocols, both ways.
+"""Adapters between the runtime and agentkit's protocols, for programs that embed the router.
+
+No module of capdex imports this one.
 
 a capability of the runtime ──> Invocable        an Invocable ──> Executor of the runtime
 a package ──> CapabilityProvider                 a CapabilityProvider ──> capabilities
