@@ -89,7 +89,8 @@ async def test_the_process_is_healthy_as_long_as_it_answers(node: Any) -> None:
     node.report(trouble=DOWN)
     answer = await node("/health")
     assert answer.status == 200
-    because = [{"code": "RPC_UNAVAILABLE", "message": "the chain endpoint is down, or cannot answer yet"}]
+    why = "the chain endpoint is down, or cannot answer yet"
+    because = [{"code": "RPC_UNAVAILABLE", "message": why}]
     assert answer.json == {
         "status": "ok",
         "version": __version__,
