@@ -22,6 +22,7 @@ from capdex_service.queries.resolve import INCLUDES
 
 PATH: Final = "/openapi.json"
 
+_VERSIONS: Final = "/v0.1/servers/{serverName}/versions"
 _NAME: Final = "[a-z][a-z0-9]*(-[a-z0-9]+)*"
 _CURSOR: Final = "`next_cursor` of the page before, unchanged."
 _ETAG: Final[Json] = {
@@ -58,64 +59,7 @@ def _document() -> Json:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "paths": {
-            "/v1/resolve": _page(
-                "resolve",
-                "Resolve a capability URI to one verified release",
-                "Resolution",
-                _RESOLVE,
-                (422, 503),
-            ),
-            "/v1/search": _page(
-                "search", "Find capabilities by words and filters", "Results", _SEARCH
-            ),
-            "/v1/route": _page(
-                "route",
-                "Find the capabilities that a message is for, by their triggers and by words",
-                "Routes",
-                _ROUTE,
-            ),
-            "/v1/capabilities": _page(
-                "listCapabilities",
-                "List the CAP manifests of all packages and their tools",
-                "Manifests",
-                _LIST,
-                none=True,
-            ),
-            "/v1/describe": _page(
-                "describeCapability", "Return one CAP manifest", "Manifest", _DESCRIBE
-            ),
-            "/v1/cmp": _page("readLevel", "Read one level of CMP", "Level", _CMP, (422, 503)),
-            "/v1/changes": _page(
-                "listChanges", "Follow the names that change", "Changes", _CHANGES, none=True
-            ),
-            "/v1/changes/stream": _stream(),
-            "/c/{name}.json": _page(
-                "readName",
-                "Return a name with all its releases, rejected ones included",
-                "Name",
-                [_path("name", {"type": "string", "pattern": f"^{_NAME}$"}, "note")],
-            ),
-            "/v0.1/servers": _page(
-                "listServers",
-                "List MCP servers as a registry does",
-                "Servers",
-                _SERVERS,
-                none=True,
-            ),
-            "/v0.1/servers/{serverName}/versions": _page(
-                "listServerVersions",
-                "List the versions of an MCP server, newest first",
-                "Servers",
-                [_SERVER_NAME, _DELETED],
-            ),
-            "/v0.1/servers/{serverName}/versions/{version}": _page(
-                "readServerVersion",
-                "Return one version of an MCP server, or the latest",
-                "Server",
-                [_SERVER_NAME, _path("version", {"type": "string"}, "latest"), _DELETED],
-            ),
-        },
+        "paths": _paths(),
         "components": {
             "schemas": {
                 "Resolution": schemas.RESOLUTION_SCHEMA,
@@ -143,23 +87,50 @@ def _document() -> Json:
     }
 
 
+def _paths() -> Json:
+    name = _path("name", {"type": "string", "pattern": f"^{_NAME}$"}, "note")
+    version = _path("version", {"type": "string"}, "latest")
+    message = "Find the capabilities that a message is for, by their triggers and by words"
+    manifests = "List the CAP manifests of all packages and their tools"
+    releases = "Return a name with all its releases, rejected ones included"
+    versions = "List the versions of an MCP server, newest first"
+    server = "Return one version of an MCP server, or the latest"
+    resolve = "Resolve a capability URI to one verified release"
+    return {
+        "/v1/resolve": _page("resolve", resolve, "Resolution", _RESOLVE, 404, 422),
+        "/v1/search": _page(
+            "search", "Find capabilities by words and filters", "Results", _SEARCH, 404
+        ),
+        "/v1/route": _page("route", message, "Routes", _ROUTE, 404),
+        "/v1/capabilities": _page("listCapabilities", manifests, "Manifests", _LIST),
+        "/v1/describe": _page(
+            "describeCapability", "Return one CAP manifest", "Manifest", _DESCRIBE, 404
+        ),
+        "/v1/cmp": _page("readLevel", "Read one level of CMP", "Level", _CMP, 404, 422),
+        "/v1/changes": _page("listChanges", "Follow the names that change", "Changes", _CHANGES),
+        "/v1/changes/stream": _stream(),
+        "/c/{name}.json": _page("readName", releases, "Name", [name], 404),
+        "/v0.1/servers": _page(
+            "listServers", "List MCP servers as a registry does", "Servers", _SERVERS
+        ),
+        _VERSIONS: _page("listServerVersions", versions, "Servers", [_SERVER_NAME, _DELETED], 404),
+        f"{_VERSIONS}/{{version}}": _page(
+            "readServerVersion", server, "Server", [_SERVER_NAME, version, _DELETED], 404
+        ),
+    }
+
+
 def _page(
-    operation: str,
-    summary: str,
-    schema: str,
-    parameters: list[Json],
-    problems: tuple[int, ...] = (),
-    *,
-    none: bool = False,
+    operation: str, summary: str, schema: str, parameters: list[Json], *problems: int
 ) -> Json:
-    """Return a path item; with `none` its question always has an answer, so there is no 404."""
-    statuses = {400, 429, 500, 503, 504, *problems} | (set() if none else {404})
+    """Return a path item; a question that always has an answer has no 404 among its problems."""
+    statuses = sorted({400, 429, 500, 503, 504, *problems})
     content = {"application/json": {"schema": _reference("schemas", schema)}}
     responses: Json = {
         "200": {"description": "The answer.", "headers": _ETAG, "content": content},
         "304": {"description": "The client has this answer.", "headers": _ETAG},
     }
-    responses |= {str(x): _reference("responses", f"Problem{x}") for x in sorted(statuses)}
+    responses |= {str(x): _reference("responses", f"Problem{x}") for x in statuses}
     get: Json = {"operationId": operation, "summary": summary, "parameters": parameters}
     return {"get": get | {"responses": responses}}
 
