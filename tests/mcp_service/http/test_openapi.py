@@ -50,6 +50,8 @@ async def test_a_node_serves_the_schema_of_package_files(http: aiohttp.ClientSes
             "Resolution",
         ),
         ("/v1/search?q=place&facets=domain,tag", "Results"),
+        ("/v1/search?q=place&detail=full", "Results"),
+        ("/v1/route?message=where%20is%20the%20place", "Routes"),
         ("/v1/capabilities?limit=50", "Manifests"),
         ("/v1/describe?capability_id=did:nuwa:cap:guide", "Manifest"),
         ("/v1/describe?capability_id=did:nuwa:cap:guide%23ask", "Manifest"),
