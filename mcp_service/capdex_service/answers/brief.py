@@ -32,7 +32,7 @@ EVERYTHING: Final = 'search_capabilities {"query_string":""}'
 DOMAINS: Final = 'capability_browse {"level":"domains"}'
 
 
-def step(tool: str, **arguments: Any) -> str:
+def step(tool: str, **arguments: object) -> str:
     """Return a call to make next, as a model reads it."""
     return f"{tool} {orjson.dumps(arguments).decode('utf-8')}"
 
@@ -80,7 +80,7 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> Json:
     return _resolved(found, ()) | more | {"next": after}
 
 
-def page(key: str, items: Sequence[Any], cursor: str | None, after: str, **more: Any) -> Json:
+def page(key: str, items: Sequence[object], cursor: str | None, after: str, **more: object) -> Json:
     """Return a page of items under a key; `after` is the step after it."""
     turn = {} if cursor is None else {"next_cursor": cursor}
     return {**more, key: list(items), **turn, "next": after}

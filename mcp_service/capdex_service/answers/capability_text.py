@@ -6,7 +6,7 @@ Each function takes what `cap` and `cmp` return.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -98,5 +98,5 @@ def _page(empty: str, lines: Iterable[str], cursor: str | None) -> str:
     return "\n".join(shown if cursor is None else [*shown, f"next_cursor {cursor}"])
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return orjson.dumps(value).decode("utf-8")

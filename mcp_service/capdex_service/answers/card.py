@@ -10,7 +10,7 @@ import orjson
 
 from capdex_indexer.query import IndexedRelease
 from capdex_service.answers import brief, text
-from capdex_service.answers.release import release
+from capdex_service.answers.release import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,9 @@ class Card:
     @classmethod
     def of(cls, found: IndexedRelease, tools: Sequence[str], *, full: bool = False) -> Card:
         """Render a release; `full` has all of its summary, and its details."""
-        fields = release(found)
-        chain = {key: value for key, value in fields.pop("chain").items() if key != "finality"}
         name, listed = text.name_of(found), text.tools_of(tools)
         return cls(
-            orjson.dumps(fields)[:-1],
-            b',"chain":' + orjson.dumps(chain)[:-1] + b',"finality":',
+            *split(found, {}),
             orjson.dumps(brief.hit(found, tools)),
             found.cap_uri,
             found.block_number,

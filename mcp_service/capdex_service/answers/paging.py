@@ -34,7 +34,7 @@ def fill(
     return page, None
 
 
-def size_of(item: Any) -> int:
+def size_of(item: object) -> int:
     """Return the bytes that an item adds to a list in JSON."""
     return len(orjson.dumps(item)) + 1
 

@@ -6,6 +6,10 @@ that a client needs to check it against the chain.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import orjson
+
 from capdex.json import Json
 from capdex_indexer.query import IndexedRelease, NameRecord, Position
 
@@ -31,9 +35,19 @@ def release(found: IndexedRelease) -> Json:
     }
 
 
-def resolution(found: IndexedRelease, position: Position) -> Json:
-    """Return the answer of `resolve_capability`."""
-    return release(found) | {"as_of": as_of(position)}
+def split(found: IndexedRelease, more: Mapping[str, object]) -> tuple[bytes, bytes]:
+    """Return a release with more fields up to its chain, and from there to its finality."""
+    fields = {**release(found), **more}
+    del fields["chain"]
+    chain = orjson.dumps(found.chain)[:-1]
+    return orjson.dumps(fields)[:-1], b',"chain":' + chain + b',"finality":'
+
+
+def file_of(found: IndexedRelease) -> Json:
+    """Return the file of a release, and what became of it."""
+    verdict = None if found.verdict is None else str(found.verdict)
+    said = {"cap_uri": found.cap_uri, "ipfs_cid": found.cid, "sha256": found.sha256}
+    return said | {"verdict": verdict}
 
 
 def name_head(name: str, state: NameRecord) -> Json:

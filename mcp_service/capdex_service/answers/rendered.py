@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from capdex_indexer.query import IndexedRelease, Position
-from capdex_service.answers.release import as_of, release
+from capdex_service.answers.release import as_of, split
 
 _FINALITY: Final = (b'"head"', b'"finalized"')
 
@@ -118,9 +118,8 @@ def render(
     begin += (b"," if head else b"") + orjson.dumps(key) + b":["
     parts, blocks, comma = [begin], [], b""
     for found, more in releases or ():
-        before, after = _release(found, more)
-        parts[-1] += comma + before
-        parts.append(after)
+        parts[-1] += comma + b"".join(split(found, more))
+        parts.append(b"}}")
         blocks.append(found.block_number)
         comma = b","
     parts[-1] += b"]"
@@ -131,8 +130,8 @@ def render_release(
     found: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any]
 ) -> Rendered:
     """Render the answer that is one release with further fields."""
-    before, after = _release(found, more)
-    return Rendered((before, after[:-1]), (found.block_number,), *told(text, brief))
+    before = b"".join(split(found, more))
+    return Rendered((before, b"}"), (found.block_number,), *told(text, brief))
 
 
 def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:
@@ -140,11 +139,3 @@ def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:
     if brief is None:
         return orjson.dumps(text), b""
     return orjson.dumps(f"{text}\nnext: {brief['next']}"), orjson.dumps(brief)
-
-
-def _release(found: IndexedRelease, more: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Return the JSON object of a release before and after its finality."""
-    fields = {**release(found), **more}
-    chain = {key: value for key, value in fields.pop("chain").items() if key != "finality"}
-    before = orjson.dumps(fields)[:-1] + b',"chain":' + orjson.dumps(chain)[:-1] + b',"finality":'
-    return before, b"}}"

@@ -15,6 +15,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI, check_name
 from capdex_indexer.query import IndexedRelease
+from capdex_service.answers.release import file_of
 
 NAMESPACE: Final = "did.nuwa.cap"  # `/` and the name of the capability follow
 BINDING: Final = "mcp_service"
@@ -93,14 +94,8 @@ def response(entry: Json, found: IndexedRelease, changed_at: int) -> Json:
     if message:
         changed["statusMessage"] = message[:MAX_MESSAGE]
     times = {"publishedAt": _time(found.timestamp), "updatedAt": _time(changed_at)}
-    release = {
-        "cap_uri": found.cap_uri,
-        "ipfs_cid": found.cid,
-        "sha256": found.sha256,
-        "verdict": None if found.verdict is None else str(found.verdict),
-    }
     official = changed | times | {"isLatest": found.latest}
-    return {"server": entry, "_meta": {OFFICIAL: official, RELEASE: release}}
+    return {"server": entry, "_meta": {OFFICIAL: official, RELEASE: file_of(found)}}
 
 
 def _status(found: IndexedRelease) -> tuple[str, str]:
@@ -118,12 +113,12 @@ def _is_remote(url: str) -> bool:
     return url.startswith(("https://", "http://")) and "{" not in url and " " not in url
 
 
-def _repository(url: Any) -> Json | None:
+def _repository(url: object) -> Json | None:
     source = _FORGES.get(urlsplit(url).hostname or "") if isinstance(url, str) else None
     return {"url": url, "source": source} if source else None
 
 
-def _short(text: Any) -> str:
+def _short(text: object) -> str:
     words = " ".join(str(text).split())
     return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 1].rstrip() + "…"
 

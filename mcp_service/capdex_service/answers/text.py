@@ -175,7 +175,7 @@ def tools_shown(names: Sequence[str]) -> list[str]:
     return shown
 
 
-def signature(tool: Any) -> str:
+def signature(tool: object) -> str:
     """Return a tool as `name(parameter, optional?): what it does`."""
     function = tool.get("function", {}) if isinstance(tool, Mapping) else {}
     schema = function.get("parameters")
@@ -189,5 +189,5 @@ def signature(tool: Any) -> str:
     return f"{function.get('name', '')}({cut(', '.join(names), 40)}): {does}"
 
 
-def _keys(properties: Any) -> Iterable[str]:
+def _keys(properties: object) -> Iterable[str]:
     return map(str, properties) if isinstance(properties, Mapping) else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -17,6 +17,7 @@ from capdex.uri import CapabilityURI
 from capdex_indexer.query import IndexedRelease
 from capdex_service.answers import brief, capability_text, cmp
 from capdex_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
+from capdex_service.answers.release import file_of
 from capdex_service.answers.rendered import Answer, Rendered
 from capdex_service.queries.reader import Reader
 
@@ -75,7 +76,7 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
         manifest = _manifest(reader, found)
         made = cap.tool(manifest, tool) if tool else cap.skill(manifest)
         said, short = capability_text.manifest(made), brief.manifest(made, found.cap_uri)
-        return selected.name, Rendered.of(made | {"package": _package(found)}, said, short)
+        return selected.name, Rendered.of(made | {"package": file_of(found)}, said, short)
 
     try:
         return await reader.answer(repr(("describe", capability_id, version)), make)
@@ -185,15 +186,6 @@ def _try_manifest(reader: Reader, found: IndexedRelease) -> tuple[Manifest | Non
     except Unavailable:
         return None, 0
     return read(data).require(), len(data)
-
-
-def _package(found: IndexedRelease) -> dict[str, Any]:
-    return {
-        "cap_uri": found.cap_uri,
-        "ipfs_cid": found.cid,
-        "sha256": found.sha256,
-        "verdict": None if found.verdict is None else str(found.verdict),
-    }
 
 
 def _subject(level: str) -> str:

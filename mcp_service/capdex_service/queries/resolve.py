@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -22,7 +22,7 @@ WHOLE: Final = frozenset({"package", "tools", "prompt", "schema", "files"})
 MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
 
 
-def read_include(given: Any) -> frozenset[str]:
+def read_include(given: object) -> frozenset[str]:
     """Read the argument `include`: a list of INCLUDES; raises InvalidInput."""
     if given is None:
         return frozenset()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.routing import MatchedTrigger
 from capdex_indexer.query import MAX_PAGE, Route
 from capdex_service.answers import brief, text
@@ -19,7 +20,7 @@ DEFAULT_ROUTES: Final = 5
 TRIGGER_TOKENS: Final = 8  # of a trigger in the text for a model
 
 
-def read_limit(given: Any) -> int:
+def read_limit(given: object) -> int:
     """Return a limit that a client sent; raises InvalidInput."""
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_PAGE:
         raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
@@ -73,5 +74,5 @@ def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: st
     return made.answer(moment, warning)
 
 
-def _trigger(found: MatchedTrigger) -> dict[str, Any]:
+def _trigger(found: MatchedTrigger) -> Json:
     return {"type": found.kind, "value": found.text, "broad": found.broad, "span": found.span}

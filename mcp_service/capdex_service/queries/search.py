@@ -72,7 +72,7 @@ class SearchRequest:
         return cls(query, SearchFilters.parse(filters), limit, cursor, str(detail), facets)
 
 
-def _filters(given: Any) -> dict[str, Any]:
+def _filters(given: object) -> dict[str, Any]:
     """Return filters as an object, also from a list of `filter:value`; raises InvalidInput."""
     if given is not None and not isinstance(given, dict | list):
         raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
@@ -90,7 +90,7 @@ def _filters(given: Any) -> dict[str, Any]:
     return read_arguments(_TYPES, found)
 
 
-def read_facets(given: Any) -> tuple[str, ...]:
+def read_facets(given: object) -> tuple[str, ...]:
     """Read the argument `facets`: a list of FACETS; raises InvalidInput."""
     if given is None:
         return ()
