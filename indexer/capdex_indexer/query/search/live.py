@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
@@ -241,7 +240,7 @@ class LiveSearch:
             BuildRequest(self.database, x[0], x[-1], {y: copies[y] for y in x if y in copies})
             for x in pages
         ]
-        with SearchProcesses(os.cpu_count() or 1) as helpers:
+        with SearchProcesses() as helpers:
             for made in helpers.map(requests):
                 yield Segments.from_bytes(*made)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,8 +47,8 @@ class MappedEncoder(SentenceEncoder):
 
     @contextmanager
     def beside(self) -> Iterator[EncoderBeside]:
-        """Encode by helpers, of which there are as many as processors, until the block ends."""
-        with SearchProcesses(os.cpu_count() or 1) as helpers:
+        """Encode by helpers until the block ends."""
+        with SearchProcesses() as helpers:
             yield EncoderBeside(self, self._directory, helpers)
 
     def _map(self) -> Any:

@@ -24,6 +24,7 @@ from capdex.errors import Unavailable
 COMMAND: Final = (sys.executable, "-P", "-m", "capdex_indexer.query.search")
 ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # of each helper
 LOOK_S: Final = 0.5
+MOST: Final = 4  # at once, if there are as many processors: each holds 130 to 190 MB
 NICENESS: Final = 10  # the reader's answers come first
 
 
@@ -65,7 +66,7 @@ class ProcessAnswer(msgspec.Struct, frozen=True):
 class SearchProcesses:
     """At most so many helpers; each starts when there is work for it, and ends with the block."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = min(MOST, os.cpu_count() or 1)) -> None:
         self._free: LifoQueue[_Process] = LifoQueue()
         for _ in range(most):
             self._free.put(_Process())
