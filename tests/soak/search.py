@@ -28,6 +28,7 @@ from typing import Any
 from attempts import arguments, attempt, conclude
 from state import loaded
 
+from capdex import search
 from capdex_indexer.query import Index, SearchFilters
 from capdex_indexer.query.search import follower, live, snapshots
 from capdex_indexer.store import Store
@@ -69,7 +70,7 @@ def follow(db: str, directory: Path, point: int) -> None:
     os.fsync = die_at(halve, os.fsync)
     for name in ("replace", "unlink"):
         setattr(Path, name, die_at(nothing, getattr(Path, name)))
-    live.merge = die_at(nothing, live.merge)  # type: ignore[attr-defined]
+    search.merge = die_at(nothing, search.merge)  # type: ignore[assignment]
     live.LiveSearch.restore = die_at(nothing, live.LiveSearch.restore)  # type: ignore[method-assign]
     follower.SAVE_S = follower.LOOK_S = 0.001  # type: ignore[misc]
     with closing(Index(db)) as index:
@@ -183,7 +184,7 @@ class World:
     def _current(index: Index, built: Index) -> bool:
         one, other = index.live.state, built.live.state
         assert other is not None
-        return one is not None and one.triggers is not None and one.revision == other.revision
+        return one is not None and one.revision == other.revision
 
 
 def main() -> int:
