@@ -6,8 +6,10 @@ import hashlib
 import multiprocessing
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.pool import Pool
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from capdex.registry.logs import LogHead
 from capdex.uri import PREFIX, CapabilityURI
+from capdex_indexer.db.heartbeat import Heartbeat
 from capdex_indexer.projection.package_rows import Judgement
 from capdex_indexer.store import Deployment, Store
 from capdex_indexer.sync.log_completeness import check_logs
@@ -155,3 +158,32 @@ def release(stores: Sequence[Store], made: Made, pool: Pool) -> None:
 def open_store(url: str) -> Store:
     """Open the store of a benchmark's index."""
     return Store.open(url, Deployment(CHAIN_ID, checksum_address(bytes(20)), 1, bytes(32)))
+
+
+@contextmanager
+def releasing(url: str, made: Made, rate: int) -> Iterator[list[float]]:
+    """Publish packages in an index, `rate` a second in blocks of one second, and beat as a writer.
+
+    Returns the seconds that each block took from its announcement to the last verdict.
+    """
+    over, took = threading.Event(), []
+
+    def write() -> None:
+        store = open_store(url)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            for at in range(0, len(made), rate):
+                begin = time.monotonic()
+                release([store], made[at : at + rate], pool)
+                store.beat(Heartbeat(head=1, finalized=1, following=True))
+                took.append(time.monotonic() - begin)
+                if over.wait(max(0.0, 1 - took[-1])):
+                    break
+        store.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield took
+    finally:
+        over.set()
+        thread.join()

