@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from hostile import Hostile
@@ -38,11 +38,15 @@ P99_MS = {"resolutions": 30.0, "searches": 50.0}
 BUILT_S = 600.0  # within which the first search is answered
 GROWTH = 1.1  # of memory, from the warm start to the end
 PAUSE_S = 5.0
+ALONE_LOOKS = 5  # of a second each, in which the node has no process beside it
 
 
 def memory_mib(process: int) -> float:
     """Return the resident memory of a process and all that it started."""
-    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in tree(process))
+    pages = 0
+    for one in tree(process):
+        with suppress(OSError):  # it may have ended since
+            pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
     return pages * 4096 / (1 << 20)
 
 
@@ -119,8 +123,10 @@ def main() -> int:
             loads["searches"] = Load(
                 one.port, searches, CONNECTIONS, given.seconds, rate=given.searches
             )
-        while len(tree(one.process)) > 1:  # helpers that encode
+        alone = 0
+        while alone < ALONE_LOOKS:  # those that build end before those that encode begin
             time.sleep(1)
+            alone = alone + 1 if len(tree(one.process)) == 1 else 0
         blocks_took: list[float] = []
         if given.releases:
             beat.close()
