@@ -7,7 +7,7 @@ the one writer. Every answer is of one state of the index.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,6 @@ from capdex_indexer.query.search import (
     read_page,
     route,
 )
-from capdex_indexer.query.search.copies import read_copies
 from capdex_indexer.query.status import (
     POSITION,
     IndexStatus,
@@ -249,23 +248,10 @@ class Index:
         with self.read() as connection:
             return catalog.read_changed_at(connection, releases)
 
-    def copies(self, names: Iterable[str]) -> dict[str, str | None]:
-        """Return the older name of another owner that each name may be taken for; None for none.
-
-        The engine knows it of the listed names; others are looked up, see `read_copies`.
-        """
-        found: dict[str, str | None] = {}
-        unknown: list[str] = []
+    def copies(self, names: Collection[str]) -> dict[str, str | None]:
+        """Return the older name of another owner that each name may be taken for; None for none."""
         with self.read() as connection:
-            state, (revision, _) = self.live.state, read_revision(connection)
-            for name in names:
-                try:
-                    if state is None or state.revision < revision:
-                        raise LookupError(name)
-                    found[name] = state.engine.original(name)
-                except LookupError:
-                    unknown.append(name)
-            return found | (read_copies(connection, unknown) if unknown else {})
+            return self.live.copies(connection, names)
 
     def denials(self) -> Denials:
         """Return what the operator of this node refuses to serve."""

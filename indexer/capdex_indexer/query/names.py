@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Collection
 from typing import Final
 
@@ -18,7 +17,6 @@ _HAS_PROMPT: Final = exists().where(
     FACET.c.key == "section",
     FACET.c.value == "prompt",
 )
-_OF_NAMES: Final = f"{string.ascii_lowercase}{string.digits}-"
 _AFTER_NAMES: Final = "{"  # the first character after those of names
 
 
@@ -31,16 +29,6 @@ def read_names_like(
     if with_prompt:
         query = query.where(_HAS_PROMPT)
     return list(connection.execute(query).scalars())
-
-
-def read_neighbours(connection: Connection, name: str) -> list[str]:
-    """Return the other listed names that one typing mistake makes of a name."""
-    cuts = [(name[:i], name[i:]) for i in range(len(name) + 1)]
-    near = {a + x + b for a, b in cuts for x in _OF_NAMES}
-    near |= {a + x + b[1:] for a, b in cuts if b for x in ("", *_OF_NAMES)}
-    near |= {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
-    query = select(LISTING.c.name).where(LISTING.c.name.in_(near - {name}))
-    return sorted(connection.execute(query).scalars())
 
 
 def read_versions_like(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -10,14 +10,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, bindparam, func, select
 
+from capdex.search import Engine
+from capdex.search.segments.segment import Mask
 from capdex.text.edits import distance
+from capdex.text.neighbours import Neighbours, mistakes_of
 from capdex.uri import MAX_NAME_CHARS
 from capdex_indexer.db.bulk_insert import chunks
 from capdex_indexer.db.models import LISTING, OWNERSHIP, PACKAGE, RELEASE
-from capdex_indexer.query.names import read_neighbours
 
 LIKE_TITLE: Final = 0.8  # of `difflib.SequenceMatcher.ratio`, without case
-FEW: Final = 64  # names whose neighbours are looked up; of more, all names are compared
+FEW: Final = 1024  # names whose neighbours are looked up; of more, all names are compared
 MAX_OLDER: Final = 8  # names that one is compared with, the oldest first
 
 _FIRST: Final = (
@@ -48,18 +50,63 @@ _TITLE_BEFORE: Final = (
 )
 
 
+Near = Callable[[str], Collection[str]]  # the listed names one typing mistake away from a name
+
+
 class _Claim(NamedTuple):
     since: int  # the sequence of its first release
     owner: str | None
 
 
-def read_copies(connection: Connection, names: Collection[str]) -> dict[str, str | None]:
+class NearNames:
+    """Finds the listed names near others; keeps what it made of the segments of an engine."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Sequence[str], Neighbours]] = {}  # by id of the names
+
+    def read(
+        self, connection: Connection, engine: Engine | None, changed: Collection[str] = ()
+    ) -> Near:
+        """Return what finds those of the state that a transaction sees.
+
+        The engine may lack the names in `changed`; without one all listed names are read.
+        """
+        changed = set(changed)
+        query = select(LISTING.c.name)
+        if engine is None:
+            listed = connection.execute(query).scalars().all()
+        else:
+            own = (query.where(LISTING.c.name.in_(some)) for some in chunks(sorted(changed)))
+            listed = [x for some in own for x in connection.execute(some).scalars()]
+        parts: list[tuple[Neighbours, Mask | None]] = [(Neighbours(listed), None)]
+        before, self._kept = self._kept, {}
+        for part in engine.parts if engine else ():
+            names = part.segment.names
+            kept = before.get(id(names)) or (names, Neighbours(names))
+            self._kept[id(names)] = kept
+            parts.append((kept[1], part.live))
+        gone = changed - set(listed)
+
+        def near(name: str) -> set[str]:
+            mistaken = mistakes_of(name)
+            return {x for part, live in parts for x in part.near(name, mistaken, live)} - gone
+
+        return near
+
+
+def read_copies(
+    connection: Connection, names: Collection[str], near: Near | None = None
+) -> dict[str, str | None]:
     """Return the older name of another owner that each name may be taken for; None for none.
 
     That is a listed name one typing mistake away, whose title was like this one's before this name
-    was there. Besides `names` those are answered for whose answer may depend on them.
+    was there. Besides `names` those are answered for whose answer may depend on them. Without
+    `near`, and for more than FEW names, all listed names are compared with each other.
     """
-    older = _compared(connection, names) if len(names) > FEW else _looked_up(connection, names)
+    if near is None or len(names) > FEW:
+        older = _compared(connection, names)
+    else:
+        older = _looked_up(connection, names, near)
     found: dict[str, str | None] = {}
     for name, (since, others) in older.items():
         title = _title(connection.execute(_TITLE, {"name": name}).scalar()) if others else ""
@@ -74,16 +121,16 @@ def read_copies(connection: Connection, names: Collection[str]) -> dict[str, str
 _Compared = tuple[int, list[str]]  # since when a name is there, and the older names near it
 
 
-def _looked_up(connection: Connection, names: Collection[str]) -> dict[str, _Compared]:
-    near = {name: read_neighbours(connection, name) for name in names}
-    claims = _claims(connection, {*near, *(x for some in near.values() for x in some)})
+def _looked_up(connection: Connection, names: Collection[str], near: Near) -> dict[str, _Compared]:
+    others = {name: near(name) for name in names}
+    claims = _claims(connection, {*others, *(x for some in others.values() for x in some)})
     for name in names:
-        for other in near[name]:
-            if other not in near and _is_older(claims, name, other):
-                near[other] = read_neighbours(connection, other)
-    missing = {x for some in near.values() for x in some} - claims.keys()
+        for other in others[name]:
+            if other not in others and _is_older(claims, name, other):
+                others[other] = near(other)
+    missing = {x for some in others.values() for x in some} - claims.keys()
     claims |= _claims(connection, missing)
-    return {name: _oldest(claims, name, some) for name, some in near.items()}
+    return {name: _oldest(claims, name, some) for name, some in others.items()}
 
 
 def _compared(connection: Connection, names: Collection[str]) -> dict[str, _Compared]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Final
@@ -17,7 +17,7 @@ from capdex.search import Engine
 from capdex.search.segments.vectors import Vector
 from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY
-from capdex_indexer.query.search.copies import read_copies
+from capdex_indexer.query.search.copies import NearNames, read_copies
 from capdex_indexer.query.search.documents import (
     FINGERPRINT,
     Copies,
@@ -62,6 +62,7 @@ class LiveSearch:
         self._first = threading.Event()
         self._turn = threading.Lock()
         self._turn_is_long = False
+        self._near = NearNames()
         self.done = (0, 0)  # packages that are in the first engine, and all
 
     @property
@@ -111,6 +112,20 @@ class LiveSearch:
         while not self.following and self.merge():
             pass
         return state
+
+    def copies(self, connection: Connection, names: Collection[str]) -> dict[str, str | None]:
+        """Return the older name of another owner that each name may be taken for; None for none.
+
+        An engine as new as the transaction knows it; other names are looked up, see `read_copies`.
+        """
+        state, found = self._state, dict[str, str | None]()
+        changed = _changed_since(connection, state) if state else ()
+        if state and not changed:
+            found = {x: state.engine.original(x) for x in names if x in state.engine}
+        if unknown := set(names) - found.keys():
+            near = self._near.read(connection, state.engine if state else None, changed)
+            found |= read_copies(connection, unknown, near)
+        return found
 
     def restore(self, connection: Connection, load: Callable[[bytes], State | None]) -> bool:
         """Take the state that `load` returns for the secret of this database, and catch up.
@@ -193,15 +208,13 @@ class LiveSearch:
         """Bring in the changed names, unless they are more than `most`. Needs the turn."""
         if state.revision >= revision:
             return state
-        changed = _CHANGED.where(NAME_CHANGE.c.revision > state.revision)
-        if most is not None:
-            changed = changed.limit(most + 1)
-        names = connection.execute(changed).scalars().all()
+        names = _changed_since(connection, state, None if most is None else most + 1)
         if most is not None and len(names) > most:
             return state
         engine, triggers = state.engine, state.triggers
         if names:
-            copies = read_copies(connection, names)
+            near = self._near.read(connection, engine, names)
+            copies = read_copies(connection, names, near)
             documents = list(read_documents(connection, copies, copies))
             engine = engine.without(copies).add(documents)
             triggers = triggers.without(copies).with_packages(map(triggers_of, documents))
@@ -243,6 +256,11 @@ class LiveSearch:
         with SearchProcesses() as helpers:
             for made in helpers.map(requests):
                 yield Segments.from_bytes(*made)
+
+
+def _changed_since(connection: Connection, state: State, limit: int | None = None) -> Sequence[str]:
+    later = _CHANGED.where(NAME_CHANGE.c.revision > state.revision).limit(limit)
+    return connection.execute(later).scalars().all()
 
 
 _BITS: Final = 2**64 - 1

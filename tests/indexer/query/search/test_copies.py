@@ -9,7 +9,7 @@ import pytest
 
 from capdex_indexer.query import Index
 from capdex_indexer.query.search import copies
-from capdex_indexer.query.search.copies import read_copies
+from capdex_indexer.query.search.copies import NearNames, read_copies
 from capdex_indexer.store import Store
 
 WAYS = [0, 1_000]  # all are compared at once, or each is looked up
@@ -29,13 +29,14 @@ def test_a_copy_has_its_oldest_original_and_an_older_name_with_a_later_title_is_
     chain.publish("router", "1.1.0", title="Route Planner", publisher=making.OTHER)
     making.follow(store, chain)
     with search_index.read() as connection:
-        assert read_copies(connection, ["weathr", "weathers", "routers", "weather"]) == {
+        near = NearNames().read(connection, None)
+        assert read_copies(connection, ["weathr", "weathers", "routers", "weather"], near) == {
             "weathr": "weather",
             "weathers": None,
             "routers": None,
             "weather": None,
         }
-        assert read_copies(connection, ["weather"])["weathr"] == "weather"
+        assert read_copies(connection, ["weather"], near)["weathr"] == "weather"
 
 
 def test_the_engine_of_a_reader_knows_the_copies_that_the_database_has(
@@ -68,9 +69,30 @@ def test_both_ways_find_the_same_copies_of_many_names(
         found = []
         for few in WAYS:
             monkeypatch.setattr(copies, "FEW", few)
-            found.append(read_copies(connection, names))
+            found.append(read_copies(connection, names, NearNames().read(connection, None)))
     assert found[0] == found[1]
     assert len(set(found[0].values()) - {None}) > 3
+
+
+def test_an_older_engine_and_what_changed_since_have_the_near_names_of_the_database(
+    making: Any, store: Store, chain: Any, search_index: Index
+) -> None:
+    for name in ("weather", "weathe", "weathr"):
+        chain.publish(name)
+    making.follow(store, chain)
+    with search_index.read() as connection:
+        search_index.live.at(connection)
+    engine = search_index.live.state.engine
+    chain.publish("weathers")
+    chain.mine(making.yanked("weathe"))
+    making.follow(store, chain)
+    with search_index.read() as connection:
+        near = NearNames()
+        of_engine = near.read(connection, engine, ["weathers", "weathe"])
+        assert of_engine("weather") == {"weathers", "weathr"}
+        assert near.read(connection, None)("weather") == {"weathers", "weathr"}
+        removed = engine.without(["weathr"])
+        assert near.read(connection, removed)("weather") == {"weathe"}
 
 
 def test_a_copy_sinks_as_soon_as_its_original_is_there_and_rises_when_it_goes(
