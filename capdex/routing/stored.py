@@ -13,7 +13,6 @@ from capdex.text.arrays import (
     ArrayReader,
     Chunk,
     Data,
-    ascending,
     in_range,
     lists,
     require,
@@ -48,16 +47,15 @@ def from_bytes(data: Data) -> Segment:
     Everything is checked: sizes, order and range of all arrays, beside the digest.
     """
     reader = ArrayReader(_HEAD, data)
-    names, named = reader.texts()
-    texts, known = reader.texts()
+    names, texts = reader.texts(), reader.texts(ascending=False)
     flags, ranks = reader.array("<u1"), reader.array("<i8")
     use_ends, uses, places = reader.array("<i8"), reader.array("<i4"), reader.array("<u1")
     keys, others = reader.array("<u8"), reader.array("<u8")
     patterns, widths = reader.array("<i4"), reader.array("<u2")
     reader.end()
-    ascending(named)
     lists(np.concatenate([[0], use_ends]), uses, len(texts), len(names))
-    require(all(known) and len(known) == len(flags) == len(ranks), "a pattern is cut")
+    require(bool(np.diff(texts.ends, prepend=0).all()), "a pattern is empty")
+    require(len(texts) == len(flags) == len(ranks), "a pattern is cut")
     require(in_range(flags, 2 * OPEN) and in_range(ranks, 1 << 48), "a pattern is out of range")
     require(len(places) == len(uses), "there is not one place for each use")
     require(bool((keys[:-1] <= keys[1:]).all()), "the windows are in no order")

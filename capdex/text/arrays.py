@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from itertools import pairwise
 from mmap import mmap
+from operator import lt
 from typing import Any, Final
 
 import numpy as np
@@ -65,26 +66,27 @@ class ArrayReader:
         require(self._at <= self._end and size % kind.itemsize == 0, "an array is cut")
         return np.frombuffer(self._data, kind, size // kind.itemsize, begin)
 
-    def texts(self) -> tuple[Strings, list[str]]:
-        """Return the next texts, as they are stored and as a list."""
+    def texts(self, *, ascending: bool = True) -> Strings:
+        """Return the next texts, each of them above the one before it if they are `ascending`."""
         data = self.array("<u1").tobytes()
         ends = self.array("<i8")
-        last = int(ends[-1]) if len(ends) else 0
-        require(last == len(data) and bool((np.diff(ends, prepend=0) >= 0).all()), "a text is cut")
-        texts = Strings(data, ends)
+        bounds = np.concatenate([[0], ends])
+        begins = bounds[:-1]
+        require(int(bounds[-1]) == len(data) and bool((ends >= begins).all()), "a text is cut")
         try:
-            return texts, texts[:]
+            data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise invalid("a text is not UTF-8") from None
+        letters = np.frombuffer(data, np.uint8)[begins[begins < len(data)]]
+        require(bool((letters & 0xC0 != 0x80).all()), "a text begins within a letter")
+        if ascending:
+            texts = [data[begin:end] for begin, end in pairwise(bounds.tolist())]
+            require(all(map(lt, texts, texts[1:])), "texts are in no order")
+        return Strings(data, ends)
 
     def end(self) -> None:
         """Check that nothing is left."""
         require(self._at == self._end, "it is longer than its arrays")
-
-
-def ascending(texts: list[str]) -> None:
-    """Raise InvalidInput unless each text is above the one before it."""
-    require(all(a < b for a, b in pairwise(texts)), "texts are in no order")
 
 
 def in_range(numbers: NDArray[Any], end: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -35,7 +36,11 @@ class Strings(Sequence[str]):
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
+            first, last, step = at.indices(len(self))
+            if step != 1:
+                return [self[i] for i in range(first, last, step)]
+            bounds = [self._ends[first - 1] if first else 0, *self._ends[first:last]]
+            return [self.data[i:j].decode("utf-8", "surrogatepass") for i, j in pairwise(bounds)]
         begin = self._ends[at - 1] if at else 0
         return self.data[begin : self._ends[at]].decode("utf-8", "surrogatepass")
 

@@ -207,8 +207,7 @@ def postings(
     documents: int,
 ) -> Postings:
     """Return postings whose slots below `documents` are of documents."""
-    before = np.concatenate([[0], np.cumsum(slots < documents)])
-    own = np.diff(before[starts]).astype(np.int32)
+    own = np.add.reduceat(slots < documents, starts[:-1], dtype=np.int32)
     return Postings(terms, starts, own, slots, impacts, masks)
 
 

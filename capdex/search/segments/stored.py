@@ -14,7 +14,6 @@ from capdex.text.arrays import (
     ArrayReader,
     Chunk,
     Data,
-    ascending,
     in_range,
     lists,
     require,
@@ -56,19 +55,17 @@ def from_bytes(data: Data) -> WordSegment:
     Everything is checked: sizes, order and range of all arrays, beside the digest.
     """
     reader = ArrayReader(_HEAD, data)
-    names, named = reader.texts()
+    names = reader.texts()
     parents = reader.array("<i4")
-    _, terms = reader.texts()
+    terms = reader.texts()[:]
     starts, slots = reader.array("<i8"), reader.array("<i4")
     impacts, masks = reader.array("<f4"), reader.array("<u2")
-    values, valued = reader.texts()
+    values = reader.texts()
     facet_starts, facet_slots = reader.array("<i8"), reader.array("<i4")
-    _, keys = reader.texts()
+    keys = reader.texts()[:]
     columns = [reader.array("<f8") for _ in keys]
     rows = reader.array("<i1")
     reader.end()
-    for texts in (named, terms, valued, keys):
-        ascending(texts)
     documents, all_slots = len(names), len(names) + len(parents)
     require(bool((np.diff(parents) >= 0).all()), "the tools are in no order")
     require(in_range(parents, documents), "a tool is of no document")
