@@ -262,7 +262,10 @@ class Invoker:
         if isinstance(value, tuple):
             return tuple(map(self._hidden, value))
         if isinstance(value, bytes):
-            return orjson.dumps(self._redact(orjson.loads(value)))
+            try:
+                return orjson.dumps(self._redact(orjson.loads(value)))
+            except orjson.JSONDecodeError:  # a form
+                return str(self._redact(value.decode())).encode()
         return self._redact(value) if isinstance(value, str) else value
 
     async def _execute(self, call: _Call, caller: Caller) -> Any:

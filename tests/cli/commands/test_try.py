@@ -123,6 +123,19 @@ def test_the_request_is_shown_whole_with_secrets_by_name(capdex: Any, file: Path
     assert "nothing was sent" in shown.stderr
 
 
+def test_a_form_is_shown_and_sent_as_it_is(
+    capdex: Any, write: Any, server: tuple[str, list[tuple[str, str, str | None, bytes]]]
+) -> None:
+    form = {"content": "application/x-www-form-urlencoded"}
+    url, sent = server
+    file = write({"send": {"type": "http", "method": "POST", "url": f"{API}/f", "body": form}})
+    (found,) = capdex.json("try", f"{file}#send", SHORE)["results"]
+    assert found["body"] == "beach=Ny+%C3%85"
+    at = ("--at", f"{API}={url}")
+    capdex("try", f"{file}#send", SHORE, *at, "--send", "--yes")
+    assert [body for _, _, _, body in sent] == [b"beach=Ny+%C3%85"]
+
+
 def test_a_call_of_an_mcp_service_is_listed(capdex: Any, file: Path) -> None:
     (found,) = capdex.json("try", f"{file}#remote", SHORE)["results"]
     assert found == {

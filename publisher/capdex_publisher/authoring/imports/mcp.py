@@ -21,7 +21,7 @@ from capdex.json import Json
 from capdex_publisher.authoring.imports.detect import is_server
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
-from capdex_publisher.authoring.imports.schemas import Resolver, TooLarge, adapted
+from capdex_publisher.authoring.imports.schemas import Resolver, TooLarge, adapted, is_object
 from capdex_publisher.authoring.imports.source import parse, read_file
 from capdex_publisher.authoring.imports.text import clean, name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
@@ -205,11 +205,11 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
 def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
     if schema is None:
         return None, []
-    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+    if not is_object(schema):
         why = "it is not the schema of an object"
         return None, [Note(source, "output schema", "left out", "", why)]
     try:
-        return {"type": "object", **Resolver().schema(schema)}, []
+        return {"type": "object", **Resolver().schema(schema)} | {"type": "object"}, []
     except TooLarge:
         return None, [Note(source, "output schema", "left out", "", "it is too large")]
 
@@ -220,6 +220,9 @@ def _fault(tool: Any, names: Sequence[str]) -> str:
         return "it is not an object with a name"
     if tool["name"] in names:
         return "another tool has this name, by which a server is called"
+    execution = tool.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        return "it runs as a task alone, and a package calls it and waits"
     if len(orjson.dumps(tool, default=str)) > MAX_TOOL_BYTES:
         return f"it has more than {MAX_TOOL_BYTES} bytes"
     return ""

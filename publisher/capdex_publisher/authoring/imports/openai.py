@@ -16,6 +16,7 @@ from capdex_publisher.authoring.scaffold import placeholder_url
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
 _HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
+_READ_WORDS: Final = frozenset(["name", "description", "type", "strict", *_SCHEMAS])
 _READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
@@ -50,6 +51,9 @@ def import_openai(data: bytes, name: str) -> Draft:
             schema = schema["json"]
         parameters, lost = adapted(schema, source)
         notes += lost
+        for word in [x for x in function if x not in _READ_WORDS]:
+            why = "no word of a function that is read"
+            notes.append(Note(source, str(word), "left out", str(function[word]), why))
         if function.get("strict"):
             why = "each request to a model sets it for itself"
             notes.append(Note(source, "strict", "left out", "true", why))

@@ -43,7 +43,7 @@ def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
     """
     if schema is None:
         return dict(_EMPTY), []
-    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+    if not is_object(schema):
         why = "they are not the schema of an object"
         return dict(_EMPTY), [Note(source, "parameters", "left out", "", why)]
     resolver = Resolver()
@@ -52,7 +52,14 @@ def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
     except TooLarge as fault:
         return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
     notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
-    return {"type": "object", **converted}, notes
+    return {"type": "object", **converted} | {"type": "object"}, notes
+
+
+def is_object(schema: Any) -> bool:
+    """Return True for a schema that objects may follow."""
+    given = schema.get("type", "object") if isinstance(schema, dict) else None
+    names = given if isinstance(given, list) else [given]
+    return any(str(x).lower() == "object" for x in names)
 
 
 def found_at(document: Json | None, reference: str) -> Any:
@@ -70,10 +77,21 @@ def target(document: Json | None, value: Any) -> Any:
     return None
 
 
-def is_read_only(schema: Any, document: Json | None) -> bool:
+def beside(document: Json | None, value: Any) -> Json:
+    """Return what stands beside the references of a schema: OpenAPI 3.1 adds it, 3.0 ignores it."""
+    found: Json = {}
+    for _ in range(MAX_REFERENCES):
+        if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
+            break
+        found |= {key: item for key, item in value.items() if key != "$ref"}
+        value = found_at(document, value["$ref"])
+    return found
+
+
+def is_read_only(schema: Any, document: Json | None, *, old: bool) -> bool:
     """Return True for a property that a reply has and a request has not (OpenAPI)."""
-    found = target(document, schema)
-    return isinstance(found, dict) and found.get("readOnly") is True
+    found = [target(document, schema), {} if old else beside(document, schema)]
+    return any(isinstance(x, dict) and x.get("readOnly") is True for x in found)
 
 
 class Resolver:
@@ -105,13 +123,15 @@ class Resolver:
         if self._document is not None and depth > MAX_INLINE_DEPTH:
             return {"$ref": self._named(f"part {id(value)}", value)}
         made: Json = {}
-        value = _of_draft_07(value)
+        value = _modern(value)
         for key, item in value.items():
             key = "$defs" if key == "definitions" else str(key)
             if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:
                 continue
             try:
-                made[key] = self._item(key, item, depth)
+                found = self._item(key, item, depth)
+                both = key == "$defs" and isinstance(found, dict) and key in made
+                made[key] = {**found, **made[key]} if both else found
             except Unfit as fault:
                 self._lose(key, item, str(fault))
         made = _bounds(_nullable(made, value))
@@ -119,7 +139,9 @@ class Resolver:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
         if "required" in made and isinstance(own := value.get("properties"), dict):
             made["required"] = [
-                x for x in made["required"] if not is_read_only(own.get(x), self._document)
+                x
+                for x in made["required"]
+                if not is_read_only(own.get(x), self._document, old=self._old)
             ]
         return made
 
@@ -230,9 +252,11 @@ def _check_pattern(text: str) -> None:
         raise Unfit("a router cannot run this pattern in linear time") from None
 
 
-def _of_draft_07(schema: Json) -> Json:
-    """Return a schema with tuples and `dependencies` in the words of 2020-12."""
+def _modern(schema: Json) -> Json:
+    """Return a schema of draft-07, or of Gemini with its `OBJECT`, in the words of 2020-12."""
     made = dict(schema)
+    if isinstance(type_ := schema.get("type"), str):
+        made["type"] = type_.lower()
     if isinstance(items := schema.get("items"), list):
         made |= {"prefixItems": items, "items": made.pop("additionalItems", {})}
     if isinstance(needs := schema.get("dependencies"), dict):

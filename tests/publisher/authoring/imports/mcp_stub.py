@@ -24,6 +24,7 @@ DEPENDS = {
     "dependencies": {"card": ["name"], "name": {"required": ["card"]}},
     "dependentRequired": {"x": ["y"]},
 }
+TASK = {"taskSupport": "required"}
 TOOLS: dict[str, list[Any]] = {
     "notype": [GOOD, {"name": "odd", "inputSchema": CHOICE}],
     "empty": [GOOD, {"name": "odd", "inputSchema": {}}],
@@ -37,6 +38,9 @@ TOOLS: dict[str, list[Any]] = {
     "refext": [{"name": "re", "inputSchema": {"properties": {"q": {"$ref": "https://e.net/q"}}}}],
     "names": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "天気", "plain")],
     "depends": [{"name": "odd", "inputSchema": DEPENDS}],
+    "union": [{"name": "odd", "inputSchema": {**OBJECT, "type": ["object", "null"]}}],
+    "both": [{"name": "odd", "inputSchema": {**TUPLE, "$defs": {"M": {"type": "string"}}}}],
+    "task": [GOOD, {"name": "odd", "inputSchema": OBJECT, "execution": TASK}],
     "endless": [GOOD],
     "slow": [],
     "refuses": [],

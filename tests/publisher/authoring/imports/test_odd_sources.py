@@ -66,6 +66,24 @@ async def test_dependencies_of_draft_07_are_written_in_their_two_words() -> None
     assert schema["dependentSchemas"] == {"name": {"required": ["card"]}}
 
 
+async def test_definitions_of_both_names_are_kept_together() -> None:
+    schema = tools(await imported("both"))["odd"].parameters
+    assert schema["$defs"] == {"N": {"type": "integer"}, "M": {"type": "string"}}
+
+
+async def test_arguments_that_may_be_null_keep_their_parameters() -> None:
+    package = await imported("union")
+    schema = tools(package)["odd"].parameters
+    assert schema == {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert not [x for x in package.notes if x.source == "odd"]
+
+
+async def test_a_tool_that_runs_as_a_task_alone_is_refused() -> None:
+    package = await imported("task")
+    assert set(tools(package)) == {"good"}
+    assert [x.fate for x in package.notes if x.source == "odd"] == ["refused"]
+
+
 async def test_an_output_that_is_no_object_is_named() -> None:
     package = await imported("outarr")
     assert ("good", "output schema") in [(x.source, x.subject) for x in package.notes]
@@ -247,6 +265,21 @@ def test_a_list_that_is_not_read_is_told_what_is() -> None:
         import_openai(b'{"tools": []}', "mine")
     for form in ("OpenAI", "Anthropic", "Gemini", "Bedrock", "tools/list"):
         assert form in error.value.why
+
+
+def test_types_in_capitals_are_those_of_gemini() -> None:
+    schema = {"type": "OBJECT", "properties": {"q": {"type": "STRING", "nullable": True}}}
+    data = json.dumps([{"functionDeclarations": [{"name": "find", "parameters": schema}]}])
+    found = tools(write_package(import_openai(data.encode(), "mine")))["find"].parameters
+    assert found == {"type": "object", "properties": {"q": {"type": ["string", "null"]}}}
+
+
+def test_a_word_of_a_function_that_is_not_read_is_named() -> None:
+    tool = {"name": "find", "parameter_definitions": {"q": {"type": "str", "required": True}}}
+    package = write_package(import_openai(json.dumps([tool]).encode(), "mine"))
+    assert ("find", "parameter_definitions", "left out") in [
+        (x.source, x.subject, x.fate) for x in package.notes
+    ]
 
 
 # skills -------------------------------------------------------------------------------------------

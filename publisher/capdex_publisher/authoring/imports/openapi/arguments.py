@@ -66,13 +66,16 @@ class Arguments:
         """Return the parameters of path and operation; those of the operation are stronger."""
         merged: dict[tuple[str, str], Json] = {}
         for holder in (self._operation.item, self._operation.value):
-            listed = holder.get("parameters")
-            for item in listed if isinstance(listed, list) else ():
+            listed = holder.get("parameters", [])
+            if not isinstance(listed, list):
+                raise Unsendable("parameters", "they are no list", str(listed)[:80])
+            for item in listed:
                 found = self._document.target(item)
                 if not isinstance(found, dict) or not isinstance(found.get("name"), str):
                     where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
                     raise Unsendable("parameter", "the document does not describe it", where)
-                merged[str(found.get("in")), found["name"]] = found
+                place, name = str(found.get("in")), found["name"]
+                merged[place, name.lower() if place == "header" else name] = found
         return list(merged.values())
 
     def _add_parameter(self, item: Json) -> None:
@@ -95,9 +98,14 @@ class Arguments:
             why = "OpenAPI ignores parameters of this name"
             self._operation.note(f"header {name}", "left out", "", why)
             return
+        if place == "path" and f"{{{name}}}" not in self._operation.path:
+            self._operation.note(f"path {name}", "left out", "", "the path has no such place")
+            return
+        auth: Json = {"type": place, "name": name}
         secret = SECRET_WORDS.fullmatch(name) or (is_header and name.lower() == "authorization")
+        secret = secret or carrier(auth) in map(carrier, self.secrets)
         if secret and place in ("query", "header", "cookie"):
-            self._add_secret(place, name, needed)
+            self._add_secret(auth, needed)
             return
         if fault := header_fault(name) if is_header else None:
             raise Unsendable("", fault)
@@ -127,16 +135,20 @@ class Arguments:
         if place == "path":
             self.in_path[name] = key
 
-    def _add_secret(self, place: str, name: str, needed: bool) -> None:
-        own, taken = secret_name(name), [x["secret"] for x in self.secrets]
+    def _add_secret(self, auth: Json, needed: bool) -> None:
+        own, taken = secret_name(auth["name"]), [x["secret"] for x in self.secrets]
         own = own if own not in taken else f"{own}_{len(taken) + 1}"
-        secret: Json = {"type": place, "name": name, "secret": own}
-        if carrier(secret) not in map(carrier, self.secrets):
+        for known in self.secrets:
+            if carrier(known) == carrier(auth):
+                own = known["secret"]
+                break
+        else:
+            secret = {**auth, "secret": own}
             made = [*self.secrets, secret if needed else {**secret, "optional": True}]
             check_together(made)
             self.secrets = made
-        why = f"the secret {secret['secret']}, which no model is asked for"
-        self._operation.note(f"{place} {name}", "changed", "a parameter", why)
+        why = f"the secret {own}, which no model is asked for"
+        self._operation.note(f"{auth['type']} {auth['name']}", "changed", "a parameter", why)
 
     def _add_body(self, body: Any, given: Any) -> None:
         if not isinstance(body, dict):
@@ -200,7 +212,7 @@ class Arguments:
         self.plain = self.plain and not is_form
         self.more = flat.more
         for name, value in flat.schemas.items():
-            if is_read_only(value, self._document.value):
+            if is_read_only(value, self._document.value, old=self._document.is_old):
                 continue  # the service sets it
             given = encoding.get(name) if isinstance(encoding, dict) else None
             own: Json = given if isinstance(given, dict) else {}
@@ -215,7 +227,9 @@ class Arguments:
                     continue
                 if said:
                     self._operation.note(f"body {name}", "changed", str(own.get("style")), said)
-            elif own.get("contentType", JSON) not in (JSON, "text/plain"):
+            elif own.get("contentType", "text/plain") != "text/plain" and (
+                own["contentType"] != JSON or "array" in forms.kinds(self._document, value)
+            ):
                 why = "lists are repeated, and objects are JSON text"
                 self._operation.note(f"body {name}", "changed", str(own["contentType"]), why)
             key = self._add("body", str(name), value, rule, "")

@@ -86,6 +86,8 @@ class ApiDocument:
                 if isinstance(named, dict):
                     yield Operation(clean(path), "", str(path), named)
                 continue
+            if item is not named:  # what stands beside a reference to a path adds to it
+                item = {**item, **{key: x for key, x in named.items() if key != "$ref"}}
             for method in METHODS:
                 value = item.get(method)
                 if not isinstance(value, dict):
@@ -112,11 +114,18 @@ class ApiDocument:
             )
         chosen = found if not wanted else []
         for want in wanted:
-            match = next((x for x in found if want in x.names), None)
-            if match is None:
+            matches = [x for x in found if want in x.names]
+            if not matches:
                 raise UsageError(f"the document has no operation {want!r}", why=f"it has {listed}")
-            if match not in chosen:
-                chosen.append(match)
+            if len(matches) > 1:
+                exact = ", ".join(x.names[1] for x in matches)
+                raise UsageError(
+                    f"the document has {len(matches)} operations {want!r}",
+                    why=f"they are {exact}",
+                    fix=f"--operation {matches[0].names[1]!r}",
+                )
+            if matches[0] not in chosen:
+                chosen.append(matches[0])
         return chosen
 
     def address(self, operation: Operation) -> tuple[str, list[str]]:
@@ -125,7 +134,9 @@ class ApiDocument:
         The servers of the operation are before those of its path and of the document (OpenAPI
         3.1, 4.8.10 and 4.8.9). What no package may call stands at a host to edit.
         """
-        level, listed = DOCUMENT, swagger.servers(self.value, self.base) if self.is_swagger else []
+        own, level, listed = operation.value, DOCUMENT, list[Json]()
+        if self.is_swagger:
+            listed = swagger.servers(self.value, own, self.base)
         for name, holder in (
             *((operation.id, operation.value), (operation.id, operation.item)),
             (DOCUMENT, self.value),

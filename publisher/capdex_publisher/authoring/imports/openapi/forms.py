@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from capdex.json import Json
+from capdex.json_schema.keywords import ANNOTATIONS
 from capdex.manifest.bindings.http_request import STYLES
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Unsendable
+from capdex_publisher.authoring.imports.schemas import beside
 
 SCALAR: Final = frozenset(["scalar"])
 ANY: Final = frozenset(["scalar", "array", "object"])
@@ -50,7 +52,8 @@ def nests(document: ApiDocument, schema: Any) -> bool:
     if not isinstance(found, dict):
         return False
     own = found.get("properties")
-    below = [*(own.values() if isinstance(own, dict) else ()), found.get("items")]
+    below = [*(own.values() if isinstance(own, dict) else ())]
+    below += [found.get("items"), found.get("additionalProperties")]
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
 
@@ -94,6 +97,8 @@ def properties(document: ApiDocument, schema: Any, depth: int = 0) -> Properties
     found = document.target(schema)
     if not isinstance(found, dict) or depth > MAX_PARTS or found.get("nullable") is True:
         return None
+    if not document.is_old and beside(document.value, schema).keys() - ANNOTATIONS:
+        return None
     if any(key not in _PLAIN and not key.startswith("x-") for key in map(str, found)):
         return None
     extra, own = found.get("additionalProperties"), found.get("properties", {})
@@ -115,6 +120,7 @@ def properties(document: ApiDocument, schema: Any, depth: int = 0) -> Properties
     if schemas.keys() & own.keys():
         return None
     schemas |= own
+    schemas |= {name: {} for name in required if name not in schemas and not depth}
     if not schemas and not depth:
         return None
     return Properties(schemas, tuple(dict.fromkeys(required)), more)

@@ -18,9 +18,9 @@ def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
     Raises Unsendable if there is none, and none is no alternative.
     """
     security = operation.value.get("security", document.value.get("security"))
-    alternatives = (
-        [x for x in security if isinstance(x, dict)] if isinstance(security, list) else []
-    )
+    alternatives = [] if security is None else security
+    if not isinstance(alternatives, list) or not all(isinstance(x, dict) for x in alternatives):
+        raise Unsendable("security", "it is no list of alternatives", str(security)[:80])
     needed = [x for x in alternatives if x]
     optional = len(needed) < len(alternatives)
     chosen: list[Json] | None = None

@@ -20,12 +20,16 @@ _STYLES: Final[dict[str, Json]] = {
 _FLOWS: Final = {"application": "clientCredentials", "accessCode": "authorizationCode"}
 
 
-def servers(document: Json, base: str) -> list[Json]:
-    """Return `schemes`, `host` and `basePath` as servers (Swagger 2.0, Swagger Object)."""
+def servers(document: Json, operation: Json, base: str) -> list[Json]:
+    """Return `schemes`, `host` and `basePath` as servers (Swagger 2.0, Swagger Object).
+
+    The schemes of an operation are before those of the document.
+    """
     host, path = document.get("host"), str(document.get("basePath") or "/")
     if not host:
         return [{"url": path}]
-    schemes = document.get("schemes") or [urlsplit(base).scheme or "https"]
+    schemes = operation.get("schemes") or document.get("schemes")
+    schemes = schemes or [urlsplit(base).scheme or "https"]
     listed = schemes if isinstance(schemes, list) else []
     return [{"url": f"{scheme}://{host}/{path.lstrip('/')}"} for scheme in listed]
 

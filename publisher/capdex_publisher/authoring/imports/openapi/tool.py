@@ -85,6 +85,10 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
     arguments = Arguments(document, operation, secrets(document, operation))
     url, edits = document.address(operation)
     path, hash_, fragment = operation.path.partition("#")
+    if path and not path.startswith("/"):
+        raise Unsendable("path", "it does not begin with a slash", path)
+    if {".", ".."} & {*f"{url}{path}".partition("?")[0].split("/")}:
+        raise Unsendable("path", "a part of it is one dot or two", path)
     if hash_:
         operation.note("path", "changed", f"#{fragment}", "a fragment is never sent")
     if unknown := set(_PLACEHOLDER.findall(path)) - arguments.in_path.keys():

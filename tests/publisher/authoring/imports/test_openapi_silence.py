@@ -1,0 +1,186 @@
+"""Words of documents that an import once dropped, or sent elsewhere, without a row about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capdex.errors import InvalidInput, UsageError
+from capdex.json import Json
+from capdex.manifest.manifest import Manifest
+from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+
+ManifestOf = Callable[[Imported], Manifest]
+TEXT = {"type": "string"}
+B = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
+
+
+def imported(
+    operation: Json | None = None,
+    *,
+    path: str = "/x",
+    method: str = "get",
+    item: Json | None = None,
+    wanted: tuple[str, ...] = (),
+    **document: Any,
+) -> Imported:
+    whole = {
+        "openapi": "3.1.0",
+        "info": {"title": "Rain"},
+        "servers": [{"url": "https://api.rain.dev"}],
+        "paths": {path: {**(item or {}), method: {"operationId": "op", **(operation or {})}}},
+        **document,
+    }
+    return write_package(import_openapi(json.dumps(whole).encode(), "rain", wanted))
+
+
+def posting(schema: Json, **media: Any) -> Json:
+    kind = "application/x-www-form-urlencoded" if media else "application/json"
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema, **media}}}}
+
+
+def rows(package: Imported) -> dict[str, tuple[str, str]]:
+    return {x.subject: (x.fate, x.before) for x in package.notes if x.subject != "replies"}
+
+
+def test_a_required_member_without_a_schema_is_an_argument(manifest_of: ManifestOf) -> None:
+    schema = {"type": "object", "properties": {"a": TEXT}, "required": ["a", "b"]}
+    (tool,) = manifest_of(imported(posting(schema), method="post")).tools
+    assert tool.parameters["properties"] == {"a": TEXT, "b": {}}
+    assert tool.parameters["required"] == ["a", "b"]
+
+
+def test_what_stands_beside_a_reference_to_a_body_is_kept_in_3_1_alone(
+    manifest_of: ManifestOf,
+) -> None:
+    schema = {"$ref": "#/components/schemas/B", "required": ["b"]}
+    components = {"schemas": {"B": B}}
+    new = imported(posting(schema), method="post", components=components)
+    body = manifest_of(new).tools[0].parameters["properties"]["body"]
+    assert body == {"$ref": "#/$defs/B", "required": ["b"]}
+    old = imported(posting(schema), method="post", components=components, openapi="3.0.3")
+    assert "required" not in manifest_of(old).tools[0].parameters
+
+
+def test_a_member_may_be_read_only_beside_its_reference(manifest_of: ManifestOf) -> None:
+    member = {"$ref": "#/components/schemas/I", "readOnly": True}
+    schema = {"type": "object", "properties": {"id": member, "a": TEXT}, "required": ["id"]}
+    components = {"schemas": {"I": TEXT}}
+    new = imported(posting(schema), method="post", components=components)
+    assert list(manifest_of(new).tools[0].parameters["properties"]) == ["a"]
+    old = imported(posting(schema), method="post", components=components, openapi="3.0.3")
+    assert list(manifest_of(old).tools[0].parameters["properties"]) == ["id", "a"]
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("pets", "does not begin with a slash"),
+        (".evil.dev/x", "does not begin with a slash"),
+        ("/a/../b", "one dot or two"),
+    ],
+)
+def test_a_path_that_would_change_the_host_or_the_path_is_refused(path: str, why: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        imported(path=path)
+    assert why in error.value.why
+
+
+def test_a_path_parameter_without_a_place_in_the_path_is_not_sent_elsewhere(
+    manifest_of: ManifestOf,
+) -> None:
+    parameter = {"name": "id", "in": "path", "required": True, "schema": TEXT}
+    package = imported({"parameters": [parameter]})
+    assert manifest_of(package).tools[0].parameters["properties"] == {}
+    assert rows(package)["path id"] == ("left out", "")
+
+
+@pytest.mark.parametrize("place", ["header", "query"])
+def test_a_parameter_that_is_a_secret_of_the_operation_is_no_argument(
+    place: str, manifest_of: ManifestOf
+) -> None:
+    parameter = {"name": "tenant", "in": place, "required": True, "schema": TEXT}
+    scheme = {"type": "apiKey", "in": place, "name": "tenant"}
+    package = imported(
+        {"parameters": [parameter], "security": [{"site": []}]},
+        components={"securitySchemes": {"site": scheme}},
+    )
+    manifest = manifest_of(package)
+    assert manifest.tools[0].parameters["properties"] == {}
+    auth = manifest.bindings["op"]["auth"]
+    sent = {"type": place, "name": "tenant", "secret": "SITE"}
+    assert auth == (sent if place == "header" else [sent])
+    assert rows(package)[f"{place} tenant"] == ("changed", "a parameter")
+
+
+def test_a_header_of_an_operation_is_before_that_of_its_path_in_any_case(
+    manifest_of: ManifestOf,
+) -> None:
+    above = {"name": "X-Trace", "in": "header", "schema": {"type": "integer"}}
+    own = {"name": "x-trace", "in": "header", "schema": TEXT}
+    package = imported({"parameters": [own]}, item={"parameters": [above]})
+    assert manifest_of(package).tools[0].parameters["properties"] == {"x-trace": TEXT}
+
+
+def test_a_list_in_a_form_that_should_be_json_is_said() -> None:
+    schema = {"type": "object", "properties": {"tags": {"type": "array", "items": TEXT}}}
+    encoding = {"tags": {"contentType": "application/json"}}
+    package = imported(posting(schema, encoding=encoding), method="post")
+    assert rows(package)["body tags"] == ("changed", "application/json")
+
+
+def test_lists_under_any_name_of_an_object_in_a_query_are_said() -> None:
+    lists = {"type": "object", "additionalProperties": {"type": "array", "items": TEXT}}
+    parameter = {"name": "f", "in": "query", "style": "deepObject", "schema": lists}
+    assert rows(imported({"parameters": [parameter]}))["query f"] == ("changed", "deepObject")
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "url"),
+    [
+        (["http"], ["https"], "https://api.example.com/x"),  # to edit: no package calls http
+        (["https"], ["http"], "https://rain.dev/x"),
+    ],
+)
+def test_the_schemes_of_an_operation_are_before_those_of_a_swagger_document(
+    own: list[str], above: list[str], url: str, manifest_of: ManifestOf
+) -> None:
+    package = imported(
+        {"schemes": own}, openapi=None, swagger="2.0", host="rain.dev", schemes=above
+    )
+    assert manifest_of(package).bindings["op"]["url"] == url
+
+
+def test_an_id_of_two_operations_names_none_of_them() -> None:
+    paths = {"/a": {"get": {"operationId": "list"}}, "/b": {"get": {"operationId": "list"}}}
+    with pytest.raises(UsageError, match="2 operations 'list'") as error:
+        imported(paths=paths, wanted=("list",))
+    assert error.value.why == "they are GET /a, GET /b"
+    assert error.value.fix == "--operation 'GET /a'"
+
+
+def test_what_stands_beside_a_reference_to_a_path_adds_to_it(manifest_of: ManifestOf) -> None:
+    must = {"name": "must", "in": "query", "required": True, "schema": TEXT}
+    package = imported(
+        paths={
+            "/x": {
+                "$ref": "#/components/pathItems/P",
+                "servers": [{"url": "https://up.rain.dev"}],
+                "parameters": [must],
+            }
+        },
+        components={"pathItems": {"P": {"get": {"operationId": "op"}}}},
+    )
+    manifest = manifest_of(package)
+    assert manifest.bindings["op"]["url"] == "https://up.rain.dev/x"
+    assert manifest.tools[0].parameters["required"] == ["must"]
+
+
+@pytest.mark.parametrize("word", ["parameters", "security"])
+@pytest.mark.parametrize("value", [{"key": []}, ["key"], "key"])
+def test_a_list_that_is_none_is_no_reason_to_call_without_it(word: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match="none of these operations"):
+        imported({word: value})
