@@ -67,7 +67,7 @@ def show_path(path: Path) -> str:
     return "".join(parts)
 
 
-def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def walk(value: object, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Iterate over a JSON-able value and all values in it, in order, each with its path."""
     ahead = [(path, value)]
     while ahead:

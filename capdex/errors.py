@@ -99,7 +99,7 @@ class CapdexError(Exception):
         """The row of the table for this error's code."""
         return error_codes()[self.code]
 
-    def with_details(self, **details: Any) -> Self:
+    def with_details(self, **details: object) -> Self:
         """Return this error with more details; `dataclasses.replace` changes other fields."""
         return replace(self, details=(self.details or {}) | details)
 
@@ -163,7 +163,7 @@ class Unavailable(CapdexError):
 MAX_TEXT_CHARS = 1_000  # of a message that another program sent
 
 
-def untrusted_text(value: Any) -> str:
+def untrusted_text(value: object) -> str:
     """Return a text or number of untrusted JSON as text; empty for anything else.
 
     A list or an object may be nested too deep for Python to format.

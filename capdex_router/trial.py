@@ -76,7 +76,7 @@ async def send(
     home: Home,
     file: ManifestReading,
     tool: Tool,
-    arguments: Any,
+    arguments: object,
     at: Mapping[str, str],
     *,
     secrets: Secrets,
@@ -149,7 +149,7 @@ class _Names:
     def write(self, key: str, value: str | None) -> None:
         """Keep nothing."""
 
-    def named(self, value: Any) -> Any:
+    def named(self, value: object) -> Any:
         """Return a request with the names of secrets in place of their texts."""
         if isinstance(value, dict):
             return {key: self.named(item) for key, item in value.items()}

@@ -63,7 +63,7 @@ class Change:
         }
 
 
-def differs(rule: Rule, path: tuple[str, ...], old: Any, new: Any, message: str) -> Change:
+def differs(rule: Rule, path: tuple[str, ...], old: object, new: object, message: str) -> Change:
     """Return the change of one value; None is a missing one."""
     gone = ChangeKind.REMOVED if new is None else ChangeKind.CHANGED
     kind = ChangeKind.ADDED if old is None else gone
@@ -90,7 +90,7 @@ def gap_change(
     return Change(rule, path, kind, gap.words(it, widened=widened) + doubt, before, after)
 
 
-def short(value: Any) -> str | None:
+def short(value: object) -> str | None:
     """Return a value as changes show it."""
     return None if value is None else show(value)
 

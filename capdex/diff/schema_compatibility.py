@@ -314,7 +314,7 @@ def _sample(schema: Schema, effort: Effort, level: int = 0) -> Any:
     return next((x for x in values if accepts(schema, x, effort)), None)
 
 
-def _around(schema: Schema, step: str | int, value: Any, effort: Effort) -> Any:
+def _around(schema: Schema, step: str | int, value: object, effort: Effort) -> Any:
     """Return a value that holds another one under a name, or at an index."""
     if isinstance(step, int):
         return [value] * max(step + 1, int(schema.get("minItems", 0)))

@@ -45,7 +45,7 @@ def check_names(tool: str, known: Iterable[str], given: Mapping[str, Any]) -> No
             raise InvalidInput(f"{tool} takes no argument {shown!r}", fix=fix)
 
 
-def _read(schema: Mapping[str, Any], value: Any) -> Any:
+def _read(schema: Mapping[str, Any], value: object) -> Any:
     kind = schema.get("type")
     if kind == "integer" and isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)

@@ -57,7 +57,7 @@ def _pointer(*steps: str) -> str:
     return "#" + "".join(f"/{quote(x.replace('~', '~0').replace('/', '~1'), '$~')}" for x in steps)
 
 
-def _rewrite(value: Any, reference: _Rewrite, anchor: _Rewrite) -> Any:
+def _rewrite(value: object, reference: _Rewrite, anchor: _Rewrite) -> Any:
     """Return a copy of a schema, or a list of schemas, with its references changed."""
     if isinstance(value, list):
         return [_rewrite(item, reference, anchor) for item in value]

@@ -63,11 +63,11 @@ KEYWORDS: Final = _table(
 )
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _texts(value: Any) -> bool:
+def _texts(value: object) -> bool:
     return (
         isinstance(value, list)
         and all(isinstance(item, str) for item in value)
@@ -81,7 +81,7 @@ def _type(value: Any) -> bool:
     return bool(value) and _texts(value) and all(name in TYPES for name in value)
 
 
-def _dependencies(value: Any) -> bool:
+def _dependencies(value: object) -> bool:
     return isinstance(value, dict) and all(
         _texts(item) for item in value.values() if isinstance(item, list)
     )
@@ -151,7 +151,7 @@ KEYWORD_KINDS: Final = {  # of the values that a keyword is about; it accepts al
 }
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> Any:
     """Return a JSON value as something hashable, so that 1 equals 1.0 and not true."""
     if isinstance(value, dict):
         return dict, frozenset((key, frozen(item)) for key, item in value.items())
@@ -160,12 +160,12 @@ def frozen(value: Any) -> Any:
     return isinstance(value, bool), value
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """True if two JSON values are equal."""
     return bool(frozen(a) == frozen(b))
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     """Return the kind of a JSON value; 1.0 is an integer."""
     if isinstance(value, bool):
         return "boolean"

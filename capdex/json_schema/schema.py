@@ -113,7 +113,7 @@ def is_schema_uri(text: str) -> bool:
     return len(text) <= MAX_SCHEMA_URI_CHARS and SCHEMA_URI.fullmatch(text) is not None
 
 
-def check_package_schema(schema: Any, path: Path, findings: Findings) -> str | None:
+def check_package_schema(schema: object, path: Path, findings: Findings) -> str | None:
     """Check the parsed `schema` section; its `$id`, a Schema URI, comes back if it is one."""
     if not isinstance(schema, dict):
         message = f"the schema is {type_name(schema)}; a JSON object belongs here"
@@ -131,7 +131,7 @@ def check_package_schema(schema: Any, path: Path, findings: Findings) -> str | N
 
 
 def check_schema(
-    root: Any, path: Path, findings: Findings, *, package_schema: dict[str, Any] | None = None
+    root: object, path: Path, findings: Findings, *, package_schema: dict[str, Any] | None = None
 ) -> None:
     """Check one schema by the rules of the 2020-12 meta-schema, with local references only.
 
@@ -145,7 +145,7 @@ class _Check:
     """Walk over a schema and everything that its references reach, without recursion."""
 
     def __init__(
-        self, root: Any, findings: Findings, package_schema: dict[str, Any] | None
+        self, root: object, findings: Findings, package_schema: dict[str, Any] | None
     ) -> None:
         self._root = root
         self._findings = findings
@@ -191,7 +191,7 @@ class _Check:
             elif keyword not in _LEAVES:
                 self._keyword(shape, keyword, value, (*path, keyword))
 
-    def _merge_annotation(self, value: Any, path: Path) -> None:
+    def _merge_annotation(self, value: object, path: Path) -> None:
         """Flag words that no runtime knows; they never refuse a package.
 
         The value is a word, or a mapping whose `container` is a container and whose `type`, `crdt`
@@ -268,7 +268,7 @@ def pointer_steps(reference: str) -> list[str] | None:
     return [x.replace("~1", "/").replace("~0", "~") for x in fragment.split("/")[1:]]
 
 
-def at_pointer(document: Any, steps: Iterable[str]) -> tuple[bool, Any]:
+def at_pointer(document: object, steps: Iterable[str]) -> tuple[bool, Any]:
     """Follow a JSON pointer given as steps (RFC 6901): True and the value, or False and None."""
     for step in steps:
         if isinstance(document, dict) and step in document:

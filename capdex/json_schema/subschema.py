@@ -43,11 +43,11 @@ class Schema(NamedTuple):
     root: Any
     package: Any = None
 
-    def sub(self, value: Any) -> Schema:
+    def sub(self, value: object) -> Schema:
         """Return a subschema of this one."""
         return self._replace(value=value)
 
-    def get(self, keyword: str, default: Any = None) -> Any:
+    def get(self, keyword: str, default: object = None) -> Any:
         """Return the value of a keyword, or `default`."""
         return self.value.get(keyword, default) if isinstance(self.value, dict) else default
 
@@ -102,7 +102,7 @@ class Schema(NamedTuple):
         return schema, marks
 
 
-def accepts(schema: Schema, value: Any, effort: Effort) -> bool | None:
+def accepts(schema: Schema, value: object, effort: Effort) -> bool | None:
     """True if a schema accepts a value, False if it refuses it, None if that is unknown."""
     schema = schema.resolved()[0]
     if isinstance(schema.value, bool):

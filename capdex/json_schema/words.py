@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def words_of(schema: Any) -> str:
+def words_of(schema: object) -> str:
     """Return the names of a schema's properties, and what is said of them and of its parts."""
     found: list[str] = []
     open_ = [schema]

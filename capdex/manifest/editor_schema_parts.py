@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from capdex.ipld.cid import MAX_CID_CHARS
 from capdex.json import Json
@@ -62,7 +62,7 @@ def words(about: str, *examples: str, most: int = MAX_NAMES) -> Json:
     return listed(about, item | ({"examples": list(examples)} if examples else {}), most)
 
 
-def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more: Any) -> Json:
+def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more: object) -> Json:
     """A mapping; one that requires nothing may be left out itself."""
     found: Json = {"title": title, "type": "object" if required else ["object", "null"]}
     found |= {"required": list(required)} if required else {}

@@ -141,7 +141,9 @@ _FOREIGN: Final = re2.compile(_ORDER)
 _ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _ORDER)))
 
 
-def lint(document: Any, *, own_names: frozenset[str] = frozenset()) -> Iterator[InjectionFinding]:
+def lint(
+    document: object, *, own_names: frozenset[str] = frozenset()
+) -> Iterator[InjectionFinding]:
     """Iterate over the matches of the rules in all strings of a JSON-able value, keys too.
 
     `own_names` are the package's tools and their parameters: an order about another's is a finding.
@@ -220,7 +222,7 @@ def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -
     return False
 
 
-def _strings(document: Any) -> Iterator[tuple[Path, str]]:
+def _strings(document: object) -> Iterator[tuple[Path, str]]:
     """Every string of a value with its path; a key stands at the path of its mapping."""
     for path, value in walk(document):
         if isinstance(value, str):

@@ -90,7 +90,7 @@ def read_tools(top: Fields, package_schema: dict[str, Any] | None) -> dict[int, 
 
 
 def _read(
-    item: Any, path: Path, findings: Findings, package_schema: dict[str, Any] | None
+    item: object, path: Path, findings: Findings, package_schema: dict[str, Any] | None
 ) -> Tool | None:
     outer = Fields.of(item, path, findings, Reason.BAD_TOOL, hint=_FORM)
     if outer is None:

@@ -79,7 +79,7 @@ def read_triggers(metadata: Fields) -> tuple[Trigger, ...]:
     return tuple(trigger for trigger in read if trigger is not None)
 
 
-def _read(item: Any, path: Path, findings: Findings) -> Trigger | None:
+def _read(item: object, path: Path, findings: Findings) -> Trigger | None:
     fields = Fields.of(item, path, findings, Reason.BAD_TRIGGER, hint=_FORM)
     if fields is None:
         return None

@@ -157,7 +157,7 @@ class Introduction:
     def _info(self) -> Json:
         return {"name": self.name, "title": self.title, "version": __version__}
 
-    def _stamped(self, result: Json, **more: Any) -> Json:
+    def _stamped(self, result: Json, **more: object) -> Json:
         """Return a result as 2026-07-28 has it."""
         stamp = {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._info}}
         return result | stamp | more

@@ -36,7 +36,7 @@ def is_dense(data: bytes, *, long_bytes: int, min_value_bytes: int) -> bool:
     return sum(map(data.count, (b",", b"[", b"{"))) > len(data) // min_value_bytes
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: object) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []

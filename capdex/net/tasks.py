@@ -45,7 +45,7 @@ def cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def run_to_completion(
-    function: Callable[..., T], *args: Any, executor: Executor | None = None, **named: Any
+    function: Callable[..., T], *args: object, executor: Executor | None = None, **named: object
 ) -> T:
     """Run `function` in a thread; a cancellation waits until it has ended."""
     loop = asyncio.get_running_loop()

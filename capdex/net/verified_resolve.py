@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable
 from capdex.json import Json
@@ -104,7 +104,7 @@ async def resolve_verified(
 
 
 async def _anchor(
-    chain_id: int, contract: bytes, trust: BlockTrust, document: Any
+    chain_id: int, contract: bytes, trust: BlockTrust, document: object
 ) -> tuple[Anchor, str]:
     """Return the anchor of the proof, and who gave its block hash."""
     if document is None:

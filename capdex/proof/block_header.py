@@ -103,7 +103,7 @@ def encode_header(block: Mapping[str, Any]) -> bytes:
     return encoded
 
 
-def _value(name: str, value: Any, size: int) -> bytes:
+def _value(name: str, value: object, size: int) -> bytes:
     if not isinstance(value, str) or not value.startswith("0x") or len(value) > MAX_HEADER_BYTES:
         raise ValueError(f"a block's {name} is not hexadecimal")
     if size == _NUMBER:
@@ -115,13 +115,13 @@ def _value(name: str, value: Any, size: int) -> bytes:
     return data
 
 
-def _read_hash(value: Any) -> bytes:
+def _read_hash(value: object) -> bytes:
     if not isinstance(value, bytes) or len(value) != 32:
         raise ValueError("a field is not a 32-byte hash")
     return value
 
 
-def _read_number(value: Any) -> int:
+def _read_number(value: object) -> int:
     if not isinstance(value, bytes) or len(value) > 8 or value[:1] == b"\0":
         raise ValueError("a field is not a 64-bit number")
     return int.from_bytes(value, "big")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import Code, InvalidInput, VerificationFailure
@@ -95,7 +95,7 @@ class Proof(AccountProof):
         return ProofKind.LIST if self.semver is None else ProofKind.EXACT
 
     @classmethod
-    def parse(cls, document: Any) -> Self:
+    def parse(cls, document: object) -> Self:
         """Parse any JSON value as a document; raises VerificationFailure BAD_PROOF."""
         try:
             return cls._parse(document)
@@ -103,7 +103,7 @@ class Proof(AccountProof):
             raise refused("it is not a proof document", str(error)) from None
 
     @classmethod
-    def _parse(cls, document: Any) -> Self:
+    def _parse(cls, document: object) -> Self:
         budget = ByteBudget(MAX_PROOF_BYTES)
         given, shared = budget.document(document, SCHEMA, _KEYS)
         semver, index, slots = given["semver"], given["index"], given["slots"]
@@ -156,7 +156,7 @@ class ByteBudget:
     left: int
 
     def document(
-        self, value: Any, schema: str, own: tuple[str, ...]
+        self, value: object, schema: str, own: tuple[str, ...]
     ) -> tuple[Json, tuple[int, bytes, int, bytes, bytes, tuple[bytes, ...]]]:
         """Decode a document of this schema with these own members: it, and its AccountProof."""
         given = read_object(value, (*_SHARED_KEYS, *own))
@@ -171,7 +171,7 @@ class ByteBudget:
             self.nodes(given["account_proof"]),
         )
 
-    def upto(self, value: Any, limit: int) -> bytes:
+    def upto(self, value: object, limit: int) -> bytes:
         """Decode data of at most `limit` bytes."""
         text = read_text(value)
         self.left -= len(text) // 2
@@ -181,41 +181,41 @@ class ByteBudget:
             raise ValueError("some data is not hexadecimal, in lower case")
         return bytes.fromhex(text[2:])
 
-    def data(self, value: Any, size: int) -> bytes:
+    def data(self, value: object, size: int) -> bytes:
         """Decode data of exactly `size` bytes."""
         found = self.upto(value, size)
         if len(found) != size:
             raise ValueError(f"some data has {len(found)} bytes, not {size}")
         return found
 
-    def nodes(self, value: Any) -> tuple[bytes, ...]:
+    def nodes(self, value: object) -> tuple[bytes, ...]:
         """Decode the trie nodes of one proof."""
         if not isinstance(value, list) or len(value) > MAX_NODES:
             raise ValueError("a proof is not a list of nodes, or is too long")
         return tuple([self.upto(node, MAX_NODE_BYTES) for node in value])
 
-    def slot(self, value: Any) -> Slot:
+    def slot(self, value: object) -> Slot:
         """Decode a slot with its word and its proof."""
         given = read_object(value, _SLOT_KEYS)
         key, word = (self.data(given[x], WORD) for x in ("key", "value"))
         return Slot(key, word, self.nodes(given["proof"]))
 
 
-def read_object(value: Any, keys: tuple[str, ...]) -> Json:
+def read_object(value: object, keys: tuple[str, ...]) -> Json:
     """Return `value` if it is an object with exactly these members; else raise ValueError."""
     if not isinstance(value, dict) or set(value) != set(keys):
         raise ValueError(f"an object does not have just {', '.join(keys)}")
     return value
 
 
-def read_text(value: Any) -> str:
+def read_text(value: object) -> str:
     """Return `value` if it is a string; else raise ValueError."""
     if not isinstance(value, str):
         raise ValueError("a string is expected")
     return value
 
 
-def read_number(value: Any) -> int:
+def read_number(value: object) -> int:
     """Return `value` if it is an unsigned 64-bit integer; else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
         raise ValueError("an unsigned 64-bit integer is expected")

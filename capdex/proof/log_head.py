@@ -26,7 +26,7 @@ class LogProof(AccountProof):
     slot: Slot
 
     @classmethod
-    def parse(cls, document: Any) -> Self:
+    def parse(cls, document: object) -> Self:
         """Parse any JSON value as a document; raises VerificationFailure BAD_PROOF."""
         budget = ByteBudget(MAX_PROOF_BYTES)
         try:

@@ -6,8 +6,6 @@ behind a digest is verified from its bytes (P6), not here.
 
 from __future__ import annotations
 
-from typing import Any
-
 from capdex.errors import Code
 from capdex.ipld.cid import Cid
 from capdex.json import Json
@@ -17,7 +15,7 @@ from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version, VersionRange, latest, max_satisfying
 
 
-def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: Json) -> Proven:
+def check_resolution(document: object, anchor: Anchor, uri: CapabilityURI, answer: Json) -> Proven:
     """Check that `uri` resolves on chain to the release in a node's `answer`; return the proof.
 
     Raises VerificationFailure BAD_PROOF if the proof is invalid or the chain has another release.
@@ -59,7 +57,7 @@ def check_resolution(document: Any, anchor: Anchor, uri: CapabilityURI, answer: 
     return proven
 
 
-def check_refusal(document: Any, anchor: Anchor, uri: CapabilityURI, code: Code) -> Proven:
+def check_refusal(document: object, anchor: Anchor, uri: CapabilityURI, code: Code) -> Proven:
     """Check that `uri` matches no release (NOT_FOUND) or only yanked ones (YANKED) on chain.
 
     Raises VerificationFailure BAD_PROOF.
@@ -99,7 +97,7 @@ def admits(uri: CapabilityURI, release: ProvenRelease) -> bool:
     return selector is None or release.version in selector
 
 
-def _proven(document: Any, anchor: Anchor, uri: CapabilityURI) -> Proven:
+def _proven(document: object, anchor: Anchor, uri: CapabilityURI) -> Proven:
     """Verify a document of the name and of the kind that `uri` needs."""
     proof = Proof.parse(document)
     if proof.name != uri.name:

@@ -73,7 +73,7 @@ def decode_rlp(data: bytes) -> Item:
     return item
 
 
-def _is_node(node: Any, depth: int = 0) -> bool:
+def _is_node(node: object, depth: int = 0) -> bool:
     """Return True for a trie node, with embedded nodes of under 32 bytes (at most 16 deep)."""
     if not isinstance(node, list) or depth > 16:
         return False
@@ -90,5 +90,5 @@ def _is_node(node: Any, depth: int = 0) -> bool:
     return False
 
 
-def _is_child(child: Any, depth: int) -> bool:
+def _is_child(child: object, depth: int) -> bool:
     return len(child) in (0, 32) if isinstance(child, bytes) else _is_node(child, depth + 1)

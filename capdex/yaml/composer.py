@@ -140,7 +140,7 @@ class Composer:
         code: Reason,
         message: str,
         *,
-        event: Any = None,
+        event: object = None,
         hint: str = "",
         at: LineColumn | None = None,
     ) -> None:
@@ -148,10 +148,10 @@ class Composer:
         at = at or self.outline.place(event)
         self._findings.error(code, path, message, hint=hint, at=at)
 
-    def _refuse(self, event: Any, message: str) -> None:
+    def _refuse(self, event: object, message: str) -> None:
         self._error(Reason.YAML_FEATURE, message, event=event)
 
-    def _misplaced(self, event: Any, faults: Iterable[LayoutFault]) -> None:
+    def _misplaced(self, event: object, faults: Iterable[LayoutFault]) -> None:
         for index, message, hint in faults:
             self._faults += 1
             if self._faults > MAX_PROBLEMS:  # telling the place of one costs time
@@ -163,7 +163,7 @@ class Composer:
             at = place(self._text, index)
             self._findings.error(Reason.YAML_SYNTAX, path, message, hint=hint, at=at)
 
-    def _count(self, event: Any) -> None:
+    def _count(self, event: object) -> None:
         self._nodes += 1
         if self._nodes > MAX_NODES:
             message = f"the file has more than {MAX_NODES} keys and values"
@@ -261,13 +261,13 @@ class Composer:
             hint = "end the file with a line feed"
             self._error(Reason.YAML_SYNTAX, message, event=event, hint=hint)
 
-    def _check_escapes(self, text: str, event: Any) -> None:
+    def _check_escapes(self, text: str, event: object) -> None:
         for index in forbidden(text):
             message = f"{describe(text[index])} is written here as an escape"
             self._error(Reason.FORBIDDEN_CHARACTER, message, event=event)
             break
 
-    def _resolve(self, text: str, event: Any) -> Any:
+    def _resolve(self, text: str, event: object) -> Any:
         try:
             value = resolve_plain(text)
         except TooManyDigits as error:
@@ -280,7 +280,7 @@ class Composer:
             self._note(event, f"{show(text)[1:-1]} is the number {value!r} here")
         return value
 
-    def _note(self, event: Any, message: str) -> None:
+    def _note(self, event: object, message: str) -> None:
         path, _ = self._path(self._stack)
         hint, at = "put it in quotes if text is meant", self.outline.place(event)
         self._findings.note(Reason.BAD_VALUE, path, message, hint=hint, at=at)
@@ -307,7 +307,7 @@ class Composer:
             around.keys[text] = event
             around.key = text
 
-    def _put(self, around: Collection, value: Any, node: Any, end: int) -> None:
+    def _put(self, around: Collection, value: object, node: object, end: int) -> None:
         around.end = end
         if around.is_list:
             around.inner[len(around.value)] = node

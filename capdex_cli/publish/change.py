@@ -43,7 +43,7 @@ def makes_change(make: Callable[..., RegistryChange]) -> Callable[..., None]:
     """Make a command of a function `(registry, …)`: add the options, and send its change."""
 
     @wraps(make)
-    def run(app: App, dry_run: bool, **typed: Any) -> None:
+    def run(app: App, dry_run: bool, **typed: object) -> None:
         app.run(change(app, partial(make, **typed), dry_run=dry_run))
 
     return sending_options(run)

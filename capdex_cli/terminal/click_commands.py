@@ -194,19 +194,19 @@ class Group(Command, click.Group):
 
 
 def command(
-    name: str, *, examples: Sequence[str], **attributes: Any
+    name: str, *, examples: Sequence[str], **attributes: object
 ) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function whose first parameter is the `App`."""
     made = click.command(name, cls=Command, examples=examples, **attributes)
     return lambda function: made(click.pass_obj(function))
 
 
-def run_group(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Group]:
+def run_group(name: str, **attributes: object) -> Callable[[Callable[..., Any]], Group]:
     """Make a group of a function like a command's: it runs when no subcommand is given."""
 
     def make(function: Callable[..., Any]) -> Group:
         @functools.wraps(function)
-        def run(*args: Any, **options: Any) -> object:
+        def run(*args: object, **options: object) -> object:
             alone = click.get_current_context().invoked_subcommand is None
             return function(*args, **options) if alone else None
 
@@ -222,7 +222,7 @@ def run_group(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Gr
 class Program(Group):
     """The whole command line: the only place that catches exceptions and exits."""
 
-    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
+    def main(self, args: Sequence[str] | None = None, **extra: object) -> Any:  # type: ignore[override]
         """Run, then exit with the code of the result or error; `extra` goes to the context."""
         arguments = list(sys.argv[1:] if args is None else args)
         instruction = os.environ.get("_CAPDEX_COMPLETE")

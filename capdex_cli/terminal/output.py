@@ -133,7 +133,7 @@ class Output:
         *,
         human: Iterable[Sequence[str]] = (),
         plain: Sequence[object] = (),
-        **envelope: Any,
+        **envelope: object,
     ) -> None:
         """Write a list: as json `{results: […], **envelope}`, as jsonl one object a line."""
         if self.format is Format.JSONL:

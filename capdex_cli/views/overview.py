@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from capdex.diff.semver_step import taken_step
 from capdex.errors import InvalidInput
@@ -125,9 +125,9 @@ def _date(release: Json) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
-def _one_line(text: Any) -> str:
+def _one_line(text: object) -> str:
     return safe(" ".join(str(text or "").split()))
 
 
-def _listed(values: Any) -> str:
+def _listed(values: object) -> str:
     return ", ".join(safe(x) for x in values) if isinstance(values, list) else ""

@@ -90,5 +90,5 @@ def _column(samples: Sequence[Sequence[Any]], index: int) -> list[Point]:
     return [(sample[0], sample[index]) for sample in samples]
 
 
-def _pretty(value: Any) -> str:
+def _pretty(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode("utf-8")

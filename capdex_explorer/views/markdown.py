@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -85,7 +85,7 @@ def _plain(tokens: Sequence[Token]) -> None:
         _plain(token.children or ())
 
 
-def _fence(_: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+def _fence(_: object, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
     """Return a block of code, with the word behind its fence as its first line."""
     token = tokens[index]
     head = f"{token.info.strip()}\n" if token.info.strip() else ""

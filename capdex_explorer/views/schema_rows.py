@@ -19,7 +19,7 @@ _LIMITS: Final = (
 Row = dict[str, Any]
 
 
-def schema_rows(schema: Any) -> list[Row]:
+def schema_rows(schema: object) -> list[Row]:
     """Return the properties of a schema as rows, in order; at most MAX_ROWS.
 
     A row has `path`, `type`, `required`, `default`, `limits` (texts) and `description`.
@@ -27,7 +27,7 @@ def schema_rows(schema: Any) -> list[Row]:
     return list(islice(_rows(schema, "", 0), MAX_ROWS))
 
 
-def _rows(schema: Any, path: str, depth: int) -> Iterator[Row]:
+def _rows(schema: object, path: str, depth: int) -> Iterator[Row]:
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return
     properties, required = schema.get("properties"), schema.get("required")
@@ -44,7 +44,7 @@ def _rows(schema: Any, path: str, depth: int) -> Iterator[Row]:
         yield from _rows(items, at, depth + 1)
 
 
-def _row(path: str, schema: Any, required: bool) -> Row:
+def _row(path: str, schema: object, required: bool) -> Row:
     known = schema if isinstance(schema, dict) else {}
     limits = [f"{key} {_text(known[key])}" for key in _LIMITS if key in known]
     if isinstance(choices := known.get("enum"), list):
@@ -59,7 +59,7 @@ def _row(path: str, schema: Any, required: bool) -> Row:
     }
 
 
-def _type(schema: Any) -> str:
+def _type(schema: object) -> str:
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "anything"
     kind = schema.get("type")
@@ -75,11 +75,11 @@ def _type(schema: Any) -> str:
     return " or ".join(dict.fromkeys(_type(x) for x in several[:8])) if several else "anything"
 
 
-def _are_texts(value: Any) -> TypeGuard[list[str]]:
+def _are_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(x, str) for x in value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return _cut(json.dumps(value, ensure_ascii=False))
 
 

@@ -43,7 +43,7 @@ def visible(text: str) -> str:
     return text if text.isascii() else _MARKS.sub(lambda x: x[0][:MAX_MARKS] + "…", text)
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> Any:
     """Return any value that a template prints: texts are made visible, markup stays."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 

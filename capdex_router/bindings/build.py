@@ -86,7 +86,7 @@ def moving(at: Mapping[str, str]) -> Egress:
     return Egress(inside=[URL(url).raw_authority for url in at.values()])
 
 
-def moved(value: Any, at: Mapping[str, str]) -> Any:
+def moved(value: object, at: Mapping[str, str]) -> Any:
     """Return a binding with its URLs moved from the origins in `at` to the URLs beside them."""
     if isinstance(value, list):
         return [moved(item, at) for item in value]

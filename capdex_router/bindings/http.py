@@ -152,7 +152,7 @@ def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> H
     )
 
 
-def _unchanged(value: Any) -> Any:
+def _unchanged(value: object) -> Any:
     return value
 
 

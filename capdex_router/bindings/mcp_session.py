@@ -178,7 +178,7 @@ class McpSession:
                 self._opened.set_exception(RuntimeError("closed"))
             self._opened.exception()  # seen, also where nobody waits any more
 
-    async def _heard(self, message: Any) -> None:
+    async def _heard(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._listed_at = -RELIST_S
 

@@ -57,7 +57,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._url = url
         self._faults: dict[str, CapdexError] = {}
 
-    def fault(self, data: Any) -> CapdexError | None:
+    def fault(self, data: object) -> CapdexError | None:
         """Return the error that the `data` of a JSON-RPC error stands for, if it is one of ours."""
         return self._faults.pop(data, None) if isinstance(data, str) else None
 
@@ -144,7 +144,7 @@ class McpProgram:
         self._server = server
         self._fault: CapdexError | None = None
 
-    def fault(self, _: Any) -> CapdexError | None:
+    def fault(self, _: object) -> CapdexError | None:
         """Return why the session was ended, if the program gave a reason for it."""
         return self._fault
 
@@ -261,7 +261,7 @@ def read_message(data: bytes) -> Json:
     return found
 
 
-def _parts(value: Any) -> int:
+def _parts(value: object) -> int:
     """Return how many values a JSON value has, or more than MAX_PARTS."""
     count, rest = 0, [value]
     while rest and count <= MAX_PARTS:

@@ -203,7 +203,7 @@ class RequestTemplate:
 
 
 def _written(
-    parameter: str, value: Any, place: ArgumentPlace, escape: Callable[[str], str]
+    parameter: str, value: object, place: ArgumentPlace, escape: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the names and encoded values of an argument in a query or a form."""
     if place.as_json or (isinstance(value, dict) and not place.style):
@@ -217,7 +217,7 @@ def _written(
     )
 
 
-def _header(parameter: str, value: Any, place: ArgumentPlace) -> str:
+def _header(parameter: str, value: object, place: ArgumentPlace) -> str:
     if place.as_json:
         return json_text(value)
     return header_text(
@@ -280,7 +280,7 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
         yield parameter, ArgumentPlace(place, name, style, explode, bool(where.get("content")))
 
 
-def _scalar(parameter: str, value: Any) -> Any:
+def _scalar(parameter: str, value: object) -> Any:
     """Return a value of a path or a header; raises InvalidInput for a list or an object."""
     if isinstance(value, dict | list):
         why = "a list or an object does not fit into a URL or a header"

@@ -30,7 +30,7 @@ def in_form(text: str) -> str:
 
 
 def pairs(
-    name: str, value: Any, style: str, explode: bool, escape: Quote = in_url
+    name: str, value: object, style: str, explode: bool, escape: Quote = in_url
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of a query or a form, as they are, with their encoded values.
 
@@ -54,7 +54,7 @@ def pairs(
             yield name, escape(_text(name, value))
 
 
-def path_text(parameter: str, name: str, value: Any, style: str, explode: bool) -> str:
+def path_text(parameter: str, name: str, value: object, style: str, explode: bool) -> str:
     """Return a value of a path, encoded; raises InvalidInput if it is empty or no text."""
     if value is None or value == [] or value == {}:
         why = "it is missing, and the URL needs it"
@@ -73,7 +73,7 @@ def path_text(parameter: str, name: str, value: Any, style: str, explode: bool) 
     return before + between.join(shown)
 
 
-def header_text(parameter: str, value: Any, explode: bool) -> str:
+def header_text(parameter: str, value: object, explode: bool) -> str:
     """Return a value of a header; raises InvalidInput for what is no text on one line."""
     if isinstance(value, list):
         return ",".join(line_of(parameter, x) for x in value)
@@ -85,7 +85,7 @@ def header_text(parameter: str, value: Any, explode: bool) -> str:
     )
 
 
-def to_json(parameter: str, value: Any) -> str:
+def to_json(parameter: str, value: object) -> str:
     """Return a value as JSON; raises InvalidInput if it has no such form."""
     try:
         return orjson.dumps(value).decode()
@@ -93,12 +93,12 @@ def to_json(parameter: str, value: Any) -> str:
         raise InvalidInput(f"the argument {parameter} cannot be sent", why=str(error)) from None
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return a value as JSON in ASCII."""
     return json.dumps(value, separators=(",", ":"))
 
 
-def line_of(parameter: str, value: Any) -> str:
+def line_of(parameter: str, value: object) -> str:
     """Return a value as text without control characters, which servers and logs misread."""
     text = _text(parameter, value)
     if all(x >= " " and x != "\x7f" for x in text):
@@ -112,7 +112,7 @@ def _items(parameter: str, value: Any, escape: Quote) -> list[str]:
     return [escape(_text(parameter, item)) for item in listed]
 
 
-def _text(parameter: str, value: Any) -> str:
+def _text(parameter: str, value: object) -> str:
     match value:
         case str():
             if "\x00" not in value and not any("\ud800" <= x <= "\udfff" for x in value):

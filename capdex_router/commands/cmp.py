@@ -47,7 +47,7 @@ class Cmp:
     catalog: Catalog
     caller_agrees: bool = False
 
-    async def answer(self, request: Any, caller: Caller) -> Json:
+    async def answer(self, request: object, caller: Caller) -> Json:
         """Return the answer to a request of either shape; never raises."""
         if self.caller_agrees:
             caller = replace(caller, asker=_Agreed(), session=CALLER)
@@ -78,7 +78,7 @@ class Protocol:
     invoke: Invoke
     domains: tuple[str, ...] = ()
 
-    async def answer(self, request: Any) -> Json:
+    async def answer(self, request: object) -> Json:
         """Return the answer to one request; never raises."""
         if not isinstance(request, dict):
             return _rpc_error(None, INVALID_REQUEST, "a request is an object")
@@ -226,7 +226,7 @@ def _failure(error: CapdexError) -> Json:
     }
 
 
-def _rpc_error(key: Any, code: int, message: str, data: Json | None = None) -> Json:
+def _rpc_error(key: object, code: int, message: str, data: Json | None = None) -> Json:
     error: Json = {"code": code, "message": message}
     if data is not None:
         error["data"] = data

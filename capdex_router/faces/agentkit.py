@@ -196,7 +196,7 @@ class PromptProvider(Protocol):
         """Return the prompts; raises CapabilityError."""
         ...
 
-    async def get_prompt(self, id: str, args: Any, ctx: CapabilityContext) -> PromptContents:
+    async def get_prompt(self, id: str, args: object, ctx: CapabilityContext) -> PromptContents:
         """Return one prompt with its arguments filled in; raises CapabilityError."""
         ...
 

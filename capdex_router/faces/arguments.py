@@ -79,7 +79,7 @@ def _only(given: Json) -> Json | None:
     return None
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: object) -> Any:
     if not isinstance(value, str):
         return value
     if len(value) > MAX_INPUT_CHARS:
@@ -114,7 +114,7 @@ class _Examples:
     root: Json
     left: int = MAX_EXAMPLE_STEPS
 
-    def value(self, schema: Any, depth: int) -> Any:
+    def value(self, schema: object, depth: int) -> Any:
         """Return a value for a schema that stands `depth` values deep."""
         schema = self.whole(schema)
         for key in ("const", "default"):
@@ -142,7 +142,7 @@ class _Examples:
         plain: dict[Any, Any] = {"boolean": True, "null": None}
         return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
 
-    def whole(self, schema: Any) -> Json:
+    def whole(self, schema: object) -> Json:
         """Return a schema with what `$ref`, `allOf` and a first choice add; `{}` for no object."""
         self.left -= 1
         if self.left < 0 or not isinstance(schema, dict):

@@ -47,7 +47,7 @@ class Cap:
             }
         }
 
-    async def invoke(self, ref: CapabilityRef, given: Any, caller: Caller) -> InvokeResult:
+    async def invoke(self, ref: CapabilityRef, given: object, caller: Caller) -> InvokeResult:
         """Invoke a capability; every error is a result."""
         return await self.invoker.invoke(ref.capability_id, ref.version, given, caller)
 
@@ -79,7 +79,7 @@ def methods(cap: Cap) -> dict[str, Callable[[Json, Caller], Awaitable[Answer]]]:
     }
 
 
-def read_ref(value: Any) -> CapabilityRef:
+def read_ref(value: object) -> CapabilityRef:
     """Return a CapabilityRef of JSON; raises InvalidInput."""
     if isinstance(value, dict):
         capability_id, version = value.get("capability_id"), value.get("version")

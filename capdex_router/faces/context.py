@@ -40,7 +40,7 @@ class Offered:
 
     actions: Actions
 
-    async def list_prompts(self, _: Any, __: Any) -> types.ListPromptsResult:
+    async def list_prompts(self, _: object, __: object) -> types.ListPromptsResult:
         """Return the first prompts by name."""
         shown = [
             types.Prompt(
@@ -54,7 +54,7 @@ class Offered:
         return types.ListPromptsResult(prompts=shown)
 
     async def get_prompt(
-        self, context: Any, params: types.GetPromptRequestParams
+        self, context: object, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         """Return a prompt as messages of the user, who chose it; a line says whose text it is."""
         one, given = self._prompts().get(params.name), params.arguments or {}
@@ -73,7 +73,7 @@ class Offered:
         )
 
     async def list_resources(
-        self, context: Any, params: types.PaginatedRequestParams | None
+        self, context: object, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Return a page of resources: of mounted servers, skill folders, then packages."""
         cursor = params.cursor if params and params.cursor else "0"

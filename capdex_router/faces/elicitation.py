@@ -61,7 +61,7 @@ class Questions:
         self.waiting = fresh
         return state
 
-    def take(self, state: str | None, call: bytes, given: Any) -> dict[bytes, bool]:
+    def take(self, state: str | None, call: bytes, given: object) -> dict[bytes, bool]:
         """Return the answers to the questions of a call that came again; a state counts once."""
         kept = self.waiting.pop(state, None) if state is not None else None
         if kept is None or kept.call != call or time.monotonic() >= kept.until:
@@ -138,5 +138,5 @@ def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     return found is not None and (found.form is not None or found.url is None)
 
 
-def _digest(value: Any) -> bytes:
+def _digest(value: object) -> bytes:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()

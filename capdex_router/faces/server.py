@@ -122,7 +122,7 @@ _RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = 
 }
 
 
-def _text(value: Any, name: str) -> str:
+def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{name} is missing or no text")
     return value

@@ -164,7 +164,7 @@ async def _answer(
     return _error(id_, code, failure.line, data)
 
 
-def _is_cmp(request: Any) -> bool:
+def _is_cmp(request: object) -> bool:
     if not isinstance(request, dict) or not isinstance(request.get("method"), str):
         return False
     name = request["method"]
@@ -190,11 +190,11 @@ def _seconds(value: Any) -> float | None:
     return float(value) if number and value > 0 else None
 
 
-def _shown(id_: Any) -> str | int | None:
+def _shown(id_: object) -> str | int | None:
     return id_ if isinstance(id_, str | int) else None
 
 
-def _error(id_: str | int | None, code: int, message: str, data: Any = None) -> Json:
+def _error(id_: str | int | None, code: int, message: str, data: object = None) -> Json:
     error: Json = {"code": code, "message": message}
     if data is not None:
         error["data"] = data

@@ -51,7 +51,7 @@ class AuditLog:
         self._end = 0
         self._last = FIRST
 
-    def write(self, event: str, **fields: Any) -> None:
+    def write(self, event: str, **fields: object) -> None:
         """Append one line: time, event and fields, which are JSON values.
 
         In a line over MAX_LINE_BYTES a field over MAX_FIELD_BYTES, such as the list of accesses, is

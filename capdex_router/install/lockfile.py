@@ -116,7 +116,7 @@ class Lock:
             raise _damaged(str(error)) from None
 
     @classmethod
-    def _read(cls, found: Any) -> Self:
+    def _read(cls, found: object) -> Self:
         if not isinstance(found, dict):
             raise ValueError("it holds no object")
         if found.pop("version", None) != VERSION:
@@ -185,7 +185,7 @@ def changed_fields(old: Locked, new: Locked) -> tuple[str, ...]:
     return tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
 
 
-def _entry(entry: Any) -> Locked:
+def _entry(entry: object) -> Locked:
     if not isinstance(entry, dict):
         raise ValueError("an entry is not an object")
     name = entry.get("name")
@@ -225,12 +225,12 @@ def _checked(entry: Json) -> Locked:
     return Locked(**known, extra=extra)
 
 
-def _check_text(key: str, value: Any) -> None:
+def _check_text(key: str, value: object) -> None:
     if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
         raise ValueError(f"{key} is not text of at most {MAX_TEXT_CHARS} characters")
 
 
-def _check_chain(chain: Any) -> None:
+def _check_chain(chain: object) -> None:
     if not isinstance(chain, dict):
         raise ValueError("chain is not an object")
     chain_id = chain.get("chain_id")

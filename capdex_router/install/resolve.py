@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -253,7 +253,7 @@ def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _hit(found: Any) -> NodeHit | None:
+def _hit(found: object) -> NodeHit | None:
     if not isinstance(found, dict):
         return None
     metadata = found.get("acp_metadata")

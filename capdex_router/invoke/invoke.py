@@ -112,7 +112,7 @@ class Invoker:
         self._turns = Turns(limits.calls_at_once, limits.calls_waiting)
 
     async def invoke(
-        self, capability_id: str, version: str | None, arguments: Any, caller: Caller
+        self, capability_id: str, version: str | None, arguments: object, caller: Caller
     ) -> InvokeResult:
         """Invoke a capability (CAP, Invocation); every error is a result with one of CAP's codes.
 
@@ -151,12 +151,14 @@ class Invoker:
         self._audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
         return result
 
-    def accepts(self, capability: Capability, arguments: Any) -> bool:
+    def accepts(self, capability: Capability, arguments: object) -> bool:
         """Return True if the input schema of a capability allows these arguments."""
         schema = capability.closed_schema or capability.input_schema
         return self._check(schema, arguments) is None
 
-    def proposal(self, capability_id: str, version: str | None, arguments: Any) -> Proposal | None:
+    def proposal(
+        self, capability_id: str, version: str | None, arguments: object
+    ) -> Proposal | None:
         """Return what a person would be asked about a call; None if nothing is to be asked.
 
         Nothing runs, and nothing is written. Raises CapdexError for a call that cannot run.
@@ -175,7 +177,7 @@ class Invoker:
         audited["consent"] = await self._consent(call, caller, audited)
         return self._check_output(capability, await self._execute(call, caller))
 
-    def _call(self, capability: Capability, arguments: Any, audited: Json) -> _Call | None:
+    def _call(self, capability: Capability, arguments: object, audited: Json) -> _Call | None:
         """Return the call of a tool, None for a skill; raises CapdexError for one that cannot be.
 
         The input that is shown, judged and sent is the canonical one, whatever the order of keys.
@@ -191,7 +193,7 @@ class Invoker:
         audited["touches"] = [line(self._shown(request)) for request in requests]
         return call
 
-    def _check_input(self, capability: Capability, arguments: Any, audited: Json) -> bytes:
+    def _check_input(self, capability: Capability, arguments: object, audited: Json) -> bytes:
         try:
             data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
@@ -258,7 +260,7 @@ class Invoker:
         plain = {one.name: self._hidden(getattr(request, one.name)) for one in fields(request)}
         return replace(request, **plain)
 
-    def _hidden(self, value: Any) -> Any:
+    def _hidden(self, value: object) -> Any:
         if isinstance(value, tuple):
             return tuple(map(self._hidden, value))
         if isinstance(value, bytes):
@@ -296,7 +298,7 @@ class Invoker:
             time.time() + left,
         )
 
-    def _check_output(self, capability: Capability, output: Any) -> Json:
+    def _check_output(self, capability: Capability, output: object) -> Json:
         try:
             data = orjson.dumps(output)
         except orjson.JSONEncodeError as error:

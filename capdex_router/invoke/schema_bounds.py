@@ -51,7 +51,7 @@ def evaluations(schema: Json) -> int:
     return worst
 
 
-def measure(value: Any) -> int:
+def measure(value: object) -> int:
     """Return how many values a JSON value has; raises InvalidInput for one too deep or large."""
     count, level = 1, [value]
     for _ in range(MAX_DEPTH):

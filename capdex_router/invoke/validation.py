@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import jsonschema_rs
 import orjson
@@ -36,7 +36,7 @@ class Validation:
         self._known: OrderedDict[int, tuple[Json, _Compiled]]
         self._known = OrderedDict()
 
-    def check(self, schema: Json, value: Any) -> str | None:
+    def check(self, schema: Json, value: object) -> str | None:
         """Return why a value breaks a schema (JSON Schema 2020-12), and None if it does not.
 
         Raises InvalidInput for a schema that is too large or cannot be compiled.
@@ -96,7 +96,7 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"a schema refers to nothing outside of it: {uri[:100]}")
 
 
-def _nodes(value: Any) -> int:
+def _nodes(value: object) -> int:
     """Return how many objects and lists a value has, or more than MAX_NODES."""
     count, rest = 0, [value]
     while rest and count <= MAX_NODES:

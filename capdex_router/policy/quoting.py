@@ -96,7 +96,7 @@ def _key(key: str) -> str:
     return key if key.isascii() and key.isidentifier() and len(key) <= 64 else quoted(key)
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     if isinstance(value, str):
         return quoted(value)
     return shortened(orjson.dumps(value).decode())

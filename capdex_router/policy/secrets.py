@@ -177,7 +177,7 @@ class Secrets:
         self._vault.write(key, value)
         self._read.pop(key, None)
 
-    def redact(self, value: Any) -> Any:
+    def redact(self, value: object) -> Any:
         """Return a JSON value, or a text, without any secret that was read in this process."""
         if not self._hidden:
             return value

@@ -30,7 +30,7 @@ def values(root: Any) -> Json:
     return {key: value for key, value in found.items() if isinstance(value, str | int | float)}
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Return the canonical JSON of a value, as containers hold it."""
     return canonical(value).decode("utf-8")
 
@@ -43,7 +43,7 @@ def parsed(held: Any) -> Any:
         return MISSING
 
 
-def entries(root: Any) -> list[tuple[str, str, str]]:
+def entries(root: object) -> list[tuple[str, str, str]]:
     """Return key, dot and name of each entry of an or_map, sorted."""
     found = []
     for name in values(root):
@@ -93,18 +93,18 @@ def _refused(name: str, strategy: Strategy, why: str) -> InvalidInput:
 # What is shown of a root, by strategy. ----------------------------------------------------------
 
 
-def _mv(root: Any) -> Any:
+def _mv(root: object) -> Any:
     dots = values(root)
     shown = (parsed(dots[dot]) for dot in sorted(dots))
     return next((value for value in shown if value is not MISSING), MISSING)
 
 
-def _set(root: Any) -> list[Any]:
+def _set(root: object) -> list[Any]:
     items = (parsed(held) for held in sorted(values(root)))
     return [item for item in items if item is not MISSING]
 
 
-def _map(root: Any) -> Json:
+def _map(root: object) -> Json:
     found: Json = {}
     held = values(root)
     for key, _, name in entries(root):
@@ -114,7 +114,7 @@ def _map(root: Any) -> Json:
     return found
 
 
-def _total(root: Any) -> int:
+def _total(root: object) -> int:
     return sum(x for x in values(root).values() if isinstance(x, int) and abs(x) <= MAX_COUNT)
 
 

@@ -42,7 +42,7 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def compiled(where: Any) -> Holds:
+def compiled(where: object) -> Holds:
     """Return the predicate of a filter; raises InvalidInput for anything that it does not have."""
     return _Compiler().filter(where, MAX_FILTER_DEPTH)
 
@@ -51,7 +51,7 @@ class _Compiler:
     def __init__(self) -> None:
         self._left = MAX_CONDITIONS
 
-    def filter(self, where: Any, depth: int) -> Holds:
+    def filter(self, where: object, depth: int) -> Holds:
         if not isinstance(where, dict):
             raise _wrong("it is not an object")
         if depth == 0:
@@ -61,7 +61,7 @@ class _Compiler:
             return conditions[0]
         return lambda value: all(holds(value) for holds in conditions)
 
-    def _condition(self, key: str, value: Any, depth: int) -> Holds:
+    def _condition(self, key: str, value: object, depth: int) -> Holds:
         self._count()
         if key in ("$and", "$or", "$nor"):
             if not isinstance(value, list) or not value:
@@ -80,7 +80,7 @@ class _Compiler:
             return lambda x: test((x[name],) if isinstance(x, dict) and name in x else ())
         return lambda x: test(tuple(reached(x, steps)))
 
-    def _test(self, value: Any, depth: int) -> _Test:
+    def _test(self, value: object, depth: int) -> _Test:
         if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
             return _any(_equals(value), missing=value is None)
         tests = [self._operator(key, item, depth) for key, item in value.items()]
@@ -127,7 +127,7 @@ class _Compiler:
             case _:
                 raise _wrong(f"{name[:32]!r} is not an operator here")
 
-    def _element(self, value: Any, depth: int) -> _Test:
+    def _element(self, value: object, depth: int) -> _Test:
         if not isinstance(value, dict) or depth == 0:
             raise _wrong("$elemMatch takes a filter or operators")
         if any(key.startswith("$") and key not in ("$and", "$or", "$nor") for key in value):
@@ -150,7 +150,7 @@ class _Compiler:
             raise _wrong(f"it has more than {MAX_CONDITIONS} conditions", Code.TOO_LARGE)
 
 
-def path(text: Any) -> list[str]:
+def path(text: object) -> list[str]:
     """Return the steps of a field's path, which dots divide; raises InvalidInput."""
     if not isinstance(text, str) or len(text) > MAX_PATH_CHARS:
         raise _wrong(f"a field is named by a text of at most {MAX_PATH_CHARS} characters")
@@ -160,7 +160,7 @@ def path(text: Any) -> list[str]:
     return steps
 
 
-def reached(value: Any, steps: Sequence[str]) -> Iterator[Any]:
+def reached(value: object, steps: Sequence[str]) -> Iterator[Any]:
     """Yield the values at a path; it goes through the items of arrays."""
     if not steps:
         yield value
@@ -189,13 +189,13 @@ def _not(test: _Test) -> _Test:
     return lambda found: not test(found)
 
 
-def _equals(wanted: Any) -> Holds:
+def _equals(wanted: object) -> Holds:
     if isinstance(wanted, str):
         return lambda value: bool(value == wanted)
     return lambda value: equal(value, wanted)
 
 
-def _ordered(name: str, wanted: Any) -> Holds:
+def _ordered(name: str, wanted: object) -> Holds:
     order = _ORDERS[name]
     for kind in ("string", "number"):
         if _TYPES[kind](wanted):
@@ -204,7 +204,7 @@ def _ordered(name: str, wanted: Any) -> Holds:
     raise _wrong(f"{name} takes a number or a text")
 
 
-def _choices(name: str, value: Any) -> list[Any]:
+def _choices(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or len(value) > MAX_CHOICES:
         raise _wrong(f"{name} takes a list of at most {MAX_CHOICES} values")
     return value
@@ -214,7 +214,7 @@ def _one_of(choices: list[Any]) -> Holds:
     texts = frozenset(item for item in choices if isinstance(item, str))
     others = [item for item in choices if not isinstance(item, str)]
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         if isinstance(value, str):
             return value in texts
         return any(equal(value, item) for item in others)
@@ -222,8 +222,8 @@ def _one_of(choices: list[Any]) -> Holds:
     return holds
 
 
-def _contains(wanted: Any) -> _Test:
-    def holds(value: Any) -> bool:
+def _contains(wanted: object) -> _Test:
+    def holds(value: object) -> bool:
         if isinstance(value, str):
             return isinstance(wanted, str) and wanted in value
         return isinstance(value, list) and any(equal(item, wanted) for item in value)
@@ -231,7 +231,7 @@ def _contains(wanted: Any) -> _Test:
     return lambda found: any(map(holds, found))
 
 
-def _matches(pattern: Any) -> Holds:
+def _matches(pattern: object) -> Holds:
     if not isinstance(pattern, str):
         raise _wrong("$regex takes a pattern")
     options = re2.Options()

@@ -32,7 +32,7 @@ class _Conflict(Exception):
     """An operation that does not fit the document; the text says why."""
 
 
-def apply(value: Any, patch: Any, *, budget: int = MAX_OBJECT_BYTES) -> Patched:
+def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Patched:
     """Return a document after a patch; the document itself stays as it is.
 
     A patch is a list of at most 64 operations, all of which take effect or none, or the object
@@ -68,7 +68,7 @@ def apply(value: Any, patch: Any, *, budget: int = MAX_OBJECT_BYTES) -> Patched:
     return Patched(document.root, frozenset(document.touched))
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     try:
         return len(orjson.dumps(value))
     except orjson.JSONEncodeError as error:  # nested too deep, or a sum beyond 64 bits
@@ -87,11 +87,11 @@ def _deltas(patch: Json) -> list[Any]:
 
 
 class _Document:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: object) -> None:
         self.root = root
         self.touched: set[str] = set()
 
-    def apply(self, operation: Any) -> None:
+    def apply(self, operation: object) -> None:
         if not isinstance(operation, dict):
             raise _Conflict("it is not an object")
         match operation.get("op"):
@@ -126,7 +126,7 @@ class _Document:
             self._remove(source)
             self._write(path, value)
 
-    def _change(self, operation: Json, empty: Any, changed: Callable[[Any, Any], Any]) -> None:
+    def _change(self, operation: Json, empty: object, changed: Callable[[Any, Any], Any]) -> None:
         name = operation["field"]
         if not isinstance(self.root, dict):
             raise _Conflict("the document is not an object")
@@ -143,7 +143,7 @@ class _Document:
                 raise _Conflict(f"there is nothing at {_shown(path)}")
         return found
 
-    def _write(self, path: list[str], value: Any, *, replace: bool = False) -> None:
+    def _write(self, path: list[str], value: object, *, replace: bool = False) -> None:
         self._touch(path, value)
         if not path:
             self.root = value
@@ -169,7 +169,7 @@ class _Document:
         parent = self._at(path[:-1])
         del parent[path[-1] if isinstance(parent, dict) else _index(path[-1], len(parent) - 1)]
 
-    def _touch(self, path: list[str], value: Any) -> None:
+    def _touch(self, path: list[str], value: object) -> None:
         if path:
             self.touched.add(path[0])
         else:
@@ -184,7 +184,7 @@ def _sum(old: Any, more: Any) -> Any:
     return orjson.loads(canonical(old + more))
 
 
-def _pushed(old: Any, item: Any) -> Any:
+def _pushed(old: object, item: object) -> Any:
     if not isinstance(old, list):
         raise _Conflict("$push appends to an array")
     return [*old, item]

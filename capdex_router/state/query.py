@@ -77,7 +77,7 @@ class ObjectQuery:
         return {name: value[name] for name in self.selected if name in value}
 
 
-def read(query: Any) -> ObjectQuery:
+def read(query: object) -> ObjectQuery:
     """Return the query of an ASM-QL object; `filter` is another word for `where`.
 
     `from` is not looked at here. Raises InvalidInput for anything that a query does not have, and
@@ -123,7 +123,7 @@ def _sort_key(value: Json, steps: tuple[str, ...], down: bool) -> Any:
     return _Descending(key) if down else key
 
 
-def _order(value: Any) -> tuple[tuple[tuple[str, ...], bool], ...]:
+def _order(value: object) -> tuple[tuple[tuple[str, ...], bool], ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MAX_ORDERS:
@@ -143,7 +143,7 @@ def _order(value: Any) -> tuple[tuple[tuple[str, ...], bool], ...]:
     return tuple(found)
 
 
-def _selected(value: Any) -> tuple[str, ...] | None:
+def _selected(value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
     if (
@@ -155,7 +155,7 @@ def _selected(value: Any) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(value))
 
 
-def _limit(value: Any) -> int:
+def _limit(value: object) -> int:
     if value is None:
         return DEFAULT_LIMIT
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
@@ -163,7 +163,7 @@ def _limit(value: Any) -> int:
     return value
 
 
-def _after(cursor: Any, bound: str, order: tuple[Any, ...]) -> Key | None:
+def _after(cursor: object, bound: str, order: tuple[Any, ...]) -> Key | None:
     if cursor is None:
         return None
     try:
@@ -182,7 +182,7 @@ def _after(cursor: Any, bound: str, order: tuple[Any, ...]) -> Key | None:
     return (*keys, id_)
 
 
-def _key_of(part: Any) -> tuple[int, Any]:
+def _key_of(part: object) -> tuple[int, Any]:
     match part:
         case [2, bool() as value]:
             return 2, value

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from capdex.json import Json
 from capdex.json_schema.schema import at_pointer, pointer_steps
@@ -137,14 +137,14 @@ def _strategy(name: str, value: Json, asm: Json, warnings: list[str]) -> Strateg
     return strategy
 
 
-def _word(mark: Any) -> str | None:
+def _word(mark: object) -> str | None:
     """Return the word of a mark: itself, or what its `crdt`, `strategy` or `type` names."""
     if isinstance(mark, dict):
         mark = next((mark[key] for key in ("crdt", "strategy", "type") if key in mark), None)
     return mark if mark is None or isinstance(mark, str) else str(type(mark).__name__)
 
 
-def _resolved(value: Any, schema: Json) -> Json:
+def _resolved(value: object, schema: Json) -> Json:
     """Return a property with what its local references say; its own words come first."""
     found: Json = {}
     for _ in range(MAX_REFERENCES):
@@ -159,7 +159,7 @@ def _resolved(value: Any, schema: Json) -> Json:
     return found
 
 
-def _inner_marks(value: Any) -> Iterator[bool]:
+def _inner_marks(value: object) -> Iterator[bool]:
     rest = list(value.values()) if isinstance(value, dict) else []
     while rest:
         inner = rest.pop()
@@ -171,7 +171,7 @@ def _inner_marks(value: Any) -> Iterator[bool]:
             rest += inner
 
 
-def _ttl(value: Any, warnings: list[str]) -> float | None:
+def _ttl(value: object, warnings: list[str]) -> float | None:
     if value is None:
         return None
     seconds = duration_s(value) if isinstance(value, str) else None
@@ -180,7 +180,7 @@ def _ttl(value: Any, warnings: list[str]) -> float | None:
     return seconds
 
 
-def _visibility(value: Any, warnings: list[str]) -> Visibility:
+def _visibility(value: object, warnings: list[str]) -> Visibility:
     known: Final[tuple[Visibility, ...]] = ("private", "shared", "public")
     if value is None:
         return "private"

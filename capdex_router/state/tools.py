@@ -175,7 +175,7 @@ def _mode(arguments: Json) -> str:
     return str(mode)
 
 
-def _id(value: Any) -> str:
+def _id(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_WORD_CHARS:
         raise InvalidInput(f"an id is a text of 1 to {MAX_WORD_CHARS} characters")
     return value

@@ -13,7 +13,7 @@ from capdex.limits import MAX_DEPTH
 MAX_OBJECT_BYTES: Final = 256 * 1024  # as JSON, in UTF-8
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Return the one JSON text of a value: keys sorted, 1.0 written as 1 (RFC 8785).
 
     Raises InvalidInput for what JSON or 64 bits cannot hold, and for deep nesting.
@@ -24,7 +24,7 @@ def canonical(value: Any) -> bytes:
         raise InvalidInput("the value is not JSON", why=str(error)[:200]) from None
 
 
-def bounded(value: Any) -> bytes:
+def bounded(value: object) -> bytes:
     """Return the canonical text of an object; raises InvalidInput TOO_LARGE beyond the limit."""
     data = canonical(value)
     if len(data) > MAX_OBJECT_BYTES:
@@ -41,7 +41,7 @@ def copied(value: Json) -> Json:
     return found
 
 
-def equal(left: Any, right: Any) -> bool:
+def equal(left: object, right: object) -> bool:
     """Return True for equal JSON values: 1 equals 1.0, and neither equals true."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
@@ -50,7 +50,7 @@ def equal(left: Any, right: Any) -> bool:
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain(value: object, depth: int) -> Any:
     if isinstance(value, dict | list):
         if depth == 0:
             raise InvalidInput(

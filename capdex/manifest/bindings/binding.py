@@ -60,7 +60,7 @@ def read_bindings(
 
 
 def _read(
-    value: Any, path: Path, findings: Findings, parameters: Collection[str] | None
+    value: object, path: Path, findings: Findings, parameters: Collection[str] | None
 ) -> dict[str, Any] | None:
     fields = Fields.of(value, path, findings, Reason.BAD_BINDING)
     if fields is None:

@@ -112,7 +112,7 @@ def _read_mapping(
 
 
 def _read_place(
-    rule: Any, parameter: str, path: Path, binding: Fields, body: Mapping[str, Any] | None
+    rule: object, parameter: str, path: Path, binding: Fields, body: Mapping[str, Any] | None
 ) -> _Place | None:
     fields = Fields.of(rule, path, binding.findings, Reason.BAD_BINDING)
     if fields is None:

@@ -90,7 +90,7 @@ class Ask(Protocol):
         """Return the result by `read`; raises RpcError."""
 
 
-def as_is(result: Any) -> Any:
+def as_is(result: object) -> Any:
     """Return a result that is not read further."""
     return result
 
@@ -165,7 +165,7 @@ def _block(number: int | str) -> Call:
     return "eth_getBlockByNumber", [number if isinstance(number, str) else hex(number), False]
 
 
-def _not_null(result: Any) -> Any:
+def _not_null(result: object) -> Any:
     if result is None:
         raise ValueError("the result is null")
     return result

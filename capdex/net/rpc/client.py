@@ -307,7 +307,7 @@ class Rpc:
 
 
 def _read_logs_at(
-    found: Any, address: bytes, first: int, last: int, hashes: frozenset[bytes]
+    found: object, address: bytes, first: int, last: int, hashes: frozenset[bytes]
 ) -> LogColumns:
     logs = read_logs(found, address, first, last)
     if not hashes.issuperset(logs.block_hashes):

@@ -155,7 +155,7 @@ def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcEr
     return refused
 
 
-def of_error(error: Any) -> RpcFault:
+def of_error(error: object) -> RpcFault:
     """Return the fault for a JSON-RPC error object; any value is accepted."""
     if not isinstance(error, dict):
         return RpcFault.TRANSIENT
@@ -224,7 +224,7 @@ _LIMITS = tuple(
 )
 
 
-def suggested_blocks(message: str, data: Any = None) -> int | None:
+def suggested_blocks(message: str, data: object = None) -> int | None:
     """Return the number of blocks that a refusal suggests, or None.
 
     `data` is that of the JSON-RPC error; Infura's holds `from` and `to`.

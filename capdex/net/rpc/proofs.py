@@ -212,7 +212,7 @@ def _read_block(value: Any) -> tuple[BlockRef, bytes] | None:
     return block.ref, header
 
 
-def _read_proof(answer: Any) -> tuple[tuple[bytes, ...], list[Slot]]:
+def _read_proof(answer: object) -> tuple[tuple[bytes, ...], list[Slot]]:
     """Read the account's nodes and the slots of an EIP-1186 answer, in the order requested."""
     if not isinstance(answer, Mapping) or not isinstance(answer.get("storageProof"), list):
         raise ValueError("a proof does not have the form of EIP-1186")
@@ -226,7 +226,7 @@ def _read_proof(answer: Any) -> tuple[tuple[bytes, ...], list[Slot]]:
     return _read_nodes(answer.get("accountProof")), slots
 
 
-def _read_nodes(value: Any) -> tuple[bytes, ...]:
+def _read_nodes(value: object) -> tuple[bytes, ...]:
     """Read the trie nodes that have a hash; some clients also list nodes embedded in a parent."""
     if not isinstance(value, list):
         raise ValueError("a proof is not a list of nodes")

@@ -83,7 +83,7 @@ def _load(label: str, answer: RpcReply) -> Any:
     raise _status(label, answer, reply)
 
 
-def _status(label: str, answer: RpcReply, reply: Any) -> RpcError:
+def _status(label: str, answer: RpcReply, reply: object) -> RpcError:
     fault = faults.of_status(answer.status)
     if isinstance(reply, list) and reply:
         reply = reply[0]

@@ -40,14 +40,14 @@ class Header(BlockRef):
         return all(filter_ >> bit & 1 for bit in bits)
 
 
-def quantity(value: Any) -> int:
+def quantity(value: object) -> int:
     """Read a quantity (`0x…`, at most 32 bytes)."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):  # int() takes signs and `_`
         raise ValueError("a quantity is not a hexadecimal number")
     return int(value, 16)
 
 
-def unhex(value: Any) -> bytes:
+def unhex(value: object) -> bytes:
     """Read data (`0x…`)."""
     if not isinstance(value, str) or value[:2] != "0x":
         raise ValueError("data is not hexadecimal")
@@ -59,7 +59,7 @@ def hex_(data: bytes) -> str:
     return "0x" + data.hex()
 
 
-def read_header(value: Any) -> Header | None:
+def read_header(value: object) -> Header | None:
     """Read a block of `eth_getBlockBy…`; None if there is none."""
     if value is None:
         return None
@@ -74,7 +74,7 @@ def read_header(value: Any) -> Header | None:
     )
 
 
-def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
+def read_logs(value: object, address: bytes, first: int, last: int) -> LogColumns:
     """Read logs of one contract in blocks first to last: in canonical order, without duplicates.
 
     Null is no logs, as some servers write it; a pending log, which is of no block yet, is left out.
@@ -101,7 +101,7 @@ def read_logs(value: Any, address: bytes, first: int, last: int) -> LogColumns:
     return logs if all(map(lt, places, islice(places, 1, None))) else _ordered(logs)
 
 
-def _is_pending(log: Any) -> bool:
+def _is_pending(log: object) -> bool:
     return isinstance(log, dict) and log.get("blockHash", "") is log.get("blockNumber", "") is None
 
 
@@ -157,14 +157,14 @@ def read_columns(value: list[Any]) -> LogColumns:
         raise ValueError("a field of a log is missing or not a text") from None
 
 
-def _kept(value: Any) -> int:
+def _kept(value: object) -> int:
     number = quantity(value)
     if number >> 63:  # more than a database column holds, and more than a chain needs
         raise ValueError("a block's number or time has more than 63 bits")
     return number
 
 
-def _hash(value: Any) -> bytes:
+def _hash(value: object) -> bytes:
     if not isinstance(value, str) or len(value) != 66 or value[:2] != "0x":
         raise ValueError("a hash has 32 bytes")
     return a2b_hex(value[2:])

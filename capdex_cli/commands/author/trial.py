@@ -70,7 +70,7 @@ def _lines(request: dict[str, Any]) -> Iterator[str]:
         yield from ("", *request["body"].splitlines())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     import orjson
 
     return value if isinstance(value, str) else orjson.dumps(value).decode("utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -110,7 +110,7 @@ def _why(release: Json) -> str:
     return ""
 
 
-def _details(stream: Stream, found: list[Json], as_of: Any) -> list[str]:
+def _details(stream: Stream, found: list[Json], as_of: object) -> list[str]:
     lines: list[str] = []
     for release in found:
         rows = card(stream, release | {"as_of": as_of})

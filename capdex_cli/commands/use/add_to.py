@@ -143,7 +143,7 @@ def _show(app: App, edit: Edit) -> None:
             app.output.say(f"  {mark} capdex: {safe(text)}")
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _shown(inner) for key, inner in value.items()}
     return without_secrets(value)

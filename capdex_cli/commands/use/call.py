@@ -69,7 +69,7 @@ def call_command(app: App, capability: str, arguments: str, plan: bool, at: dict
     show_result(app, result, command_line("capdex", "call", capability, schema=schema))
 
 
-async def _proposal(app: App, name: str, arguments: Any, at: dict[str, str]) -> Proposal | None:
+async def _proposal(app: App, name: str, arguments: object, at: dict[str, str]) -> Proposal | None:
     """Return what a person would be asked about a call, None for nothing."""
     async with open_agent(app, at=at) as agent:
         ref = agent.runtime.catalog.find(name).ref
@@ -86,7 +86,7 @@ def _show_plan(app: App, proposal: Proposal | None) -> None:
 
 
 async def _call(
-    app: App, name: str, arguments: Any, at: dict[str, str]
+    app: App, name: str, arguments: object, at: dict[str, str]
 ) -> tuple[InvokeResult, Json]:
     """Return the result of a call, and the schema of its input."""
     from capdex_router.invoke.invoke import Caller

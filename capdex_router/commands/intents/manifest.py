@@ -140,7 +140,7 @@ def parse_capability(data: bytes) -> tuple[Intent, ...]:
     return tuple(parse_intent(one) for one in intents)
 
 
-def parse_intent(value: Any) -> Intent:
+def parse_intent(value: object) -> Intent:
     """Read one intent (CMP v0.1.0, 4.1); raises InvalidInput."""
     found = _object(value, "an intent")
     patterns = tuple(
@@ -197,7 +197,7 @@ def _parameter(name: str, value: dict[str, Any]) -> Parameter:
     )
 
 
-def _schema(value: Any) -> Any:
+def _schema(value: object) -> Any:
     if not isinstance(value, dict):
         return value
     if value and "type" not in value and set(map(str, value.values())) <= _SHORT:
@@ -205,7 +205,7 @@ def _schema(value: Any) -> Any:
     return {key: _schema(inner) for key, inner in value.items()}
 
 
-def _pattern(value: Any) -> str:
+def _pattern(value: object) -> str:
     text = _text(value, "a pattern", MAX_PATTERN_CHARS)
     if text.startswith("re:"):
         try:
@@ -235,7 +235,7 @@ def _name(value: dict[str, Any], key: str) -> str:
     return text
 
 
-def _text(value: Any, what: str, limit: int = MAX_TEXT_CHARS) -> str:
+def _text(value: object, what: str, limit: int = MAX_TEXT_CHARS) -> str:
     if not isinstance(value, str) or len(value) > limit or _CONTROL.search(value):
         raise _wrong(what, f"a text of one line, at most {limit} characters")
     return value
@@ -248,13 +248,13 @@ def _flag(value: dict[str, Any], key: str, *, default: bool) -> bool:
     return found
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def _object(value: object, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _wrong(what, "an object")
     return value
 
 
-def _list(value: Any, what: str, limit: int) -> list[Any]:
+def _list(value: object, what: str, limit: int) -> list[Any]:
     if not isinstance(value, list) or len(value) > limit:
         raise _wrong(what, f"a list of at most {limit}")
     return value

@@ -196,7 +196,7 @@ def _written(one: Element, text: str, parameter: Parameter) -> list[tuple[str, E
     return [(one.literal + text, one)]
 
 
-def _text(value: Any, parameter: Parameter) -> str:
+def _text(value: object, parameter: Parameter) -> str:
     if parameter.enum and value not in parameter.enum:
         raise _refused(parameter, f"it must be one of {', '.join(map(str, parameter.enum))}")
     if parameter.type.startswith("array<"):
@@ -215,7 +215,7 @@ def _text(value: Any, parameter: Parameter) -> str:
     return text
 
 
-def _scalar(value: Any, kind: str, parameter: Parameter) -> str:
+def _scalar(value: object, kind: str, parameter: Parameter) -> str:
     if kind == "boolean" and isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bool):

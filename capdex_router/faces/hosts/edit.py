@@ -153,7 +153,7 @@ def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
     return found
 
 
-def _checked(host: Host, file: Path, text: str, edited: Callable[[], str], entry: Any) -> str:
+def _checked(host: Host, file: Path, text: str, edited: Callable[[], str], entry: object) -> str:
     """Return a text after its edit, which may change the router's entry alone.
 
     Raises InvalidInput, which says what to write by hand.

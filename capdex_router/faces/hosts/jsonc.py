@@ -49,7 +49,7 @@ def read(text: str) -> Any:
     return _Reader(text).whole().value
 
 
-def put(text: str, path: tuple[str, ...], value: Any) -> str:
+def put(text: str, path: tuple[str, ...], value: object) -> str:
     """Return the text with `value` at a path of keys; objects on the way are made.
 
     Raises InvalidInput for a broken text, and if something on the way is not an object.
@@ -88,7 +88,7 @@ def _walk(node: _Node, path: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]]:
     return node, ()
 
 
-def _inserted(text: str, node: _Node, key: str, value: Any) -> str:
+def _inserted(text: str, node: _Node, key: str, value: object) -> str:
     members = node.members or []
     inside = text[node.start + 1 : node.end - 1]
     last = node.start + 1 + len(inside.rstrip(_BLANK))  # behind the last value, comma or comment
@@ -134,7 +134,7 @@ def _without(text: str, parent: _Node, number: int) -> str:
     return text[:start] + tail
 
 
-def _written(value: Any, text: str, indent: str) -> str:
+def _written(value: object, text: str, indent: str) -> str:
     lines = json.dumps(value, ensure_ascii=False, indent=_step(text)).split("\n")
     return f"{_newline(text)}{indent}".join(lines)
 

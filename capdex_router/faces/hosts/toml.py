@@ -25,7 +25,7 @@ def read(text: str) -> Any:
         raise InvalidInput("the file cannot be read", why=why) from None
 
 
-def put(text: str, path: tuple[str, ...], value: Any) -> str:
+def put(text: str, path: tuple[str, ...], value: object) -> str:
     """Return the text with `value` at a path of keys; a new table stands at the end.
 
     Raises InvalidInput for a broken text.
@@ -85,7 +85,7 @@ def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         yield header.start(), end, tuple(_name(tomllib.loads(header[0])))
 
 
-def _name(values: Any) -> Iterator[str]:
+def _name(values: object) -> Iterator[str]:
     while isinstance(values, dict) and values:
         ((key, values),) = values.items()
         yield key

@@ -29,7 +29,7 @@ def read(text: str) -> Any:
     return {} if found is None else found
 
 
-def put(text: str, path: tuple[str, ...], value: Any) -> str:
+def put(text: str, path: tuple[str, ...], value: object) -> str:
     """Return the text with `value` at a path of keys; mappings on the way are made.
 
     Raises InvalidInput for a broken text, and for one with aliases.
@@ -74,7 +74,7 @@ def _root(text: str) -> Any:
     return yaml.compose(text, yaml.SafeLoader)
 
 
-def _index(node: Any, name: str) -> int:
+def _index(node: object, name: str) -> int:
     """Return the number of the member of a mapping that readers take, -1 if there is none."""
     if not isinstance(node, yaml.MappingNode):
         return -1
@@ -125,10 +125,10 @@ def _end(text: str, node: Any) -> int:
     return _end(text, last[1] if isinstance(node, yaml.MappingNode) else last)
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _block(value: Any, indent: int, newline: str) -> str:
+def _block(value: object, indent: int, newline: str) -> str:
     written = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_WIDTH)
     return f"{newline}{' ' * indent}".join(written.rstrip("\n").split("\n"))

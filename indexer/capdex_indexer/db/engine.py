@@ -230,7 +230,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _postgresql(url: URL, **attributes: Any) -> Engine:
+def _postgresql(url: URL, **attributes: object) -> Engine:
     engine = create_engine(url, **attributes)
     event.listen(engine, "connect", _check_encoding, insert=True)  # before SQLAlchemy reads text
     return engine
@@ -299,7 +299,7 @@ def _allow_one_session(engine: Engine) -> None:
     """Raise SessionLost instead of connecting a second time."""
     begun = False
 
-    def on_connect(*_: Any) -> None:
+    def on_connect(*_: object) -> None:
         if begun:
             raise SessionLost(
                 "the writer's session has ended",
@@ -308,7 +308,7 @@ def _allow_one_session(engine: Engine) -> None:
                 fix="nothing: the node becomes the writer again, or a standby",
             )
 
-    def connected(*_: Any) -> None:
+    def connected(*_: object) -> None:
         nonlocal begun
         begun = True
 

@@ -140,7 +140,7 @@ def _metrics(surface: Surface, _: str | None) -> Response:
     return Response(body, headers={"Content-Type": metrics.MEDIA_TYPE})
 
 
-def _json(body: Any, *, status: int = 200) -> Response:
+def _json(body: object, *, status: int = 200) -> Response:
     headers = {"Cache-Control": "no-store"}
     return Response(orjson.dumps(body), status, headers, media_type="application/json")
 

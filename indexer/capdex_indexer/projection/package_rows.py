@@ -149,7 +149,7 @@ _decode: Final = msgspec.json.Decoder(
 ).decode  # fmt: skip
 
 
-def _check_json(value: str | None, kind: Any) -> None:
+def _check_json(value: str | None, kind: object) -> None:
     """Raise ValueError unless a column is JSON in ASCII, of a value of that type."""
     if value is None or not value.isascii():
         raise ValueError("a JSON column is missing, or not ASCII")
@@ -160,7 +160,7 @@ def _check_json(value: str | None, kind: Any) -> None:
     msgspec.convert(found, kind)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """A JSON value as ASCII: NUL and lone surrogates stay escaped, as PostgreSQL needs."""
     return _encode(value)
 
@@ -229,7 +229,7 @@ def _kinds(manifest: Manifest) -> Iterator[str]:
         yield "tools"
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     return [x for x in value if isinstance(x, str)] if isinstance(value, list) else []
 
 

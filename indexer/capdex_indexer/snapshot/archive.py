@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self
 
 import orjson
 
@@ -74,7 +74,7 @@ class LogPart:
         }
 
     @classmethod
-    def parse(cls, value: Any, budget: ByteBudget) -> Self:
+    def parse(cls, value: object, budget: ByteBudget) -> Self:
         """Parse the JSON; raises ValueError, InvalidInput or VerificationFailure."""
         given = read_object(value, _PART_KEYS)
         chunks, content, proof = (given[x] for x in ("chunks", "content_digest", "proof"))
@@ -149,7 +149,7 @@ class SnapshotManifest:
             raise damaged(f"its manifest is malformed: {error}") from None
 
     @classmethod
-    def _parse(cls, document: Any) -> Self:
+    def _parse(cls, document: object) -> Self:
         given, budget = read_object(document, _KEYS), ByteBudget(1 << 20)
         if given["schema"] != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
@@ -171,7 +171,7 @@ class SnapshotManifest:
         )
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     if (number := read_number(value)) > MAX_INTEGER:
         raise ValueError("a number is larger than an index takes")
     return number

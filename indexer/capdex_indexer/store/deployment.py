@@ -144,7 +144,7 @@ def _columns(contract: Deployment) -> dict[str, Any]:
 
 
 def _foreign(other: list[str], found: Any, ours: dict[str, Any]) -> UsageError:
-    def show(value: Any) -> str:
+    def show(value: object) -> str:
         return "0x" + value.hex() if isinstance(value, bytes) else str(value)
 
     words = (f"its {k} is {show(found[k])}, not {show(ours[k])}" for k in other)

@@ -77,7 +77,7 @@ _JUDGED: Final = (
 )
 
 
-def _delayed(**values: Any) -> Update:
+def _delayed(**values: object) -> Update:
     new = bindparam("new_message", type_=Text)
     message = case((RELEASE.c.verdict.is_(None), new), else_=RELEASE.c.message)
     attempts = RELEASE.c.attempts + cast(bindparam("tries"), Integer)

@@ -113,7 +113,7 @@ class WorkStatus(IntEnum):
     FAILED = 2  # the parent does the work itself and meets the error there
 
 
-def make_request(work: Work, header: Any, body: bytes) -> Frame:
+def make_request(work: Work, header: object, body: bytes) -> Frame:
     """Return the frame of a request."""
     text = orjson.dumps(header)
     return REQUEST.pack(work, len(text), len(body)) + text, body

@@ -72,7 +72,7 @@ class _Request:
     answer: asyncio.Future[Any]
     worker: WorkerProcess | None = None
 
-    def settle(self, answer: Any) -> None:
+    def settle(self, answer: object) -> None:
         """Resolve the future with a value or an exception, unless it was cancelled."""
         self.worker = None
         if self.answer.done():

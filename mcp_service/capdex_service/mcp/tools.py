@@ -30,7 +30,7 @@ def _one_of(*values: str) -> dict[str, Any]:
 _DETAIL: Final = _one_of("full")
 
 
-def _tool(name: str, description: str, required: list[str], **properties: Any) -> Tool:
+def _tool(name: str, description: str, required: list[str], **properties: object) -> Tool:
     schema = {"type": "object", "properties": properties}
     return {
         "name": name,

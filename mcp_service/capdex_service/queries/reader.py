@@ -107,7 +107,7 @@ class Reader:
         """Call `listener` with the names that a commit changed, with None where all may have."""
         self._listeners.append(listener)
 
-    async def run(self, work: Callable[..., T], *given: Any, long: bool = False) -> T:
+    async def run(self, work: Callable[..., T], *given: object, long: bool = False) -> T:
         """Run blocking work in a thread: `long` work has threads of its own."""
         return await run_to_completion(work, *given, executor=self._long if long else self._short)
 
@@ -192,11 +192,11 @@ class Reader:
         digest = hashlib.sha256(data or b"").digest()
         return data if digest == wanted.sha256 else None  # each block was hashed, too
 
-    async def read(self, work: Callable[..., T], *given: Any) -> T:
+    async def read(self, work: Callable[..., T], *given: object) -> T:
         """Run a query in a thread, in one transaction, which is its first argument."""
         return await self.run(self._in_transaction, work, *given)
 
-    def _in_transaction(self, work: Callable[..., T], *given: Any) -> T:
+    def _in_transaction(self, work: Callable[..., T], *given: object) -> T:
         with self.index.read() as connection:
             return work(connection, *given)
 

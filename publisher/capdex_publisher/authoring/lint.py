@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from capdex.codes import reason_codes
 from capdex.diagnostics import Path, show, show_path
@@ -126,7 +126,7 @@ def _unknown_required(manifest: Manifest) -> Iterator[tuple[Path, str]]:
         yield ("schema",), f"{show_path(path)}: {message}" if path[:-1] else message
 
 
-def _missing(schema: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _missing(schema: object, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield each `required` name that no `properties` beside it has."""
     if isinstance(schema, list):
         for i, item in enumerate(schema):

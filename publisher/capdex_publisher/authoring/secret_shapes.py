@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from capdex.diagnostics import Path, show, walk
 from capdex.manifest.bindings.http_auth import SECRET_WORDS, is_secret_name
@@ -55,7 +55,7 @@ MIN_CHARS: Final = 8
 MIN_BITS: Final = 3.0  # of a character of a key; of words there are fewer that differ
 
 
-def secret_like(value: Any) -> Iterator[tuple[Path, str]]:
+def secret_like(value: object) -> Iterator[tuple[Path, str]]:
     """Yield the path of each text in a package that looks like a secret, and why, never all of it.
 
     `value` is the package as JSON.

@@ -279,19 +279,19 @@ def _tag(block: Block) -> str:
     return hex(block) if isinstance(block, int) else block
 
 
-def _get(value: Any, field: str) -> Any:
+def _get(value: object, field: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError("the result is not an object")
     return value.get(field)
 
 
-def _object_or_none(value: Any) -> dict[str, Any] | None:
+def _object_or_none(value: object) -> dict[str, Any] | None:
     if value is not None and not isinstance(value, dict):
         raise ValueError("the result is not an object")
     return value
 
 
-def _read_fees(value: Any) -> tuple[int, int]:
+def _read_fees(value: object) -> tuple[int, int]:
     """Read the next base fee and the median tip of the newest block from a fee history."""
     bases, rewards = _get(value, "baseFeePerGas"), _get(value, "reward")
     try:

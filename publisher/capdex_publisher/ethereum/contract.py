@@ -59,7 +59,7 @@ class Contract:
         """The chain of the contract."""
         return self.chain.chain_id
 
-    async def read(self, function: str, *arguments: Any, block: Block = "latest") -> Any:
+    async def read(self, function: str, *arguments: object, block: Block = "latest") -> Any:
         """Call a view, at the head or at a block."""
         view = self._functions[function]
         return await self.chain.call(self.address, view.encode(arguments), view.decode, block)
@@ -68,7 +68,7 @@ class Contract:
         self,
         sender: str,
         function: str,
-        *arguments: Any,
+        *arguments: object,
         immature_gas: int | None = None,
         fee_cap_wei: int = DEFAULT_FEE_CAP_WEI,
     ) -> Transaction:

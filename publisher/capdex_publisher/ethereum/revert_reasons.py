@@ -114,7 +114,7 @@ def _selectors() -> dict[bytes, tuple[str, Parameters]]:
     return {selector(x): (x["name"], x["inputs"]) for x in entries if x["type"] == "error"}
 
 
-def _json(value: Any) -> str | int:
+def _json(value: object) -> str | int:
     if isinstance(value, bytes):
         return "0x" + value.hex()
     return value if isinstance(value, int) else str(value)[:200]

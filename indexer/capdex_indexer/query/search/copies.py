@@ -211,5 +211,5 @@ def _title(metadata: Any) -> str:
     return str((metadata or {}).get("name", "")).lower()
 
 
-def _like(title: str, metadata: Any) -> bool:
+def _like(title: str, metadata: object) -> bool:
     return SequenceMatcher(None, title, _title(metadata)).ratio() >= LIKE_TITLE

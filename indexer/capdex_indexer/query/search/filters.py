@@ -97,7 +97,7 @@ def _values(given: Mapping[str, Any], known: Iterable[str]) -> Iterable[tuple[st
             yield key, facet_value(key, one)
 
 
-def _moment(given: Any) -> float:
+def _moment(given: object) -> float:
     if isinstance(given, str) and _DATE.fullmatch(given):
         try:
             moment = datetime.fromisoformat(given.replace("Z", "+00:00"))

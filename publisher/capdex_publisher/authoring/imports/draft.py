@@ -261,7 +261,7 @@ def _block(value: Mapping[str, Any], level: int) -> Iterator[str]:
             yield f"{indent}{_key(key)}: {flow}"
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -274,7 +274,7 @@ def _key(key: str) -> str:
     return key if plain else _scalar(key)
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     # JSON's scalars are YAML's; a text is always quoted, so that none is read as another type.
     return json.dumps(value, ensure_ascii=False)
 

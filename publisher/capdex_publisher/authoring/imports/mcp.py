@@ -202,7 +202,7 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
     )
 
 
-def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
+def _output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
     if schema is None:
         return None, []
     if not is_object(schema):
@@ -214,7 +214,7 @@ def _output(schema: Any, source: str) -> tuple[Json | None, list[Note]]:
         return None, [Note(source, "output schema", "left out", "", "it is too large")]
 
 
-def _fault(tool: Any, names: Sequence[str]) -> str:
+def _fault(tool: object, names: Sequence[str]) -> str:
     """Return the reason why an entry of the list is no tool, empty if it is one."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
         return "it is not an object with a name"
@@ -301,7 +301,7 @@ def _configured(source: str) -> tuple[str, list[str]]:
     )
 
 
-def _objects(value: Any) -> list[Json]:
+def _objects(value: object) -> list[Json]:
     return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
 
 

@@ -84,16 +84,16 @@ def tools_in(value: Any, depth: int = 0) -> Any:
     return [value]
 
 
-def _holds(value: Any) -> bool:
+def _holds(value: object) -> bool:
     return isinstance(value, dict) and any(isinstance(value.get(x), list) for x in _LISTS)
 
 
-def is_tool_list(value: Any) -> bool:
+def is_tool_list(value: object) -> bool:
     """Return True for a list with at least one function tool."""
     return isinstance(value, list) and any(_function(item) for item in value)
 
 
-def _function(item: Any) -> Json | None:
+def _function(item: object) -> Json | None:
     if not isinstance(item, dict):
         return None
     own = item.get("type", "function")

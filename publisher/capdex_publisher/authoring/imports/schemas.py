@@ -35,7 +35,7 @@ class Unfit(Exception):
     """A value that a package may not hold; the text says why."""
 
 
-def adapted(schema: Any, source: str) -> tuple[Json, list[Note]]:
+def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     """Return the schema of a tool's parameters, and what was left out of it.
 
     Older drafts' words are written in those of 2020-12. Anything but the schema of an object
@@ -68,7 +68,7 @@ def found_at(document: Json | None, reference: str) -> Any:
     return None if steps is None else at_pointer(document, steps)[1]
 
 
-def target(document: Json | None, value: Any) -> Any:
+def target(document: Json | None, value: object) -> Any:
     """Return a value, or what it refers to in a document: None if that is missing."""
     for _ in range(MAX_REFERENCES):
         if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
@@ -77,7 +77,7 @@ def target(document: Json | None, value: Any) -> Any:
     return None
 
 
-def beside(document: Json | None, value: Any) -> Json:
+def beside(document: Json | None, value: object) -> Json:
     """Return what stands beside the references of a schema: OpenAPI 3.1 adds it, 3.0 ignores it."""
     found: Json = {}
     for _ in range(MAX_REFERENCES):
@@ -88,7 +88,7 @@ def beside(document: Json | None, value: Any) -> Json:
     return found
 
 
-def is_read_only(schema: Any, document: Json | None, *, old: bool) -> bool:
+def is_read_only(schema: object, document: Json | None, *, old: bool) -> bool:
     """Return True for a property that a reply has and a request has not (OpenAPI)."""
     found = [target(document, schema), {} if old else beside(document, schema)]
     return any(isinstance(x, dict) and x.get("readOnly") is True for x in found)
@@ -109,7 +109,7 @@ class Resolver:
         self._names: dict[str, tuple[str, Any]] = {}  # by reference: the name here, and the schema
         self.lost: list[tuple[str, str, str]] = []
 
-    def schema(self, value: Any, depth: int = 0) -> Any:
+    def schema(self, value: object, depth: int = 0) -> Any:
         """Return a schema, an object or a boolean; raises TooLarge."""
         if isinstance(value, bool):
             return value
@@ -176,7 +176,7 @@ class Resolver:
         }
         return {**self.schema(beside, depth), **made} if beside else made
 
-    def _named(self, reference: str, value: Any) -> str:
+    def _named(self, reference: str, value: object) -> str:
         if reference not in self._names:
             taken = [name for name, _ in self._names.values()]
             name = tool_name_of(reference.rpartition("/")[2], taken)
@@ -184,7 +184,7 @@ class Resolver:
             self._count(2 * len(name))
         return f"#/$defs/{self._names[reference][0]}"
 
-    def _item(self, key: str, item: Any, depth: int) -> Any:
+    def _item(self, key: str, item: object, depth: int) -> Any:
         self._count(len(key), parts=int(isinstance(item, dict | list)))
         shape = RULES[key][0] if key in RULES else None
         if shape is Shape.SCHEMA and isinstance(item, dict | bool):
@@ -208,7 +208,7 @@ class Resolver:
             item = str(item).replace("#/definitions/", "#/$defs/")
         return self._value(item)
 
-    def _value(self, item: Any, depth: int = 0) -> Any:
+    def _value(self, item: object, depth: int = 0) -> Any:
         """Return any JSON that a package may hold; what YAML reads as a date becomes text."""
         if depth > MAX_VALUE_DEPTH:
             raise Unfit(f"it nests deeper than {MAX_VALUE_DEPTH} levels")
@@ -238,7 +238,7 @@ class Resolver:
         if self._nodes > MAX_SCHEMA_NODES or self._bytes > MAX_TOOL_SCHEMA_BYTES:
             raise TooLarge(f"more than {MAX_SCHEMA_NODES} values or {MAX_TOOL_SCHEMA_BYTES} bytes")
 
-    def _lose(self, key: str, value: Any, why: str) -> None:
+    def _lose(self, key: str, value: object, why: str) -> None:
         self.lost.append((f"schema word {key}", str(value)[:80], why))
 
 

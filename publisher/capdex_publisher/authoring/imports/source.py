@@ -123,7 +123,7 @@ def _parse_yaml(data: bytes, name: str) -> Any:
         raise _malformed(name, f"it is neither JSON nor YAML: {line}") from None
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: object) -> bool:
     """Return True if a value nests deeper than a schema may; aliases are not followed twice."""
     level, seen = [value], set[int]()
     for _ in range(MAX_SOURCE_DEPTH):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from capdex.errors import InvalidInput
 from capdex.manifest.tools import NAME
@@ -39,7 +38,7 @@ def tool_name_of(text: str, taken: Sequence[str], others: Sequence[str] = ()) ->
     return name
 
 
-def clean(value: Any) -> str:
+def clean(value: object) -> str:
     """Return text of a stranger without the characters that a package may not hold."""
     text = _LONE_SURROGATES.sub("", str(value or ""))
     while hidden := set(forbidden(text)):  # without one, another may stand where it may not

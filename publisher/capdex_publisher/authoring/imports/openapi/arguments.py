@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from capdex.json import Json
 from capdex.manifest.bindings.http_auth import SECRET_WORDS
@@ -150,7 +150,7 @@ class Arguments:
         why = f"the secret {own}, which no model is asked for"
         self._operation.note(f"{auth['type']} {auth['name']}", "changed", "a parameter", why)
 
-    def _add_body(self, body: Any, given: Any) -> None:
+    def _add_body(self, body: object, given: object) -> None:
         if not isinstance(body, dict):
             where = str(given.get("$ref", "")) if isinstance(given, dict) else ""
             raise Unsendable("body", "the document does not describe it", where)
@@ -236,7 +236,7 @@ class Arguments:
             if name in flat.required:
                 self.required.append(key)
 
-    def _add(self, place: str, name: str, schema: Any, rule: Json, described: str) -> str:
+    def _add(self, place: str, name: str, schema: object, rule: Json, described: str) -> str:
         """Add an argument; return the name that it has in the tool."""
         key = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
         while key in self.properties:

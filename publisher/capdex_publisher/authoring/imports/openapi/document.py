@@ -73,7 +73,7 @@ class ApiDocument:
         self.value, self.base, self.is_swagger = found, base, version.startswith("2")
         self.is_old = version.startswith(("2", "3.0"))  # has schemas of its own dialect
 
-    def target(self, value: Any) -> Any:
+    def target(self, value: object) -> Any:
         """Return a value, or what it refers to in this document: None if that is missing."""
         return target(self.value, value)
 

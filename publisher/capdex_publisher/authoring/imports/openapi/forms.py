@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from capdex.json import Json
 from capdex.json_schema.keywords import ANNOTATIONS
@@ -24,7 +24,7 @@ _PLAIN: Final = frozenset(
 )
 
 
-def kinds(document: ApiDocument, schema: Any, depth: int = 0) -> frozenset[str]:
+def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[str]:
     """Return what the values of a schema may be: `scalar`, `array`, `object`."""
     found = document.target(schema)
     if not isinstance(found, dict) or depth > MAX_PARTS:
@@ -46,7 +46,7 @@ def kinds(document: ApiDocument, schema: Any, depth: int = 0) -> frozenset[str]:
     return known or SCALAR
 
 
-def nests(document: ApiDocument, schema: Any) -> bool:
+def nests(document: ApiDocument, schema: object) -> bool:
     """Return True if a list or an object may hold another one, for which no style has a form."""
     found = document.target(schema)
     if not isinstance(found, dict):
@@ -57,7 +57,7 @@ def nests(document: ApiDocument, schema: Any) -> bool:
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
 
-def rule(document: ApiDocument, place: str, item: Json, schema: Any) -> tuple[Json, str]:
+def rule(document: ApiDocument, place: str, item: Json, schema: object) -> tuple[Json, str]:
     """Return the style of a parameter, or of a field of a form, where it is not the usual one.
 
     With it comes what is sent in another way than the document says. Raises Unsendable for a style
@@ -92,7 +92,7 @@ class Properties(NamedTuple):
     more: bool = False  # says that others are welcome
 
 
-def properties(document: ApiDocument, schema: Any, depth: int = 0) -> Properties | None:
+def properties(document: ApiDocument, schema: object, depth: int = 0) -> Properties | None:
     """Return the members of a schema that says nothing else; None if it does."""
     found = document.target(schema)
     if not isinstance(found, dict) or depth > MAX_PARTS or found.get("nullable") is True:
@@ -126,5 +126,5 @@ def properties(document: ApiDocument, schema: Any, depth: int = 0) -> Properties
     return Properties(schemas, tuple(dict.fromkeys(required)), more)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "scalar"
