@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 import orjson
 from yarl import URL
@@ -48,6 +48,7 @@ _ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
 DEFAULT_HEADERS: Final = _ACCEPT | {"Content-Type": JSON}  # unless a binding sets them
 
 _URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")  # written by the author: no request line holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,7 @@ class RequestTemplate:
             else:
                 body[place.name] = value
         text = f"{self.origin}{path}{'?' if query else ''}{'&'.join(query)}"
+        text = _NOT_ASCII.sub(lambda match: quote(match[0]), text)
         if len(text) > MAX_URL_CHARS:
             raise InvalidInput("the arguments make a URL that is too long")
         url = URL(text, encoded=True)

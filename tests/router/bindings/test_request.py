@@ -27,6 +27,11 @@ def fill(url: str, arguments: dict[str, Any], type_: str = "http_get", **fields:
         ("https://a.b/{x}/{x}", {"x": "é"}, "https://a.b/%C3%A9/%C3%A9"),
         ("https://a.b/?q={x}", {"x": "a&b=c#d"}, "https://a.b/?q=a%26b%3Dc%23d"),
         ("https://a.b/u/{x}", {"x": "me@c.d"}, "https://a.b/u/me%40c.d"),
+        (
+            "https://a.b/größe%20天/?ü={x}",
+            {"x": "é"},
+            "https://a.b/gr%C3%B6%C3%9Fe%20%E5%A4%A9/?%C3%BC=%C3%A9",
+        ),
         ("https://a.b/#f", {"q": True}, "https://a.b/?q=true"),
         ("https://a.b/", {"q": ["a", 1, None]}, "https://a.b/?q=a&q=1&q=null"),
         ("https://a.b/", {"q": {"a": 1}}, "https://a.b/?q=%7B%22a%22%3A1%7D"),

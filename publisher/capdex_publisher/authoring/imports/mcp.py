@@ -37,6 +37,7 @@ MAX_NAMED: Final = 40  # tools or servers in an error
 MAX_SAID_BYTES: Final = 500  # of what a program that fails wrote to stderr
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_URLS: Final = ("url", "httpUrl", "serverUrl")  # as Gemini CLI and Windsurf write it
 _HINTS: Final = {
     "readOnlyHint": "read_only",
     "destructiveHint": "destructive",
@@ -268,12 +269,15 @@ def _configured(source: str) -> tuple[str, list[str]]:
     for name, server in servers.items():
         if not isinstance(server, dict):
             continue
-        args, env, sent = server.get("args"), server.get("env"), server.get("headers")
+        words, env, sent = server.get("command"), server.get("env"), server.get("headers")
         held = env.items() if isinstance(env, dict) else ()
         # An error names all servers, and holds no key of theirs.
         variables = [f"{x}={y if len(servers) == 1 else 'VALUE'}" for x, y in held]
-        words = [server.get("command"), *(args if isinstance(args, list) else [])]
-        lines[str(name)] = str(server.get("url") or shlex.join([*variables, *map(str, words)]))
+        words = words if isinstance(words, list) else [words] if words else []
+        words = [*words, *(server["args"] if isinstance(server.get("args"), list) else [])]
+        url = next((server[x] for x in _URLS if server.get(x)), "")
+        if url or words:
+            lines[str(name)] = str(url or shlex.join([*variables, *map(str, words)]))
         headers = [clean(x) for x in sent] if isinstance(sent, dict) else []
     if len(lines) == 1:
         return next(iter(lines.values())), headers

@@ -23,8 +23,11 @@ from capdex_publisher.authoring.imports.text import clean, name_of
 SKILL: Final = "SKILL.md"
 
 FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
-# A text with `: ` in it, or `:` at its end, needs quotes in YAML; other readers of skills do not.
-_UNQUOTED: Final = re.compile(rb"(?m)^([A-Za-z][\w-]*): +([^\s\"'>|\[{&*!].*:(?: .*?)?)\r?$")
+# What YAML cannot read other readers of skills take as text: `: ` in it, or `@`, `[a] b` in front.
+_UNQUOTED: Final = re.compile(
+    rb"(?m)^([A-Za-z][\w-]*):[ \t]+((?:[^\s>|\[{]|\[[^\]\n]*\][ \t]*\S).*(?:\n[ \t]+\S.*)*)$"
+)
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"")
 _CARRIED: Final = frozenset(["name", "description", "license"])
 
 
@@ -83,12 +86,14 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:
-    return match[1] + b": " + json.dumps(match[2].decode(), ensure_ascii=False).encode()
+    text = " ".join(match[2].decode("utf-8", "replace").split())
+    quoted = text if _QUOTED.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    return match[1] + b": " + quoted.encode()
 
 
 def _bad(name: str, why: str) -> InvalidInput:
     return InvalidInput(
         f"{name} is not an Agent Skill",
         why=why,
-        fix="begin it with --- and the lines name: … and description: …, then ---",
+        fix="begin it with --- and the lines name: … and description: …, then --- and what to do",
     )

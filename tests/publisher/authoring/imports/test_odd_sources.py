@@ -172,6 +172,20 @@ async def test_the_one_server_of_a_configuration_is_asked(tmp_path: Path) -> Non
     assert "FOO=VALUE " in error.value.fix
 
 
+async def test_a_command_may_be_a_list_and_a_url_has_the_words_of_its_host(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    one = {"command": [sys.executable, str(STUB), "empty"]}
+    file.write_text(json.dumps({"mcpServers": {"x": one}}))
+    draft = await import_mcp(str(file), service="https://mcp.rain.dev/m")
+    assert {x.source for x in draft.tools} == {"good", "odd"}
+    urls = {"rain": {"httpUrl": "https://a.dev/mcp"}, "tide": {"serverUrl": "https://b.dev/mcp"}}
+    file.write_text(json.dumps({"mcpServers": {**urls, "c": {"disabled": True}}}))
+    with pytest.raises(UsageError, match="lists 2 MCP servers") as error:
+        await import_mcp(str(file))
+    assert "init rain --from-mcp https://a.dev/mcp; or" in error.value.fix
+    assert "init tide --from-mcp https://b.dev/mcp" in error.value.fix
+
+
 @pytest.mark.parametrize("command", [sys.executable, "no-such-program"])
 async def test_an_error_holds_no_key_of_a_configuration(tmp_path: Path, command: str) -> None:
     file = tmp_path / "mcp.json"
@@ -290,10 +304,28 @@ def skill(folder: Path, text: str, name: str = "SKILL.md", encoding: str = "utf-
     return folder
 
 
-@pytest.mark.parametrize("told", ["Use when: a chart is wanted", "Use when:"])
-def test_a_colon_without_quotes_is_read(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(
+            "Use when: a chart is wanted",
+            "Use when:",
+            "@chart draws",
+            "`chart` draws",
+            "*all* use: it",
+        ),
+        *('"Charts" for: all', "[beta] draws", "it's 'a': \\"),
+    ],
+)
+def test_a_text_that_lacks_its_quotes_is_read(tmp_path: Path, told: str) -> None:
     text = f"---\nname: chart\ndescription: {told}\n---\nDraw it.\n"
     assert import_skill(skill(tmp_path, text)).description == told
+
+
+def test_a_text_on_two_lines_that_lacks_its_quotes_is_read(tmp_path: Path) -> None:
+    text = "---\nname: 'chart'\r\ndescription: Use: a\n  chart: b\nmetadata:\n  a: b\n---\nDraw.\n"
+    draft = import_skill(skill(tmp_path, text))
+    assert (draft.name, draft.description) == ("chart", "Use: a chart: b")
 
 
 def test_a_skill_is_known_by_its_whole_front_matter() -> None:

@@ -116,6 +116,14 @@ def test_a_parameter_that_is_a_secret_of_the_operation_is_no_argument(
     assert rows(package)[f"{place} tenant"] == ("changed", "a parameter")
 
 
+def test_a_key_that_only_a_model_can_give_is_said() -> None:
+    schema = {"type": "object", "properties": {"api_key": TEXT}}
+    assert rows(imported(posting(schema), method="post"))["body api_key"][0] == "changed"
+    token = {"name": "token", "in": "path", "required": True, "schema": TEXT}
+    package = imported({"parameters": [token]}, path="/bot{token}/send")
+    assert rows(package)["path token"] == ("changed", "a secret by its name")
+
+
 def test_a_header_of_an_operation_is_before_that_of_its_path_in_any_case(
     manifest_of: ManifestOf,
 ) -> None:

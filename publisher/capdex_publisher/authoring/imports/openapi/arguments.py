@@ -241,6 +241,9 @@ class Arguments:
         key = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
         while key in self.properties:
             key = f"{key}_{place}"[:64] if not key.endswith(place) else f"{key}_"
+        if SECRET_WORDS.fullmatch(name):
+            why = f"an argument, which a model is asked for: no secret is sent in a {place}"
+            self._operation.note(f"{place} {name}", "changed", "a secret by its name", why)
         copied = self._schemas.schema(schema)
         made: Json = dict(copied) if isinstance(copied, dict) else {}
         text = made.get("description") or clean(described)[:1000]
