@@ -198,7 +198,7 @@ def test_ordinary_files_are_no_findings(folder: Path) -> None:
 def test_a_name_that_is_taken_can_be_read_back_from_the_package(name: str) -> None:
     with TemporaryDirectory() as place:
         try:
-            (Path(place) / name).write_text("A")
+            (Path(place) / name.replace("/", "_")).write_text("A")
         except (OSError, ValueError):
             return  # no file has this name here
         kept, left = list_files(Path(place))
