@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import unified_diff
 from itertools import accumulate, takewhile
-from typing import Any, Final
+from typing import Final
 
 from capdex.diff import Change, compare, taken_step
 from capdex.errors import InvalidInput
@@ -13,9 +13,10 @@ from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.pages.package import open_page
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
 from capdex_service.queries.history import block_history, name_history
-from capdex_service.queries.releases import ShownRelease, find_release, list_versions
+from capdex_service.queries.releases import list_versions
 
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
 MAX_LINE_CHARS: Final = 400
@@ -28,25 +29,23 @@ MAX_MESSAGE_CHARS: Final = 200
 async def versions(site: Site, request: PageRequest) -> View:
     """Show the versions of a name with their steps."""
     name = request.parts["name"]
-    head = await _find(site, name)
+    _, _, head = await open_page(site, request, "versions")
     listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
     found = listed["releases"]
     await add_growth(site, found)
     for release, before in zip(found, [*found[1:], None], strict=True):
         release["step"] = _step(before, release)
         release["before"] = before and before["semver"]
-    data = _head(head, "versions") | {"listed": listed}
-    return _view("versions.html", f"Versions of {name}", data)
+    return _view("versions.html", f"Versions of {name}", head | {"listed": listed})
 
 
 async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
-    head = await _find(site, name)
+    _, _, head = await open_page(site, request, "history")
     before = request.number("before", 0)
     found = await name_history(site.reader, name, before or None)
-    data = _head(head, "history") | found
-    return _view("history.html", f"History of {name}", data)
+    return _view("history.html", f"History of {name}", head | found)
 
 
 async def block(site: Site, request: PageRequest) -> View:
@@ -62,9 +61,9 @@ async def block(site: Site, request: PageRequest) -> View:
 async def diff(site: Site, request: PageRequest) -> View:
     """Show what changed from one version of a name to another."""
     name = request.parts["name"]
-    head = await _find(site, name)
+    _, _, head = await open_page(site, request, "versions")
     old, new = request.text("old"), request.text("new")
-    data = _head(head, "versions") | {"old": old, "new": new, "difference": None}
+    data = head | {"old": old, "new": new, "difference": None}
     if old and new:
         sides = [await open_release(site, name, version) for version in (old, new)]
         manifests = [manifest for _, manifest in sides if manifest is not None]
@@ -84,18 +83,6 @@ def _view(template: str, title: str, data: Json) -> View:
     release = data["release"]
     feed = f"/c/{release['name']}/feed.atom"
     return View(template, title, data, feed=feed, cache_tag=release_tag(release))
-
-
-async def _find(site: Site, name: str) -> ShownRelease:
-    found = await find_release(site.reader, name)
-    await add_growth(site, [found.json["release"]])
-    return found
-
-
-def _head(found: ShownRelease, tab: str) -> dict[str, Any]:
-    release = found.json["release"]
-    address = f"/c/{release['name']}/{release['semver']}"
-    return found.json | {"tab": tab, "address": address, "contents": None}
 
 
 def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:

@@ -87,6 +87,11 @@ def test_bytes_with_another_hash_than_the_listed_one_are_not_shown(growing: Grow
     assert "This node keeps no files of this package." in text
 
 
+@pytest.mark.parametrize("part", ["1.0.0", "1.0.0/tools", "versions", "history", "diff"])
+def test_every_page_of_a_package_with_files_leads_to_them(part: str, base: str) -> None:
+    assert f'<a href="{FILES}">Files ' in page(base, f"/c/folder/{part}")[1]
+
+
 def test_files_that_a_release_does_not_list_have_no_page(base: str) -> None:
     for path in ("nothing.md", "../1.0.0", "references/../references/guide.md", " "):
         assert page(base, f"{FILES}?path={quote(path)}")[0] == 404
