@@ -12,7 +12,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from snowballstemmer.english_stemmer import EnglishStemmer
+from Stemmer import Stemmer
 
 MAX_TOKEN_CHARS: Final = 32  # longer words share their beginning; bounds the terms of an index
 WRITTEN: Final = "="  # ends a term that is a word as written, and is in no token
@@ -63,7 +63,7 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return the English stem of a folded word; other languages are cut the same everywhere."""
-    return str(EnglishStemmer().stemWord(word))  # a new one: it keeps its word while it works
+    return str(Stemmer("english", 0).stemWord(word))  # a new one: threads may not share one
 
 
 def _runs(text: str) -> list[tuple[str, str]]:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 from typing import Final
 
-from snowballstemmer import stemmer
+from capdex.search.analyser import stem
 
 MAX_WORDS: Final = 24  # of a sentence that may reach a guarded intent
 _QUOTE: Final = re.compile(r"""["«»“”„]|(?<!\w)'|'(?!\w)""")
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_STEMMER: Final = stemmer("english")
 
 
 def _set(text: str) -> frozenset[str]:
@@ -38,9 +36,7 @@ _GROUPS: Final = (
     "unread new",
     "file document",
 )
-_GROUP: Final = {
-    stem: words.split()[0] for words in _GROUPS for stem in _STEMMER.stemWords(words.split())
-}
+_GROUP: Final = {stem(word): words.split()[0] for words in _GROUPS for word in words.split()}
 _EMPTY: Final = _set(
     """
     a an the my our your his her their its of in on at by for from to with and please these
@@ -131,11 +127,9 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-@lru_cache(maxsize=4096)
 def meaning(word: str) -> str:
     """Return the group of a word, or its stem."""
-    stem: str = _STEMMER.stemWord(word)
-    return _GROUP.get(stem, stem)
+    return _GROUP.get(stem(word), stem(word))
 
 
 def meanings(found: list[str]) -> frozenset[str]:

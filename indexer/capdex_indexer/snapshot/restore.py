@@ -22,6 +22,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from capdex_indexer.db.engine import open_reader, open_writer, transaction
+from capdex_indexer.db.migrations import migrate
 from capdex_indexer.db.models import DEPLOYMENT, EVENT, REGISTRY, RELEASE, VOTES
 from capdex_indexer.projection.block_range import BlockRange, LogRows
 from capdex_indexer.query.digest import Digest, read_digest, read_votes_digest
@@ -120,8 +121,6 @@ async def restore_packages(
 def _fill(
     connection: Connection, snapshot: SnapshotReader, parts: dict[int, LogPart], progress: Progress
 ) -> None:
-    from capdex_indexer.db.migrations import migrate  # alembic takes a while
-
     manifest = snapshot.manifest
     migrate(connection)
     deployments.check(connection, manifest.deployment(manifest.registry), listing_rules(SERVED))

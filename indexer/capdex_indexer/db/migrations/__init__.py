@@ -5,12 +5,9 @@ There is one revision. Databases of capdex before it are refused: index into a n
 
 from __future__ import annotations
 
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, text
 
-from capdex_indexer.db.revision import foreign_version
+from capdex_indexer.db.revision import REVISION, foreign_version
 
 
 def migrate(connection: Connection) -> None:
@@ -18,6 +15,14 @@ def migrate(connection: Connection) -> None:
 
     Raises UsageError FOREIGN_DATABASE for a database of another version of capdex.
     """
+    if inspect(connection).has_table("alembic_version"):
+        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        if found == REVISION:  # alembic takes a while to load, and 6 MB
+            return
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
     config = Config()
     config.set_main_option("script_location", "capdex_indexer.db:migrations")
     config.set_main_option("path_separator", "os")

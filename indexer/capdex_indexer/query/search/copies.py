@@ -13,8 +13,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from capdex.search import Engine
 from capdex.search.segments.segment import Mask
 from capdex.text.edits import distance
-from capdex.text.neighbours import Neighbours, mistakes_of
-from capdex.uri import MAX_NAME_CHARS
+from capdex.text.neighbours import FACTORS, Neighbours, mistakes_of
 from capdex_indexer.db.bulk_insert import chunks
 from capdex_indexer.db.models import LISTING, OWNERSHIP, PACKAGE, RELEASE
 
@@ -161,15 +160,14 @@ def _groups(claims: Mapping[str, _Claim]) -> Iterator[set[str]]:
     accounts = {x.owner for x in claims.values()}
     numbers = dict(zip(accounts, range(len(accounts)), strict=True))
     lengths = np.array([len(x) for x in names], np.int64)
-    factors = np.random.default_rng(0).integers(1, 2**63, MAX_NAME_CHARS + 1, np.uint64)
     keys, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     for length in np.unique(lengths).tolist():
         own = np.flatnonzero(lengths == length)
         letters = np.frombuffer("".join(names[own[0] : own[-1] + 1]).encode("ascii"), np.uint8)
         letters = letters.reshape(-1, length).astype(np.uint64)
         zero = np.zeros((len(own), 1), np.uint64)
-        before = np.cumsum(np.hstack([zero, letters * factors[1 : length + 1]]), axis=1)
-        moved = np.cumsum(np.hstack([zero, letters * factors[:length]]), axis=1)
+        before = np.cumsum(np.hstack([zero, letters * FACTORS[1 : length + 1]]), axis=1)
+        moved = np.cumsum(np.hstack([zero, letters * FACTORS[:length]]), axis=1)
         without = before[:, :-1] + moved[:, -1:] - moved[:, 1:]
         keys.append(np.hstack([without, before[:, -1:]]).ravel())
         places.append(np.repeat(own, length + 1))

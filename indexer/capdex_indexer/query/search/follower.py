@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final
 
 import structlog
@@ -160,6 +161,8 @@ class SearchFollower:
     def _save(self, snapshots: Snapshots) -> None:
         state = self._live.state
         self._save_at = time.monotonic() + SAVE_S
+        with suppress(OSError, AttributeError):  # glibc alone keeps what threads have freed
+            ctypes.CDLL(None).malloc_trim(0)
         saved = self._saved
         if state is None or (
             saved and state.engine is saved.engine and state.triggers is saved.triggers
