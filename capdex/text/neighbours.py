@@ -6,7 +6,6 @@ of a name follow from its own, and are looked up among sorted ones.
 
 from __future__ import annotations
 
-import os
 import string
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +20,7 @@ Sums = NDArray[np.uint64]
 
 AT_ONCE: Final = 65_536  # names that are summed together: some 50 MB
 # Drawn anew in each process: nobody can choose names whose sums are equal.
-FACTORS: Final = np.frombuffer(os.urandom(8 * (MAX_NAME_CHARS + 1)), np.uint64)
+FACTORS: Final = np.random.default_rng().integers(1, 2**63, MAX_NAME_CHARS + 1, np.uint64)
 _LETTERS: Final = np.frombuffer(f"{string.ascii_lowercase}{string.digits}-".encode(), np.uint8)
 
 
