@@ -9,7 +9,7 @@ from typing import Any
 
 from capdex.diagnostics import show, show_path
 from capdex.diff.schema_compatibility import SchemaGap
-from capdex.diff.semver_step import Rule, Step
+from capdex.diff.semver_step import Rule
 
 
 class ChangeKind(StrEnum):
@@ -34,29 +34,14 @@ class Change:
     old: str | None = None
     new: str | None = None
 
-    @property
-    def section(self) -> str:
-        """The part of the package that changed."""
-        return self.rule.section
-
-    @property
-    def step(self) -> Step:
-        """The step required from 1.0.0 on."""
-        return self.rule.step
-
-    @property
-    def risk(self) -> bool:
-        """True if the package can do or reach more than before."""
-        return self.rule.risk
-
     def to_json(self) -> dict[str, Any]:
         """Return the change as `capdex diff --json` and errors show it."""
         return {
-            "section": self.section,
+            "section": self.rule.section,
             "path": self.path,
             "kind": str(self.kind),
-            "step": str(self.step),
-            "risk": self.risk,
+            "step": str(self.rule.step),
+            "risk": self.rule.risk,
             "message": self.message,
             "old": self.old,
             "new": self.new,

@@ -50,12 +50,12 @@ class Difference:
     @property
     def required(self) -> Step:
         """The largest step that a change requires from 1.0.0 on; see `required_after`."""
-        return max((change.step for change in self.changes), default=Step.NONE)
+        return max((change.rule.step for change in self.changes), default=Step.NONE)
 
     @property
     def risks(self) -> tuple[Change, ...]:
         """Changes that let the package do or reach more than before."""
-        return tuple(change for change in self.changes if change.risk)
+        return tuple(change for change in self.changes if change.rule.risk)
 
     @property
     def permissions_widened(self) -> bool:
@@ -100,10 +100,10 @@ def check_step(
         return
     if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
         raise _widened(difference, old, new, required)
-    others = [x for x in difference.changes if not x.risk]
-    plain = max((required_step(x.step, old) for x in others), default=Step.NONE)
+    others = [x for x in difference.changes if not x.rule.risk]
+    plain = max((required_step(x.rule.step, old) for x in others), default=Step.NONE)
     if taken < plain and Allowance.SMALLER_STEP not in allow:
-        requiring = [x for x in others if required_step(x.step, old) == plain]
+        requiring = [x for x in others if required_step(x.rule.step, old) == plain]
         raise _too_small(requiring, old, new, plain)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
-from typing import Final, NamedTuple
 
 from capdex.errors import InvalidInput
 from capdex.version import Version
@@ -27,105 +26,92 @@ class Step(Enum):
         return self.value
 
 
-_ORDER: Final = tuple(Step)
-
-
-class RuleRow(NamedTuple):
-    """A row of the table of changes; `risk`: the change widens what a package may do."""
-
-    section: str
-    step: Step
-    what: str
-    risk: bool = False
+NONE, PATCH, MINOR, MAJOR = _ORDER = tuple(Step)
 
 
 class Rule(Enum):
     """Kinds of changes, and the step that each requires from 1.0.0 on.
 
-    The sections are in reading order.
+    `section` is the part of the package, in reading order; `risk`: the package can do more than
+    before, which is never a patch.
     """
 
-    PERMISSION_ADDED = RuleRow("permissions", Step.MINOR, "a permission is added", risk=True)
-    PERMISSION_REMOVED = RuleRow("permissions", Step.PATCH, "a permission is removed")
-    HOST_ADDED = RuleRow(
-        "hosts", Step.MINOR, "a host or agent is contacted that was not", risk=True
-    )
-    HOST_REMOVED = RuleRow("hosts", Step.PATCH, "a host or agent is no longer contacted")
-    SECRET_ADDED = RuleRow(
+    PERMISSION_ADDED = ("permissions", MINOR, "a permission is added", True)
+    PERMISSION_REMOVED = ("permissions", PATCH, "a permission is removed")
+    HOST_ADDED = ("hosts", MINOR, "a host or agent is contacted that was not", True)
+    HOST_REMOVED = ("hosts", PATCH, "a host or agent is no longer contacted")
+    SECRET_ADDED = (
         "secrets",
-        Step.MINOR,
+        MINOR,
         "a secret is sent, or to another host or in another header",
-        risk=True,
+        True,
     )
-    SECRET_REMOVED = RuleRow("secrets", Step.PATCH, "a secret is no longer sent")
-    SCHEMA_URI = RuleRow("schema", Step.MAJOR, "the `$id` is another: state kept under it is left")
-    SCHEMA_INCOMPATIBLE = RuleRow("schema", Step.MAJOR, "state that was valid is not any more")
-    SCHEMA_UNDECIDED = RuleRow(
-        "schema", Step.MAJOR, "the comparison cannot decide whether valid state stays valid"
+    SECRET_REMOVED = ("secrets", PATCH, "a secret is no longer sent")
+    SCHEMA_URI = ("schema", MAJOR, "the `$id` is another: state kept under it is left")
+    SCHEMA_INCOMPATIBLE = ("schema", MAJOR, "state that was valid is not any more")
+    SCHEMA_UNDECIDED = (
+        "schema",
+        MAJOR,
+        "the comparison cannot decide whether valid state stays valid",
     )
-    SCHEMA_EXTENDED = RuleRow("schema", Step.MINOR, "the schema takes all it took, and more")
-    SCHEMA_WORDING = RuleRow("schema", Step.PATCH, "titles, descriptions, the same said otherwise")
-    TOOL_REMOVED = RuleRow("tools", Step.MAJOR, "a tool is removed or renamed")
-    PARAMETER_REMOVED = RuleRow("tools", Step.MAJOR, "a parameter is removed or renamed")
-    PARAMETER_REQUIRED = RuleRow("tools", Step.MAJOR, "a parameter is required that was not")
-    PARAMETER_NARROWED = RuleRow(
-        "tools", Step.MAJOR, "a parameter takes less: its type, an enum's value, a bound"
-    )
-    OUTPUT_REMOVED = RuleRow(
-        "tools", Step.MAJOR, "an output field, or the whole output schema, is removed or renamed"
-    )
-    OUTPUT_WIDENED = RuleRow(
-        "tools", Step.MAJOR, "an output may be what it was not: another type or value, or left out"
-    )
-    EFFECTS = RuleRow(
+    SCHEMA_EXTENDED = ("schema", MINOR, "the schema takes all it took, and more")
+    SCHEMA_WORDING = ("schema", PATCH, "titles, descriptions, the same said otherwise")
+    TOOL_REMOVED = ("tools", MAJOR, "a tool is removed or renamed")
+    PARAMETER_REMOVED = ("tools", MAJOR, "a parameter is removed or renamed")
+    PARAMETER_REQUIRED = ("tools", MAJOR, "a parameter is required that was not")
+    PARAMETER_NARROWED = (
         "tools",
-        Step.MINOR,
+        MAJOR,
+        "a parameter takes less: its type, an enum's value, a bound",
+    )
+    OUTPUT_REMOVED = (
+        "tools",
+        MAJOR,
+        "an output field, or the whole output schema, is removed or renamed",
+    )
+    OUTPUT_WIDENED = (
+        "tools",
+        MAJOR,
+        "an output may be what it was not: another type or value, or left out",
+    )
+    EFFECTS = (
+        "tools",
+        MINOR,
         "a tool has other effects: it may do more, or a person is asked about less",
-        risk=True,
+        True,
     )
-    TOOL_ADDED = RuleRow("tools", Step.MINOR, "a tool is added")
-    PARAMETER_ADDED = RuleRow("tools", Step.MINOR, "an optional parameter is added")
-    PARAMETER_WIDENED = RuleRow("tools", Step.MINOR, "a parameter takes more")
-    OUTPUT_ADDED = RuleRow("tools", Step.MINOR, "an output field, or an output schema, is added")
-    OUTPUT_NARROWED = RuleRow("tools", Step.MINOR, "an output says more: fewer types or values")
-    IDEMPOTENCE = RuleRow("tools", Step.MINOR, "a call may be repeated safely, or no longer")
-    TOOL_WORDING = RuleRow("tools", Step.PATCH, "descriptions, the same parameters said otherwise")
-    BINDING_REMOVED = RuleRow("bindings", Step.MAJOR, "a tool that stays is bound no longer")
-    BINDING_TYPE_ADDED = RuleRow(
-        "bindings", Step.MINOR, "tools are called in a way that none was", risk=True
+    TOOL_ADDED = ("tools", MINOR, "a tool is added")
+    PARAMETER_ADDED = ("tools", MINOR, "an optional parameter is added")
+    PARAMETER_WIDENED = ("tools", MINOR, "a parameter takes more")
+    OUTPUT_ADDED = ("tools", MINOR, "an output field, or an output schema, is added")
+    OUTPUT_NARROWED = ("tools", MINOR, "an output says more: fewer types or values")
+    IDEMPOTENCE = ("tools", MINOR, "a call may be repeated safely, or no longer")
+    TOOL_WORDING = ("tools", PATCH, "descriptions, the same parameters said otherwise")
+    BINDING_REMOVED = ("bindings", MAJOR, "a tool that stays is bound no longer")
+    BINDING_TYPE_ADDED = ("bindings", MINOR, "tools are called in a way that none was", True)
+    BINDING_ADDED = ("bindings", MINOR, "a tool that was there is bound now")
+    BINDING_CHANGED = (
+        "bindings",
+        MINOR,
+        "a tool is called in another way, elsewhere, or by another method",
     )
-    BINDING_ADDED = RuleRow("bindings", Step.MINOR, "a tool that was there is bound now")
-    BINDING_CHANGED = RuleRow(
-        "bindings", Step.MINOR, "a tool is called in another way, elsewhere, or by another method"
-    )
-    BINDING_PATH = RuleRow("bindings", Step.PATCH, "the same host is asked at another path")
-    PROGRAM = RuleRow(
-        "resources", Step.MINOR, "a script or program is added, or is another one now", risk=True
-    )
-    FILE_ADDED = RuleRow("resources", Step.MINOR, "another file is added")
-    FILE_REMOVED = RuleRow("resources", Step.MINOR, "a file is removed or renamed")
-    FILE_CHANGED = RuleRow("resources", Step.PATCH, "another file changes")
-    MEMORY_SCOPE = RuleRow("memory_scope", Step.MAJOR, "the memory scope is another")
-    REQUIREMENT_RAISED = RuleRow("llm_requirements", Step.MINOR, "more is asked of the model")
-    REQUIREMENT_LOWERED = RuleRow("llm_requirements", Step.PATCH, "less is asked of the model")
-    PROMPT = RuleRow("prompt", Step.PATCH, "the prompt is worded otherwise; always shown")
-    TRIGGERS = RuleRow("triggers", Step.PATCH, "triggers are added, removed, worded otherwise")
-    METADATA = RuleRow("metadata", Step.PATCH, "title, description, tags and all other fields")
+    BINDING_PATH = ("bindings", PATCH, "the same host is asked at another path")
+    PROGRAM = ("resources", MINOR, "a script or program is added, or is another one now", True)
+    FILE_ADDED = ("resources", MINOR, "another file is added")
+    FILE_REMOVED = ("resources", MINOR, "a file is removed or renamed")
+    FILE_CHANGED = ("resources", PATCH, "another file changes")
+    MEMORY_SCOPE = ("memory_scope", MAJOR, "the memory scope is another")
+    REQUIREMENT_RAISED = ("llm_requirements", MINOR, "more is asked of the model")
+    REQUIREMENT_LOWERED = ("llm_requirements", PATCH, "less is asked of the model")
+    PROMPT = ("prompt", PATCH, "the prompt is worded otherwise; always shown")
+    TRIGGERS = ("triggers", PATCH, "triggers are added, removed, worded otherwise")
+    METADATA = ("metadata", PATCH, "title, description, tags and all other fields")
 
-    @property
-    def section(self) -> str:
-        """The part of the package it is about."""
-        return self.value.section
-
-    @property
-    def step(self) -> Step:
-        """Step that it requires from 1.0.0 on."""
-        return self.value.step
-
-    @property
-    def risk(self) -> bool:
-        """True if the package can do more than before, which is never a patch."""
-        return self.value.risk
+    def __init__(self, section: str, step: Step, what: str, risk: bool = False) -> None:
+        self.section = section
+        self.step = step
+        self.what = what
+        self.risk = risk
 
 
 def taken_step(old: Version, new: Version) -> Step:

@@ -113,9 +113,7 @@ def read_bounded(path: Path, most_bytes: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read", Code.UNREADABLE, why=error.strerror or str(error)
-        ) from None
+        raise unusable(f"{path} cannot be read", error) from None
     if len(data) > most_bytes:
         raise InvalidInput(f"{path} has more than {most_bytes} bytes", Code.TOO_LARGE)
     return data
@@ -254,6 +252,10 @@ def unreadable(source: str, why: str) -> UsageError:
     return UsageError(f"{source} cannot be read", Code.UNREADABLE, why=why)
 
 
+def unusable(message: str, error: OSError, fix: str = "") -> UsageError:
+    """Return the error for a file or directory that the system does not let us use."""
+    return UsageError(message, Code.UNREADABLE, why=error.strerror or str(error), fix=fix)
+
+
 def _unwritable(path: Path, error: OSError) -> UsageError:
-    why = error.strerror or str(error)
-    return UsageError(f"cannot write {path}", Code.UNREADABLE, why, _CHECK)
+    return unusable(f"cannot write {path}", error, _CHECK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from typing import Final
+from typing import Final, Self
 
 from capdex_cli.terminal.output import Output
 from capdex_cli.terminal.text import clip
@@ -25,6 +25,12 @@ class StatusLine:
         self._overwrites = output.err.tty and os.environ.get("TERM") != "dumb"
         self._shown = ""
         self._logged_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def show(self, text: str, *, log_now: bool = False) -> None:
         """Replace the line by `text`, without colours; `log_now` logs it whatever the time."""

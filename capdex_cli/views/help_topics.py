@@ -175,7 +175,7 @@ def steps() -> str:
     for rule in Rule:
         name = rule.section if rule.section != section else ""
         section = rule.section
-        lines.append(f"  {name:<17} {rule.step!s:<6} {'!' if rule.risk else ' '} {rule.value.what}")
+        lines.append(f"  {name:<17} {rule.step!s:<6} {'!' if rule.risk else ' '} {rule.what}")
     return "\n".join(
         [
             *lines,

@@ -54,7 +54,7 @@ async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
         if len(manifests) < 2:
             return {}  # this node may have the files later
         risks = (await site.reader.run(compare, *manifests, long=True)).risks
-        counts = Counter(risk.section for risk in risks)
+        counts = Counter(risk.rule.section for risk in risks)
         _CACHED[key] = {
             "words": ", ".join(f"+{count(counts[x], *y)}" for x, y in _NOUNS.items() if counts[x]),
             "risks": [risk.message[:200] for risk in risks[:MAX_SHOWN]],

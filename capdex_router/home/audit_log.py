@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import msgspec
 import orjson
 
-from capdex.errors import Code, UsageError
+from capdex.net.files import unusable
 
 FIRST: Final = "0" * 64  # `previous` of the first line
 MAX_LINE_BYTES: Final = 64 * 1024
@@ -73,9 +73,7 @@ class AuditLog:
                 if written != len(line) + 1:
                     raise OSError("the line was written in part")
         except OSError as error:
-            raise UsageError(
-                "the audit log cannot be written", Code.UNREADABLE, why=error.strerror or str(error)
-            ) from None
+            raise unusable("the audit log cannot be written", error) from None
 
     def _catch_up(self) -> None:
         """Take note of the lines that other processes wrote."""

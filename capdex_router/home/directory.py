@@ -10,7 +10,8 @@ from typing import Final, Self
 
 from filelock import FileLock, Timeout
 
-from capdex.errors import Code, Unavailable, UsageError
+from capdex.errors import Code, Unavailable
+from capdex.net.files import unusable
 
 LOCK_FILE: Final = "capdex.lock"
 AUDIT_FILE: Final = "audit.jsonl"
@@ -37,12 +38,8 @@ class Home:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(
-                f"the data directory {path} cannot be made",
-                Code.UNREADABLE,
-                why=error.strerror or str(error),
-                fix="set CAPDEX_HOME to a directory of yours",
-            ) from None
+            fix = "set CAPDEX_HOME to a directory of yours"
+            raise unusable(f"the data directory {path} cannot be made", error, fix) from None
         return cls(path)
 
     @property
@@ -97,9 +94,7 @@ class Home:
                 fix="wait until it is done, and try again",
             ) from None
         except OSError as error:
-            raise UsageError(
-                f"{self.path} cannot be written", Code.UNREADABLE, why=error.strerror or str(error)
-            ) from None
+            raise unusable(f"{self.path} cannot be written", error) from None
         try:
             yield
         finally:

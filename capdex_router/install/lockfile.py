@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import orjson
 
@@ -157,26 +157,6 @@ class Lock:
         """Return the lock without some entries."""
         kept = {name: locked for name, locked in self.packages.items() if name not in names}
         return type(self)(kept, self.extra)
-
-
-class LockDifference(NamedTuple):
-    """An entry that is in one of two locks alone, or differs in some fields."""
-
-    name: str
-    kind: str  # added, removed, changed
-    fields: tuple[str, ...] = ()
-
-
-def diff(old: Lock, new: Lock) -> list[LockDifference]:
-    """Return the differences of two locks, by name."""
-    found = []
-    for name in sorted({*old.packages, *new.packages}):
-        before, after = old.packages.get(name), new.packages.get(name)
-        if before is None or after is None:
-            found.append(LockDifference(name, "added" if before is None else "removed"))
-        elif changed := changed_fields(before, after):
-            found.append(LockDifference(name, "changed", changed))
-    return found
 
 
 def changed_fields(old: Locked, new: Locked) -> tuple[str, ...]:

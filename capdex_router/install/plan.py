@@ -83,7 +83,7 @@ class InstallPlan:
         )
         new.difference_update(x for one in self.accesses for x in one.lines)
         changes = [f"new: {line}" for line in self.widened if line in new]
-        rest = (one for one in self.changes if not one.risk and one.rule is not Rule.PROMPT)
+        rest = (one for one in self.changes if not one.rule.risk and one.rule is not Rule.PROMPT)
         changes += [f"changed: {visible(one.message)}" for one in rest]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""

@@ -7,7 +7,7 @@ a target: `host:api.example.org`, `service:<URI>`, `agent:<DID>`, `process:<path
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -79,11 +79,6 @@ def target(request: Request) -> str:
             return f"process:{request.argv[0]}"
         case StateRequest():
             return HARD_DELETE if request.hard else request.verb
-
-
-def targets(requests: Iterable[Request]) -> tuple[str, ...]:
-    """Return the rights that some requests need, each once."""
-    return tuple(dict.fromkeys(target(request) for request in requests))
 
 
 def host_and_port(request: HostRequest) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.net.files import unusable
 
 VERSION: Final = 1
 BUSY_S: Final = 5.0
@@ -63,9 +64,7 @@ class Database:
                 # SQLite gives its other files the mode of this one.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             except OSError as error:
-                raise UsageError(
-                    "the state cannot be opened", Code.UNREADABLE, why=error.strerror or str(error)
-                ) from None
+                raise unusable("the state cannot be opened", error) from None
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )

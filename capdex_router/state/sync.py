@@ -18,8 +18,8 @@ from typing import IO, Final, NamedTuple
 
 import msgspec
 
-from capdex.errors import Code, InvalidInput, UsageError
-from capdex.net.files import replacing
+from capdex.errors import Code, InvalidInput
+from capdex.net.files import replacing, unusable
 from capdex_router.state import rows
 from capdex_router.state.object import MAX_BLOB_BYTES, StateObject
 from capdex_router.state.rows import DELETED, ERASED, Run, Space
@@ -79,7 +79,7 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
         with replacing(path, 0o600) as stream:
             return _write(stream, owner, entries(store, owner, public=public))
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unusable(f"{path.name} cannot be used", error) from None
 
 
 def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
@@ -96,7 +96,7 @@ def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, 
             owner, found = read(stream)
             return owner, merge_entries(store, owner, found, empty=empty)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unusable(f"{path.name} cannot be used", error) from None
 
 
 def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator[SyncEntry]:
@@ -251,9 +251,3 @@ def _bounded(*words: str) -> None:
 
 def _bad(why: str) -> InvalidInput:
     return InvalidInput("the file of state cannot be merged", why=why, fix="export it again")
-
-
-def _unreadable(path: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"{path.name} cannot be used", Code.UNREADABLE, why=error.strerror or str(error)
-    )

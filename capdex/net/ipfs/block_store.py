@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES, divide
+from capdex.net.files import unusable
 
 MANY: Final = 4  # from this many files on, one syncfs() (Linux) instead of one fsync() each
 
@@ -175,9 +176,5 @@ def _sync(folder: str, *, file_system: bool = False) -> None:
 
 
 def _unreadable(path: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"the block directory {path} cannot be used",
-        Code.UNREADABLE,
-        why=error.strerror or str(error),
-        fix="check that it is writable and that the disk is not full",
-    )
+    fix = "check that it is writable and that the disk is not full"
+    return unusable(f"the block directory {path} cannot be used", error, fix)

@@ -239,11 +239,8 @@ async def _send(app: App, name: str, url: str, hours: int, **allowed: Unpack[All
             plain = [value["cid"]]
             app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
             return
-    line = StatusLine(app.output)
-    try:
+    with StatusLine(app.output) as line:
         answer = await send_request(request, url, on_wait=lambda words: line.show(safe(words)))
-    finally:
-        line.clear()
     uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
     place = f"tx {safe(answer.get('tx_hash'))}"
     already = answer.get("already")

@@ -161,7 +161,7 @@ def _human(stream: Stream, found: Comparison) -> list[str]:
     uris = (side.manifest.uri for side in (found.old, found.new))
     ends = f" {arrow} ".join(safe(f"{uri.name} {uri.version}") for uri in uris)
     lines = [stream.style(ends, bold=True)]
-    for section, changes in groupby(found.difference.changes, key=lambda x: x.section):
+    for section, changes in groupby(found.difference.changes, key=lambda x: x.rule.section):
         lines += ["", stream.style(section, bold=True)]
         lines += [_line(stream, change, found.difference) for change in changes]
     if not found.difference.changes:
@@ -182,9 +182,9 @@ def _line(stream: Stream, change: Change, difference: Difference) -> str:
     from capdex.diff.diff import Rule
 
     conflict = difference.schema_conflict and change.rule is Rule.SCHEMA_INCOMPATIBLE
-    mark = stream.mark("fail" if conflict else "warn" if change.risk else "plan")
-    red = "red" if conflict or change.risk else None
-    step = str(change.step).ljust(5)
+    mark = stream.mark("fail" if conflict else "warn" if change.rule.risk else "plan")
+    red = "red" if conflict or change.rule.risk else None
+    step = str(change.rule.step).ljust(5)
     return f"  {mark} {step}  {stream.style(safe(change.message), red)}"
 
 

@@ -152,7 +152,7 @@ async def _deploy(
             app.output.result("deployment-plan", value, human=human, plain=[creation.address])
             return
         confirm(app, "  Deploy? The contract cannot be changed or removed.")
-        signer, line = await open_signer(app), StatusLine(app.output)
+        signer = await open_signer(app)
         told: list[Step] = []
 
         def show(step: Step) -> None:
@@ -160,10 +160,8 @@ async def _deploy(
                 line.show(shallow(step), log_now=not told)
                 told.append(step)
 
-        try:
+        with StatusLine(app.output) as line:
             made, new = await deploy(chain, signer, folder, creation, fee_cap_wei=cap, on_step=show)
-        finally:
-            line.clear()
     app.output.step("ok", "deployed" if new else "unchanged", f"block {made.block_number}")
     _show(app, made, new=new)
 

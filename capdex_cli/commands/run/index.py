@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,11 +60,8 @@ def digest_command(app: App, block: int | None, db: str | None) -> None:
 def _read(url: str, block: int | None) -> Json:
     from capdex_indexer.query.index import Index
 
-    index = Index(url)
-    try:
+    with closing(Index(url)) as index:
         digest, votes = index.digest(block), index.votes_digest(block)
-    finally:
-        index.close()
     return digest.to_json() | {"votes": None if votes is None else votes.to_json()}
 
 
@@ -122,15 +120,10 @@ def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> Non
     from capdex_indexer.query.search import directory_of
 
     url = database_url(app, db)
-    index = Index(url)
-    status = StatusLine(app.output)
-    try:
+    with closing(Index(url)) as index, StatusLine(app.output) as status:
         chain_id = index.status().chain_id
         directory = directory_of(url, blocks or default_blocks(url, chain_id))
         state = index.rebuild_search(directory, partial(status.count, "packages"))
-    finally:
-        status.clear()
-        index.close()
     size = sum(path.stat().st_size for path in directory.iterdir())
     value = {"directory": str(directory), "packages": state.engine.packages, "bytes": size}
     rows = [

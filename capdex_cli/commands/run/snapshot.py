@@ -72,9 +72,8 @@ def export_command(
         )
     proofs = app.run(_prove(app, planned))
     target = out or Path(f"capdex-{planned.chain_id}-{planned.block_number}.car")
-    status = StatusLine(app.output)
     directory = blocks or default_blocks(url, planned.chain_id)
-    try:
+    with StatusLine(app.output) as status:
         manifest = export_snapshot(
             url,
             BlockDirectory(directory),
@@ -87,8 +86,6 @@ def export_command(
                 f"{number_of(count, 'package')} left out: {directory} does not have them all"
             ),
         )
-    finally:
-        status.clear()
     value = {
         "file": str(target),
         "size_bytes": target.stat().st_size,
@@ -158,11 +155,10 @@ async def _import(
     network = app.settings.need_network("chain_id", "registry")
     url = database_url(app, db)
     directory = blocks or default_blocks(url, network.chain)
-    status = StatusLine(app.output)
     votes = network.address("votes") if network.votes else None
     start_block = network.start_block or None
     expected = ExpectedIndex(network.chain, network.address("registry"), votes, start_block)
-    try:
+    with StatusLine(app.output) as status:
         async with Rpc([network.rpc_url]) if network.rpc_url else nullcontext() as rpc:
             trust = TrustAnchor(rpc, *trusted)
             checked = await verify_snapshot(file, expected, trust, progress=status.count)
@@ -170,8 +166,6 @@ async def _import(
         app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
         create_directories(url, directory)
         kept = await restore(file, checked, url, BlockDirectory(directory), progress=status.count)
-    finally:
-        status.clear()
     return checked, kept
 
 

@@ -94,9 +94,8 @@ async def _install(
     from capdex_router.policy.consent import text
     from capdex_router.skills.places import folder_of
 
-    status = StatusLine(app.output)
-    status.show(f"asking about {safe(target)}")
-    try:
+    with StatusLine(app.output) as status:
+        status.show(f"asking about {safe(target)}")
         try:
             uri = await choose(
                 target, installer.config, installer.audit.write, certain=app.options.yes
@@ -109,8 +108,6 @@ async def _install(
         place = partial(folder_of, user=user, project=Path.cwd(), environ=os.environ)
         folders = [str(place(one, uri.name)) for one in to]
         plan = await installer.plan(uri, allow_signer_change=allow_signer_change, folders=folders)
-    finally:
-        status.clear()
     for warning in plan.warnings:
         app.output.warn(safe(warning))
     if dry_run:

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
 
-from capdex.errors import Code, InvalidInput, Refused, UsageError
-from capdex.net.files import creating, replacing
+from capdex.errors import Code, InvalidInput, Refused
+from capdex.net.files import creating, replacing, unusable
 from capdex_router.faces.hosts import jsonc, toml, yaml
 from capdex_router.faces.hosts.table import Host
 
@@ -104,7 +104,7 @@ def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
         with replacing(file, made if now is None else file.stat().st_mode & 0o777) as stream:
             stream.write(edit.after)
     except OSError as error:
-        raise _unusable(file, error) from None
+        raise unusable(f"{file} cannot be used", error) from None
     return copy
 
 
@@ -122,7 +122,7 @@ def _read(file: Path) -> tuple[bytes | None, str]:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise _unusable(file, error) from None
+        raise unusable(f"{file} cannot be used", error) from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is not UTF-8", why=f"at byte {error.start}") from None
     if len(before or b"") > MAX_FILE_BYTES:
@@ -179,7 +179,3 @@ def _line(file: Path, entry: Any) -> str:
     if _form(file) is toml:
         return f"{NAME} = {toml.line(entry)}"
     return json.dumps({NAME: entry}, ensure_ascii=False)[1:-1]
-
-
-def _unusable(file: Path, error: OSError) -> UsageError:
-    return UsageError(f"{file} cannot be used", Code.UNREADABLE, why=error.strerror or str(error))

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError,
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.net.files import unusable
 from capdex_indexer.db.revision import check_revision
 
 
@@ -262,12 +263,8 @@ def _lock_file(path: Path) -> FileLock:
     except Timeout:
         raise locked(str(path)) from None
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be opened for writing",
-            code=Code.UNREADABLE,
-            why=error.strerror or str(error),
-            fix="name a directory that this account may write to",
-        ) from None
+        fix = "name a directory that this account may write to"
+        raise unusable(f"{path} cannot be opened for writing", error, fix) from None
     return lock
 
 

@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
-from capdex.errors import Code, InvalidInput, UsageError
+from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.manifest.resources import Resource
+from capdex.net.files import unusable
 from capdex.net.ipfs.block_store import BlockDirectory, files_of
 
 DISK_BLOCK: Final = 4096  # bytes that the smallest file takes on common file systems
@@ -142,12 +143,9 @@ class KeptFiles:
             with self._lock:
                 yield
         except OSError as error:
-            raise UsageError(
-                f"files of packages cannot be kept in {self.blocks.path}",
-                Code.UNREADABLE,
-                why=error.strerror or str(error),
-                fix="check that it is writable and that the disk is not full",
-            ) from error
+            message = f"files of packages cannot be kept in {self.blocks.path}"
+            fix = "check that it is writable and that the disk is not full"
+            raise unusable(message, error, fix) from error
 
 
 def _as_stored(cid: Cid) -> Cid:

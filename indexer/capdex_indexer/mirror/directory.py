@@ -15,6 +15,7 @@ import orjson
 from sqlalchemy import Connection
 
 from capdex.errors import Code, Unavailable, UsageError
+from capdex.net.files import unusable
 from capdex_indexer.db.denylist import read_denials
 from capdex_indexer.mirror.content import (
     CONFIG,
@@ -72,12 +73,8 @@ def write_mirror(
             # Written last, so no file is older than the block that it names.
             written += _write_if_changed(directory / CONFIG, config(digest, denials, gateway))
     except OSError as error:
-        raise UsageError(
-            f"{directory} cannot be written",
-            Code.UNREADABLE,
-            why=error.strerror or str(error),
-            fix="check that it is a directory of yours and that the disk is not full",
-        ) from None
+        fix = "check that it is a directory of yours and that the disk is not full"
+        raise unusable(f"{directory} cannot be written", error, fix) from None
     unchanged = done + 1 - written
     return MirrorResult(digest, done, releases, written, unchanged, len(stale), denials.count)
 

@@ -455,7 +455,7 @@ def test_every_rule_has_a_case() -> None:
 
 def test_the_protocol_has_the_table_of_the_code() -> None:
     rows = [
-        f"| {rule.section} | {rule.value.what} | {rule.step}{', shown as a risk' * rule.risk} |"
+        f"| {rule.section} | {rule.what} | {rule.step}{', shown as a risk' * rule.risk} |"
         for rule in Rule
     ]
     page = (ROOT / "docs/protocol.md").read_text("utf-8")

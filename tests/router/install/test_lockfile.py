@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
-from capdex_router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked, diff
+from capdex_router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked
 
 DIGEST = "ab" * 32
 
@@ -153,17 +153,6 @@ def test_a_name_that_is_there_twice_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         Lock.parse(orjson.dumps(document))
     assert "twice" in caught.value.why
-
-
-def test_the_differences_of_two_locks_are_named() -> None:
-    old = lock(entry("a-one"), entry("b-one"))
-    new = lock(entry("b-one", version="1.3.0", signer="did:key:other"), entry("c-one"))
-    assert diff(old, new) == [
-        ("a-one", "removed", ()),
-        ("b-one", "changed", ("signer", "version")),
-        ("c-one", "added", ()),
-    ]
-    assert diff(old, old) == []
 
 
 def test_an_entry_is_the_announcement_that_its_bytes_are_verified_with() -> None:

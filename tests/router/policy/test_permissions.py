@@ -17,7 +17,7 @@ from capdex_router.model.requests import (
     ServiceRequest,
     StateRequest,
 )
-from capdex_router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target, targets
+from capdex_router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target
 
 READS = ToolHints(read_only=True, destructive=False)
 OSLO = HostRequest("GET", "https", "api.example.org", 443, "/oslo")
@@ -113,7 +113,7 @@ def test_each_request_has_a_target_and_a_line() -> None:
         ProcessRequest(("/usr/bin/rg", "--", "a b")),
         CREATE,
     ]
-    assert targets(requests) == (
+    assert tuple(dict.fromkeys(map(target, requests))) == (
         "host:api.example.org",
         "service:did:nuwa:mcp:web",
         "agent:did:key:z6Mk",
