@@ -74,11 +74,11 @@ def _load(label: str, answer: RpcReply) -> Any:
     try:
         reply = orjson.loads(answer.data.removeprefix(BOM_UTF8))  # RFC 8259, section 8.1
     except orjson.JSONDecodeError:
+        if answer.status == 200:
+            why = f"the reply is not JSON{what_it_seems(answer.status, answer.data)}"
+            raise rpc_error(label, RpcFault.TRANSIENT, why) from None
         reply = None
     if answer.status == 200:
-        if reply is None:
-            why = f"the reply is not JSON{what_it_seems(answer.status, answer.data)}"
-            raise rpc_error(label, RpcFault.TRANSIENT, why)
         return reply
     raise _status(label, answer, reply)
 
@@ -103,6 +103,8 @@ def what_it_seems(status: int, data: bytes) -> str:
         return ": it redirects; give the address that it redirects to"
     start = data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
     if start.startswith("<"):
+        if status == 429 or status >= 500:  # of a service that is there
+            return ", with a page for a browser"
         return ": it sends a page for a browser, as a website does; see that the address is right"
     words = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return f": {words[:200]}" if words else ""

@@ -557,6 +557,8 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
          "website does; see that the address is right"),
         (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: [31m{'x' * 196}"),
         (502, b"", "HTTP status 502"),
+        (429, b"<html>slow down", "HTTP status 429, with a page for a browser"),
+        (200, b"null", "the reply is not a JSON-RPC object"),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_rpc_is_named_as_what_it_seems(status, body, why):
