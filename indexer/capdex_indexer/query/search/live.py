@@ -48,9 +48,9 @@ class LiveSearch:
     """The engine of the listed releases. Any thread may ask for it.
 
     Without a follower each query brings in what changed. With one (`following`) a query waits for
-    the first engine, brings in a few names at most, and waits for others that bring in a few. Of
-    the queries during a long change, one waits for TURN_S and the others not at all. With the URL
-    of the database the first engine of many packages is built by helpers.
+    the first engine, brings in a few names at most, and waits for others that bring in a few. No
+    query waits for a change of many names, and one alone for a few that take longer than TURN_S.
+    With the URL of the database the first engine of many packages is built by helpers.
     """
 
     def __init__(self, database: str | None = None) -> None:
@@ -213,6 +213,7 @@ class LiveSearch:
         names = _changed_since(connection, state, None if most is None else most + 1)
         if most is not None and len(names) > most:
             return state
+        self._turn_is_long = len(names) > INLINE
         engine, triggers = state.engine, state.triggers
         if names:
             near = self._near.read(connection, engine, names)

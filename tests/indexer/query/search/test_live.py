@@ -172,6 +172,32 @@ def test_queries_beside_a_long_change_answer_from_the_state_before_it(
     until(lambda: names(index) == ["apples", "pears"])
 
 
+def test_no_query_waits_while_many_names_are_brought_in(
+    publish: Callable[..., None], following: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("apples")
+    index = following()
+    assert names(index) == ["apples"]
+    begun, end = threading.Event(), threading.Event()
+    of_names = live_module.read_documents
+
+    def slow(*given: Any) -> Any:
+        begun.set()
+        end.wait()
+        return of_names(*given)
+
+    monkeypatch.setattr(live_module, "read_documents", slow)
+    monkeypatch.setattr(live_module, "INLINE", 1)
+    monkeypatch.setattr(live_module, "TURN_S", 3600.0)
+    publish("pears", "plums")
+    try:
+        begun.wait()
+        assert names(index) == ["apples"]
+    finally:
+        end.set()
+    until(lambda: names(index) == ["apples", "pears", "plums"])
+
+
 def test_a_restart_reads_what_was_saved_and_catches_up(
     publish: Callable[..., None],
     following: Opened,
