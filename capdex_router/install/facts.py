@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from capdex.encoding.abi import parse_address
@@ -33,6 +33,8 @@ from capdex_router.model.requests import (
 from capdex_router.policy.permissions import asks_each_time
 from capdex_router.policy.proposal import INSTALL, Access, accessed
 from capdex_router.policy.quoting import quoted
+
+_WRITTEN: Final = ("content", "parameter", "style", "explode")  # of a body or an argument
 
 
 def locked(package: VerifiedPackage, request: str, chain: Json, *, explicit: bool = True) -> Locked:
@@ -147,13 +149,18 @@ def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
             access, lines=(f"{access.lines[0]} (asks at each call)", *access.lines[1:])
         )
     fixed = PLACEHOLDER.search(request.did) is None if isinstance(request, AgentRequest) else True
-    mapped = tuple(
-        f"{tool.name}:   with the argument {quoted(name)} in the {rule.get('in')}"
-        f" as {quoted(str(rule.get('name', name)))}"
-        for name, rule in sorted((binding.get("parameters") or {}).items())
-    )
-    lines = (*access.lines, *mapped)
+    lines = access.lines
+    if body := binding.get("body"):
+        lines += (f"{tool.name}:   with the body {', '.join(_written(body))}",)
+    for name, rule in sorted((binding.get("parameters") or {}).items()):
+        named = f"{quoted(name)} in the {rule.get('in')} as {quoted(str(rule.get('name', name)))}"
+        lines += (f"{tool.name}:   with the argument {', '.join([named, *_written(rule)])}",)
     return replace(access, lines=lines) if fixed else Access("", lines)
+
+
+def _written(fields: Mapping[str, Any]) -> list[str]:
+    found = {x: fields[x] for x in _WRITTEN if fields.get(x) is not None}
+    return [f"{x} {quoted(y) if isinstance(y, str) else json.dumps(y)}" for x, y in found.items()]
 
 
 def _odd(binding: Json) -> str:

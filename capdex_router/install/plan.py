@@ -83,7 +83,7 @@ class InstallPlan:
         )
         new.difference_update(x for one in self.accesses for x in one.lines)
         changes = [f"new: {line}" for line in self.widened if line in new]
-        rest = (one for one in self.changes if not one.rule.risk and one.rule is not Rule.PROMPT)
+        rest = (x for x in self.changes if not _asked_again(x) and x.rule is not Rule.PROMPT)
         changes += [f"changed: {visible(one.message)}" for one in rest]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
@@ -197,7 +197,8 @@ def make(
         words = f"everything: the bytes of {entry.name} before are not here to compare"
         return replace(plan, widened=(words,))
     difference = compare(compared.manifest, package.manifest)
-    widened = [*_widened(compared, package, difference.risks), *added]
+    again = list(filter(_asked_again, difference.changes))
+    widened = [*_widened(compared, package, again), *added]
     if changed_signer:
         widened.insert(0, f"signed by {_did(entry.signer)}, before by {', '.join(sorted(before))}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))
@@ -228,9 +229,14 @@ def _broad(package: VerifiedPackage) -> list[str]:
     return [f"triggers: {count} match messages that have nothing in common"] if count else []
 
 
-def _widened(old: VerifiedPackage, new: VerifiedPackage, risks: Sequence[Change]) -> Iterator[str]:
+def _asked_again(change: Change) -> bool:
+    """Return True for a risk, and for a binding that is another: less can be sent, and do more."""
+    return change.rule.risk or change.rule in (Rule.BINDING_CHANGED, Rule.BINDING_PATH)
+
+
+def _widened(old: VerifiedPackage, new: VerifiedPackage, again: Sequence[Change]) -> Iterator[str]:
     """Yield a line for each thing that a person did not agree to with the old package."""
-    yield from (visible(change.message) for change in risks)
+    yield from (visible(change.message) for change in again)
     known = {line for access in accesses(old) for line in access.lines}
     yield from (one for access in accesses(new) for one in access.lines if one not in known)
     if new.manifest.memory_scope not in (None, old.manifest.memory_scope):

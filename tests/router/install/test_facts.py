@@ -66,6 +66,23 @@ def test_all_that_a_request_sends_beside_its_arguments_is_shown() -> None:
     )
 
 
+def test_how_arguments_and_the_body_of_a_request_are_written_is_shown() -> None:
+    binding = {
+        "type": "http",
+        "method": "POST",
+        "url": "https://api.example.org/items",
+        "parameters": {"city": {"in": "query", "style": "deepObject", "explode": True}},
+        "body": {"content": "application/vnd.items+json", "parameter": "text"},
+    }
+    tool = making.tool("now", city="A city.", text="A text.")
+    data = making.package_bytes("weather", tools=[tool], bindings={"now": binding})
+    (_, access) = accesses(package(data))
+    assert access.lines[1:] == (
+        'now:   with the body content "application/vnd.items+json", parameter "text"',
+        'now:   with the argument "city" in the query as "city", style "deepObject", explode true',
+    )
+
+
 def test_a_party_that_an_argument_names_is_not_granted() -> None:
     bindings = {"now": {"type": "nuwa_a2a", "target_did": "{city}", "service_method": "x"}}
     (_, access) = accesses(package(weather(bindings=bindings)))

@@ -266,6 +266,39 @@ async def test_what_widens_is_asked_about(
     assert granted in targets(installed, done.entry.sha256)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("url", "https://tools.example.org/do"),
+        ("headers", None),
+        ("body", {"content": "application/x-www-form-urlencoded"}),
+        ("body", {"parameter": "city"}),
+        ("parameters", {"city": {"in": "query", "style": "pipeDelimited"}}),
+        ("parameters", None),
+    ],
+    ids=["query gone", "header gone", "form", "whole body", "style", "place gone"],
+)
+async def test_an_upgrade_is_asked_about_whatever_field_of_a_binding_changes(
+    machine: Open, node: SimulatedNode, person: Person, field: str, value: Any
+) -> None:
+    binding = {
+        "type": "http",
+        "method": "POST",
+        "url": "https://tools.example.org/do?mine=1",
+        "headers": {"X-Dry-Run": "1"},
+        "body": {"content": "application/json"},
+        "parameters": {} if value == {"parameter": "city"} else {"city": {"in": "query"}},
+    }
+    changed = {x: y for x, y in {**binding, field: value}.items() if y is not None}
+    node.publish(weather(bindings={"now": binding}))
+    here = machine(node)
+    await here.installer.install(uri("weather"), person)
+    node.publish(weather("1.1.0", bindings={"now": changed}))
+    await upgraded(here, person)
+    assert len(person.asked) == 2
+    assert f"new: now: {field} " in person.lines
+
+
 async def test_another_signer_is_refused_without_the_flag_and_asked_about_with_it(
     installed: Machine, node: SimulatedNode, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
