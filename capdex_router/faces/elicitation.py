@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -16,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import mcp_types as types
-import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -139,4 +139,4 @@ def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:
 
 
 def _digest(value: object) -> bytes:
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).digest()

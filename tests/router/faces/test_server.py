@@ -136,6 +136,14 @@ async def test_an_input_that_is_wrong_is_answered_with_schema_and_example(
     assert error["details"]["input_schema"]["required"] == ["text"]
 
 
+async def test_a_number_of_more_than_64_bits_is_answered_as_any_wrong_input(
+    connect: Connect, era: str
+) -> None:
+    async with connect(era) as client:
+        found = await client.call_tool("call", {"uri": ECHO, "input": {"text": 10**20}})
+    assert result_of(found)["error"]["code"] == "INVALID_INPUT"
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
