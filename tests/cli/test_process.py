@@ -292,8 +292,10 @@ def test_init_asks_on_a_terminal_and_keygen_asks_twice_without_echo(folder: Path
     assert (folder / "weather.acp.yaml").exists()
     process = spawn("keygen", "--light")
     process.expect("New passphrase of .*:")
+    process.waitnoecho()  # the question is written before the terminal is read
     process.sendline("correct horse")
     process.expect(":")
+    process.waitnoecho()
     process.sendline("correct horse")
     said, code = finish(process)
     assert code == 0, said
@@ -303,6 +305,7 @@ def test_init_asks_on_a_terminal_and_keygen_asks_twice_without_echo(folder: Path
 def test_ctrl_c_at_a_question_ends_with_130() -> None:
     process = spawn("keygen", "--light")
     process.expect("New passphrase")
+    process.waitnoecho()
     process.sendintr()
     said, code = finish(process)
     assert code == 130
