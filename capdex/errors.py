@@ -81,6 +81,8 @@ class CapdexError(Exception):
         if type(self) is CapdexError:
             raise TypeError("raise one of its families")
         super().__init__(self.message)
+        for line in filter(None, (self.why, self.fix)):
+            self.add_note(line)  # a traceback shows them below the message
 
     def __str__(self) -> str:
         return self.message

@@ -1,7 +1,9 @@
 """One table of errors and one of reasons, complete and the same on every face (P16)."""
 
 import pickle
+import traceback
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +78,12 @@ def test_an_error_is_shown_with_its_code_and_whether_to_try_again() -> None:
         "retryable": True,
         "details": {"fix": "start it"},
     }
+
+
+def test_a_traceback_shows_the_cause_of_an_error_and_what_to_do() -> None:
+    error = InvalidInput("no such file", why="the folder is empty", fix="name another one")
+    shown = "".join(traceback.format_exception(replace(error, fix="name a file")))
+    assert shown.endswith("no such file\nthe folder is empty\nname a file\n")
 
 
 def test_the_base_error_is_never_raised_itself() -> None:
