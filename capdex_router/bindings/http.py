@@ -190,5 +190,12 @@ def _output(reply: Reply) -> Json:
 
 
 def _text(reply: Reply) -> str:
-    charset = reply.headers.get("content-type", "").lower().partition("charset=")[2].strip("\"' ;")
-    return reply.body.decode(charset if charset in _CHARSETS else "utf-8", "replace")
+    kind, _, named = reply.headers.get("content-type", "").lower().partition("charset=")
+    charset = named.strip("\"' ;")
+    charset = charset if charset in _CHARSETS else "utf-8"
+    try:
+        return reply.body.decode(charset)
+    except UnicodeDecodeError:
+        if kind and not kind.startswith("text/"):  # a picture, or a PDF
+            return f"[{len(reply.body)} bytes that are not text]"
+        return reply.body.decode(charset, "replace")

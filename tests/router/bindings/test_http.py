@@ -85,6 +85,15 @@ def test_a_request_is_stated_before_it_is_made(make: Any) -> None:
             {"text": "é", "content_type": "text/plain; charset=iso-8859-1", "status": 200},
         ),
         (
+            b"%PDF-\xff",
+            "application/pdf",
+            {
+                "text": "[6 bytes that are not text]",
+                "content_type": "application/pdf",
+                "status": 200,
+            },
+        ),
+        (
             b"\xff",
             "text/plain; charset=zlib",
             {"text": "\ufffd", "content_type": "text/plain; charset=zlib", "status": 200},

@@ -270,9 +270,9 @@ def _configured(source: str) -> tuple[str, list[str]]:
         if not isinstance(server, dict):
             continue
         words, env, sent = server.get("command"), server.get("env"), server.get("headers")
-        held = env.items() if isinstance(env, dict) else ()
-        # An error names all servers, and holds no key of theirs.
-        variables = [f"{x}={y if len(servers) == 1 else 'VALUE'}" for x, y in held]
+        env = env if isinstance(env, dict) else {}
+        told = os.path.expandvars if len(servers) == 1 else lambda _: "VALUE"  # in an error
+        variables = [f"{x}={told(str(y))}" for x, y in env.items()]
         words = words if isinstance(words, list) else [words] if words else []
         words = [*words, *(server["args"] if isinstance(server.get("args"), list) else [])]
         url = next((server[x] for x in _URLS if server.get(x)), "")

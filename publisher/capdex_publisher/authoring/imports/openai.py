@@ -78,9 +78,10 @@ def tools_in(value: Any, depth: int = 0) -> Any:
             for x in value
             for tool in (tools_in(x, depth + 1) if depth < 2 and _holds(x) else [x])
         ]
-    for word in (*_LISTS, *_HOLDERS) if isinstance(value, dict) else ():
-        if isinstance(value.get(word), dict | list) and depth < 4:
-            return tools_in(value[word], depth + 1)
+    for words in (_LISTS, _HOLDERS) if isinstance(value, dict) and depth < 4 else ():
+        held = [value[x] for x in words if isinstance(value.get(x), dict | list)]
+        if held:
+            return [tool for x in held for tool in tools_in(x, depth + 1)]
     return [value]
 
 

@@ -172,6 +172,19 @@ async def test_the_one_server_of_a_configuration_is_asked(tmp_path: Path) -> Non
     assert "FOO=VALUE " in error.value.fix
 
 
+async def test_a_variable_of_a_configuration_is_that_of_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAIN_KEY", "it's 7")
+    file = tmp_path / "mcp.json"
+    script = "import os, sys; sys.exit('KEY is ' + os.environ['KEY'])"
+    one = {"command": sys.executable, "args": ["-c", script], "env": {"KEY": "${RAIN_KEY}"}}
+    file.write_text(json.dumps({"mcpServers": {"x": one}}))
+    with pytest.raises(Unavailable) as error:
+        await import_mcp(str(file))
+    assert "KEY is it's 7" in error.value.why
+
+
 async def test_a_command_may_be_a_list_and_a_url_has_the_words_of_its_host(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     one = {"command": [sys.executable, str(STUB), "empty"]}
@@ -263,6 +276,13 @@ def test_lists_of_tools_in_other_forms_are_read(value: Any) -> None:
     ]
     [tool] = import_openai(data, "mine").tools
     assert (tool.source, tool.parameters) == ("find", SCHEMA)
+
+
+def test_all_lists_of_a_request_are_read() -> None:
+    older = [{"name": "sort", "parameters": SCHEMA}]
+    value = {"tools": [{"type": "function", "function": {"name": "find"}}], "functions": older}
+    draft = import_openai(json.dumps(value).encode(), "mine")
+    assert [x.source for x in draft.tools] == ["find", "sort"]
 
 
 def test_a_list_of_tools_in_latin_1_is_converted_and_said() -> None:

@@ -194,6 +194,21 @@ def large(schemas: dict[str, Any], operations: int) -> bytes:
     return json.dumps(document).encode()
 
 
+def test_an_operation_with_a_body_and_form_fields_is_refused() -> None:
+    both = [
+        {"name": "pet", "in": "body", "schema": {"type": "object"}},
+        {"name": "city", "in": "formData", "type": "string"},
+    ]
+    document = {
+        "swagger": "2.0",
+        "host": "rain.dev",
+        "paths": {"/b": {"post": {"operationId": "send", "parameters": both}}},
+    }
+    with pytest.raises(InvalidInput) as error:
+        import_openapi(json.dumps(document).encode(), "rain", ["send"])
+    assert "Swagger 2.0 allows body or formData, not both" in error.value.why
+
+
 def test_a_swagger_document_is_read_by_its_own_rules(manifest_of: ManifestOf) -> None:
     ids = {"name": "ids", "in": "query", "type": "array", "items": {"type": "string"}}
     form = [

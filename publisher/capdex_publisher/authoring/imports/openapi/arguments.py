@@ -45,6 +45,8 @@ class Arguments:
             self._add_parameter(item)
         value = operation.value.get("requestBody")
         if document.is_swagger:
+            if {"body", "formData"} <= {x.get("in") for x in listed}:
+                raise Unsendable("body", "Swagger 2.0 allows body or formData, not both")
             value = swagger.body(document.value, operation.value, listed)
         if value is not None:
             self._add_body(document.target(value), value)
