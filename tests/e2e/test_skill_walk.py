@@ -76,8 +76,8 @@ def test_a_skill_is_published_with_its_files_and_comes_back_byte_for_byte(
     expected = {path: (data, path == "scripts/fill.sh") for path, data in FILES.items()}
     package = ((shell / made["file"]).read_bytes(), False)
     written = contents(shell / "back")
-    front, body = split(written.pop("SKILL.md")[0], "SKILL.md")
-    source = split(SKILL.encode(), "SKILL.md")
+    front, body, _ = split(written.pop("SKILL.md")[0], "SKILL.md")
+    source = split(SKILL.encode(), "SKILL.md")[:2]
     assert ({x: front[x] for x in source[0]}, body) == source
     assert front["metadata"]["uri"] == "did:nuwa:cap:form-filler@0.1.0"
     assert written == expected | {"form-filler.acp.yaml": package}

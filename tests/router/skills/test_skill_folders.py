@@ -83,7 +83,7 @@ async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
     found = tree(folder)
     assert {path: data for path, (data, _) in found.items() if path != "SKILL.md"} == FILES
     assert [path for path, (_, executable) in found.items() if executable] == ["scripts/fill.py"]
-    front, prompt = split(found["SKILL.md"][0], "SKILL.md")
+    front, prompt, _ = split(found["SKILL.md"][0], "SKILL.md")
     digest = placed.installer.entry("forms").sha256
     assert (front["name"], front["description"], prompt) == (
         "forms", "What forms does.", PROMPT.strip()

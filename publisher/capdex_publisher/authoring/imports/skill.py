@@ -40,7 +40,8 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     lower = folder / SKILL.replace("SKILL", "skill")
     path = folder if folder.is_file() else lower if lower.is_file() else folder / SKILL
     data, notes = utf8(read_file(path))
-    front, prompt = split(data, str(path))
+    front, prompt, odd = split(data, str(path))
+    notes += odd
     name, description = clean(front.get("name")), clean(front.get("description"))
     own = wanted or name_of(name) or name_of(path.resolve().parent.name)
     if own != name and not wanted:
@@ -68,8 +69,11 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     return Draft(own, title, description, prompt=prompt, license=license_, notes=notes, files=files)
 
 
-def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
-    """Return the front matter and the instructions of a SKILL.md; raises InvalidInput."""
+def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
+    """Return the front matter and the instructions of a SKILL.md; raises InvalidInput.
+
+    With them comes what of the front matter is not read as it stands, such as a key's second value.
+    """
     match = FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
     if match is None:
         raise _bad(name, "it does not begin with front matter between two lines ---")
@@ -82,7 +86,8 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n"))
     if not prompt:
         raise _bad(name, "it has no instructions below its front matter")
-    return reading.value, prompt
+    notes = [Note(DOCUMENT, "front matter", "changed", "", x.message) for x in reading.problems]
+    return reading.value, prompt, notes
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:

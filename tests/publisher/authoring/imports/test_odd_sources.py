@@ -374,6 +374,14 @@ def test_the_name_that_is_given_names_a_skill_of_another_script(tmp_path: Path) 
     assert (draft.name, draft.title) == ("hyo", "表計算")
 
 
+def test_a_key_that_stands_twice_in_front_matter_is_said(tmp_path: Path) -> None:
+    text = "---\nname: rain\nname: snow\ndescription: Tells.\n---\nDo it.\n"
+    draft = import_skill(skill(tmp_path, text))
+    assert draft.name == "rain"
+    assert [(x.subject, x.fate) for x in draft.notes] == [("front matter", "changed")]
+    assert '"name" stands here again' in draft.notes[0].after
+
+
 def test_latin_1_is_converted_and_said(tmp_path: Path) -> None:
     text = "---\nname: cafe\ndescription: Pour le café.\n---\nÀ table.\n"
     draft = import_skill(skill(tmp_path, text, encoding="latin-1"))

@@ -116,7 +116,7 @@ def test_a_folder_without_a_skill_is_unreadable(tmp_path: Path) -> None:
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda x: f"---\n{x}\n---\nx".encode()))
 def test_any_bytes_are_read_or_refused_by_type(data: bytes) -> None:
     try:
-        front, prompt = split(data, "SKILL.md")
+        front, prompt, _ = split(data, "SKILL.md")
     except CapdexError as error:
         assert error.why  # noqa: PT017 - or a skill
         return
