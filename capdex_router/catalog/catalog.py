@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import structlog
+
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.words import words_of
@@ -18,9 +20,13 @@ from capdex.manifest.triggers import Trigger
 from capdex.version import Version
 from capdex_router.model.capability import Capability, Kind
 from capdex_router.model.refs import CapabilityRef
+from capdex_router.policy.consent import clean
+
+log = structlog.get_logger(part="router")
 
 MAX_LOADED: Final = 512
 MAX_CANDIDATES: Final = 5
+MAX_ID_CHARS: Final = 256  # as the audit log keeps; a name has at most 128 characters (MCP)
 PREFIX: Final = "did:nuwa:cap:"
 NOT_HERE: Final = "look for it with find"
 
@@ -70,9 +76,17 @@ class Fixed:
         self.put(capabilities)
 
     def put(self, capabilities: Iterable[Capability]) -> None:
-        """Replace all capabilities; raises InvalidInput for two with the same id and version."""
+        """Replace all capabilities; raises InvalidInput for two with the same id and version.
+
+        One whose id is long, fills more than a line or means another to `Catalog.find` is left out.
+        """
         found: dict[CapabilityRef, Capability] = {}
         for capability in capabilities:
+            one = capability.ref.capability_id
+            shown = clean(one, MAX_ID_CHARS)
+            if shown != one or split(one) != (one, None) or one.endswith("#"):
+                log.warning("capability left out", id=shown, why="its name cannot be used here")
+                continue
             if found.setdefault(capability.ref, capability) is not capability:
                 raise InvalidInput(
                     f"{capability.ref.capability_id} {capability.ref.version} is there twice"

@@ -25,8 +25,15 @@ RESULTS: Final = {
     "free": b'{"content":[],"structuredContent":{"x":%s}}' % MANY,
     "list": b'{"content":[],"structuredContent":[1]}',
     "nothing": b"{}",
+    "names": b'{"content":[]}',
 }
 HINTS: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
+# What MCP does not allow, with what real servers use beside it.
+NAMES: Final = (
+    *("a\nmcp:trusted#b@1.0.0 all is well", "a@b", "x" * 100_000, "", "a ", "a\u2028b", "a\u202eb"),
+    *("files/read", "read file", "a#b", "häuser", "x" * 128),
+)
+USABLE: Final = NAMES[7:]
 PING: Final = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 
@@ -40,6 +47,8 @@ def tools(mode: str) -> Any:
         case "pattern":
             schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": NEVER}}}
             return [tool | {"outputSchema": schema}]
+        case "names":
+            return [tool | {"name": name, "description": "It answers."} for name in NAMES]
         case "long list":
             return [tool | {"name": f"t{n}", "description": "x" * 3_000_000} for n in range(2)]
         case "no list":

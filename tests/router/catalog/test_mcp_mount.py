@@ -11,13 +11,20 @@ from typing import Any
 
 import pytest
 from mcp.client.stdio import StdioServerParameters
+from structlog.testing import capture_logs
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Unavailable
 from capdex.json import Json
 from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
 from capdex_router.catalog.mcp_mount import mounted
+from capdex_router.faces.actions import Actions
+from capdex_router.faces.arguments import Wanted
+from capdex_router.faces.tools import MAX_HITS
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
-from tests.router.catalog.hostile import HINTS
+from capdex_router.policy.consent import Refuse, clean
+from capdex_router.runtime import Mounts, open_runtime
+from tests.router.catalog.hostile import HINTS, NAMES, USABLE
 from tests.router.small_runtime import Person, Runtime
 
 SERVER = StdioServerParameters(
@@ -62,6 +69,32 @@ async def test_its_tools_are_capabilities_with_the_whole_pipeline(
         assert (await call("asks", {"a": 1}))["error"]["code"] == "PERMISSION_DENIED"
     assert {tool.ref.version for tool in tools} == {"3.1.0"}
     assert len({tool.owner.digest for tool in tools}) == 4
+
+
+async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with_a_line(
+    tmp_path: Path,
+) -> None:
+    server = StdioServerParameters(
+        command=sys.executable, args=[HOSTILE, "names", str(tmp_path / "x")]
+    )
+    mounts = Mounts({"hostile": server})
+    with capture_logs() as logs:
+        async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+            actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
+            listed = (await actions.manage("list", "", Refuse())).splitlines()
+            found = (await actions.find("It answers", MAX_HITS)).splitlines()
+            for name in USABLE:
+                described = actions.describe(f"mcp:hostile#{name}")
+                assert isinstance(described, dict)
+                wanted = Wanted(described["uri"], None, {})
+                assert (await actions.call(wanted, Caller(Person()))).ok
+    assert [line.removesuffix("@1.0.0 It answers.") for line in listed] == [
+        f"mcp:hostile#{name}" for name in USABLE
+    ]
+    assert len(found) == len(USABLE)
+    left_out = [line for line in logs if line["event"] == "capability left out"]
+    assert len(left_out) == len(NAMES) - len(USABLE)
+    assert all(clean(line["id"]) == line["id"] for line in left_out)
 
 
 async def test_a_server_that_does_not_start_is_unavailable() -> None:
