@@ -26,6 +26,7 @@ from capdex.errors import (
     untrusted_text,
 )
 from capdex.json import Json
+from capdex_router.bindings.mcp_transport import SAID
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20
@@ -221,10 +222,11 @@ class McpSession:
         if isinstance(error, MCPError):
             if (carried := self._carried(error.data)) is not None:
                 return carried
-            if error.message == "Session terminated":  # the SDK's words for 404
+            said = error.data == SAID
+            if error.message == "Session terminated" and not said:  # the SDK's words for 404
                 return Forgotten(_ENDED, Code.SERVICE_UNAVAILABLE, fix="try again")
             why = untrusted_text(error.message)
-            if error.code != types.CONNECTION_CLOSED:
+            if error.code != types.CONNECTION_CLOSED or said:
                 details = {"jsonrpc_code": error.code}
                 return ExecutionFailed(
                     "the MCP server answers with an error", why=why, details=details

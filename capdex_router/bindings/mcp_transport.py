@@ -38,6 +38,8 @@ END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router 
 # The SDK compares a part of a message with every shape that it may have: a part that fits none
 # takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
 MAX_PARTS: Final = 20_000
+SAID: Final = "said by the server"  # data of an error whose code the SDK has for ends of a session
+_SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
 _JSON: Final = "application/json"
@@ -116,7 +118,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 content += chunk
                 if len(content) > MAX_BODY_BYTES:
                     raise ExecutionFailed("the reply of the service is too large")
-            data = bytes(content)
+            # Of 404 the SDK believes the body, which each server words otherwise.
+            forgot = response.status == 404 and "mcp-session-id" in headers
+            data = b"" if forgot else bytes(content)
             if data and response.headers.get("Content-Type", "").lower().startswith(_JSON):
                 try:
                     data = orjson.dumps(read_message(data))
@@ -252,6 +256,8 @@ def read_message(data: bytes) -> Json:
     if "method" in found:
         used = "id" in found or found["method"] == "notifications/tools/list_changed"
         found = {x: found[x] for x in ("jsonrpc", "id", "method") if used and x in found}
+    if isinstance(found.get("error"), dict) and found["error"].get("code") in _SDK_CODES:
+        found["error"] |= {"data": SAID}
     result, typed = found.get("result"), found
     if isinstance(result, dict):  # of which the SDK takes the structured content as it is
         typed = {**found, "result": {**result, "structuredContent": None}}

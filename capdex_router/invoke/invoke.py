@@ -309,7 +309,10 @@ class Invoker:
             raise _bad_output("it is not an object")
         found: Json = self._redact(output)
         schema = capability.output_schema
-        why = None if schema is None else self._check(schema, found)
+        try:
+            why = None if schema is None else self._check(schema, found)
+        except InvalidInput as error:  # of a schema that is not the caller's
+            why = error.line
         if why is not None:
             raise _bad_output(self._redact(why))
         return found
@@ -339,5 +342,8 @@ def prompt_of(capability: Capability, arguments: Json) -> Json:
 
 def _bad_output(why: str) -> ExecutionFailed:
     return ExecutionFailed(
-        "the output of the tool cannot be used", Code.OUTPUT_INVALID, why=why[:500]
+        "the tool ran, but its output cannot be used",
+        Code.OUTPUT_INVALID,
+        why=why[:500],
+        fix="look at what it did before you call it again; its author can mend it",
     )

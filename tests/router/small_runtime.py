@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import jsonschema_rs
 
 from capdex.errors import ExecutionFailed
 from capdex.json import Json
 from capdex_router.catalog.catalog import Catalog, Fixed
 from capdex_router.invoke.invoke import Caller, CallLimits, Invoker
+from capdex_router.invoke.validation import Validation
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, Request
@@ -99,12 +99,7 @@ def tool(name: str, executor: Any, annotations: ToolHints = READS, **fields: Any
     )  # fmt: skip
 
 
-def check(schema: Json, value: Any) -> str | None:
-    try:
-        jsonschema_rs.validate(schema, value)
-    except jsonschema_rs.ValidationError as error:
-        return error.message
-    return None
+check = Validation().check
 
 
 @dataclass

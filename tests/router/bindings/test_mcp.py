@@ -48,17 +48,18 @@ class Weather:
     pages: list[list[types.Tool]] = field(default_factory=lambda: [[definition("forecast")]])
     endless: bool = False
     called: list[str] = field(default_factory=list)
-    forgetful: bool = False  # the next request of a session is answered with 404
+    forgetful: bytes | None = None  # the next request of a session is answered with 404 and this
 
     def app(self, era: str) -> Any:
         server = Server("weather", on_list_tools=self._list, on_call_tool=self._call)
         inner = server.streamable_http_app()
 
         async def outer(scope: Any, receive: Any, send: Any) -> None:
-            if self.forgetful and b"mcp-session-id" in dict(scope.get("headers", ())):
-                self.forgetful = False
-                await send({"type": "http.response.start", "status": 404, "headers": []})
-                await send({"type": "http.response.body", "body": b""})
+            if self.forgetful is not None and b"mcp-session-id" in dict(scope.get("headers", ())):
+                body, self.forgetful = self.forgetful, None
+                headers = [(b"content-type", b"application/json")]
+                await send({"type": "http.response.start", "status": 404, "headers": headers})
+                await send({"type": "http.response.body", "body": body})
                 return
             if era == "modern" or scope["type"] != "http" or scope["method"] != "POST":
                 await inner(scope, receive, send)
@@ -309,16 +310,24 @@ async def test_sessions_close_without_waiting_for_calls(
         await call
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",  # as SDKs of TypeScript and Python say it:
+        b'{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}',
+        b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"},"id":"server"}',
+    ],
+)
 async def test_a_session_that_the_server_forgot_is_opened_again(
-    weather: Weather, serve_app: Any, open_services: Any
+    body: bytes, weather: Weather, serve_app: Any, open_services: Any
 ) -> None:
     url = await serve_app(weather.app("legacy"))
     services = open_services({DID: f"{url}/mcp"})
     assert await forecast(services).run({}, timeout_s=10)
-    weather.forgetful = True
+    weather.forgetful = body
     assert await forecast(services).run({}, timeout_s=10)
     assert weather.called == ["forecast", "forecast"]
-    assert not weather.forgetful
+    assert weather.forgetful is None
 
 
 async def test_many_calls_at_once_share_a_session(services: McpServices, weather: Weather) -> None:

@@ -17,6 +17,10 @@ import orjson
 
 MANY: Final = b"[" + b",".join([b"{}"] * 30_000) + b"]"
 NEVER: Final = "^(a|a)*$"  # of forty letters and a mark, `re` never comes to an end
+ERRORS: Final = {
+    "own error": b'{"code":-32000,"message":"the disk is full"}',
+    "own end": b'{"code":-32600,"message":"Session terminated"}',
+}
 RESULTS: Final = {
     "pattern": b'{"content":[],"structuredContent":{"x":"%s!"}}' % (b"a" * 40),
     "blocks": b'{"content":%s}' % MANY,
@@ -26,6 +30,7 @@ RESULTS: Final = {
     "list": b'{"content":[],"structuredContent":[1]}',
     "nothing": b"{}",
     "names": b'{"content":[]}',
+    "no schema": b'{"content":[]}',
 }
 HINTS: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
 # What MCP does not allow, with what real servers use beside it.
@@ -42,6 +47,8 @@ def tools(mode: str) -> Any:
     if mode in HINTS:
         return [tool | {"annotations": {mode: HINTS[mode]}}]
     match mode:
+        case "no schema":
+            return [tool | {"outputSchema": {"type": "object", "$ref": "file:///etc/passwd"}}]
         case "schema":
             return [tool | {"outputSchema": {"type": "object"}}]
         case "pattern":
@@ -83,6 +90,10 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 yield PING * 1_000
         case "tools/call" if mode in RESULTS:
             yield head + b'"result":%s}\n' % RESULTS[mode]
+        case "tools/call" if mode in ERRORS:
+            yield head + b'"error":%s}\n' % ERRORS[mode]
+        case "tools/call" if mode == "ends":
+            sys.exit()
         case "server/discover":
             yield head + b'"error":{"code":-32601,"message":"no"}}\n'
 

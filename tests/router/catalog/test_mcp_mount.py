@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from mcp.client.stdio import StdioServerParameters
 from structlog.testing import capture_logs
@@ -24,7 +25,7 @@ from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
 from capdex_router.runtime import Mounts, open_runtime
-from tests.router.catalog.hostile import HINTS, NAMES, USABLE
+from tests.router.catalog.hostile import ERRORS, HINTS, NAMES, USABLE
 from tests.router.small_runtime import Person, Runtime
 
 SERVER = StdioServerParameters(
@@ -110,6 +111,34 @@ async def test_a_pattern_of_the_server_is_checked_in_linear_time(
     async with hostile("pattern", tmp_path / "x") as tool:
         found = await runtime(tool).call("mcp:hostile#t", {}, Person())
     assert found["error"]["reason"] == "OUTPUT_INVALID"
+
+
+async def test_an_output_schema_that_cannot_be_used_says_that_the_tool_ran(
+    tmp_path: Path, runtime: Callable[..., Runtime]
+) -> None:
+    async with hostile("no schema", tmp_path / "x") as tool:
+        found = await runtime(tool).call("mcp:hostile#t", {}, Person())
+    assert found["error"]["reason"] == "OUTPUT_INVALID"
+    assert found["error"]["message"].startswith("the tool ran, ")
+    assert "schema" in found["error"]["details"]["why"]
+
+
+@pytest.mark.parametrize("mode", ["own error", "own end"])
+async def test_an_error_of_the_server_is_told_whatever_its_code_and_words(
+    mode: str, tmp_path: Path
+) -> None:
+    async with hostile(mode, tmp_path / "x") as tool:
+        with pytest.raises(ExecutionFailed) as failed:
+            await run(tool)
+    said = orjson.loads(ERRORS[mode])
+    assert failed.value.why == said["message"]
+    assert failed.value.details == {"jsonrpc_code": said["code"]}
+
+
+async def test_a_server_that_ends_in_a_call_is_unavailable(tmp_path: Path) -> None:
+    async with hostile("ends", tmp_path / "x") as tool:
+        with pytest.raises(Unavailable, match="the session with the MCP server ended"):
+            await run(tool)
 
 
 @pytest.mark.parametrize("mode", ["blocks", "icons", "keys"])
