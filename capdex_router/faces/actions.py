@@ -14,6 +14,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, untrusted_text
 from capdex.json import Json
+from capdex.json_schema.arguments import read_arguments
 from capdex_router.catalog.catalog import NOT_HERE, Catalog, Listed, split
 from capdex_router.catalog.catalog import PREFIX as PACKAGE
 from capdex_router.catalog.mcp_mount import Mounted
@@ -33,6 +34,7 @@ from capdex_router.routing.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
 TOOLS_SHOWN: Final = 20
+READ_ON: Final = {"properties": {"offset": {"type": "integer"}}}  # the input for a stored result
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Actions:
 
     def describe(self, uri: str, level: int = 3) -> Json | str:
         """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest, short."""
-        if level not in LEVELS:
+        if level is True or level not in LEVELS:
             raise InvalidInput(f"there is no level {untrusted_text(level)[:16]}", fix="give 1 to 4")
         capability = self._named(uri)
         if level == 1:
@@ -95,10 +97,8 @@ class Actions:
     async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
         """Invoke a capability, or a command by a wish, or read on in a stored result."""
         if wanted.uri is not None and wanted.uri.startswith(PREFIX):
-            offset = wanted.input.get("offset", 0)
-            if not isinstance(offset, int):
-                raise InvalidInput("offset is not an integer")
-            return InvokeResult(self.results.read(wanted.uri, offset), None, 0)
+            given = read_arguments(READ_ON, wanted.input)
+            return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0)
         uri, given = wanted.uri, wanted.input
         if uri is None:
             if self.learned is None:
@@ -119,7 +119,7 @@ class Actions:
     def route(self, message: str) -> Json:
         """Return the capability that a message is for, and why."""
         if self.routing is None:
-            raise InvalidInput("messages are not routed here", Code.NOT_FOUND)
+            raise InvalidInput("messages are not routed here", Code.NOT_FOUND, fix=NOT_HERE)
         return self.routing.route(message)
 
     async def manage(self, action: str, target: str, asker: Asker) -> str:

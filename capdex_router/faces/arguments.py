@@ -25,6 +25,7 @@ _FORMATS: Final = {
     "uri": "https://example.org/",
     "uuid": "6f2c1f0e-8a4b-4c57-9d1e-3b5a7c9e0f12",
 }
+_FORM: Final = 'give {"uri": "…", "input": {…}}'
 _NAMES: Final = ("uri", "want")
 _INPUTS: Final = ("input", "arguments", "args", "parameters", "params", "context")
 
@@ -51,10 +52,10 @@ def read_call(arguments: Json) -> Wanted:
             break
         named, given = _unwrap(given)
     if not isinstance(given, dict):
-        raise InvalidInput("input is not an object", fix='give {"uri": …, "input": {…}}')
+        raise InvalidInput("input is not an object", fix=_FORM)
     uri, want = (_text(named, name) for name in _NAMES)
     if uri is None and want is None:
-        raise InvalidInput("call needs a uri, or a want", fix='give {"uri": …, "input": {…}}')
+        raise InvalidInput("call needs a uri, or a want", fix=_FORM)
     inner = _only(given)
     return Wanted(uri, want, given if inner is None else inner)
 
@@ -83,7 +84,7 @@ def _decoded(value: object) -> Any:
     if not isinstance(value, str):
         return value
     if len(value) > MAX_INPUT_CHARS:
-        raise InvalidInput("input is too long")
+        raise InvalidInput("input is too long", fix=f"send at most {MAX_INPUT_CHARS} characters")
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError:
@@ -93,7 +94,7 @@ def _decoded(value: object) -> Any:
 def _text(named: Json, name: str) -> str | None:
     value = named.get(name)
     if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"{name} is not text")
+        raise InvalidInput(f"{name} is not text", fix=_FORM)
     return value or None
 
 

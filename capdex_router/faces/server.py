@@ -80,17 +80,17 @@ async def serve_stdio(actions: Actions, stdio: Stdio | None = None) -> None:
 
 
 async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
-    want, limit = arguments.get("want", ""), arguments.get("limit", 5)
-    if not isinstance(limit, int):
-        raise InvalidInput("limit is not an integer")
-    remote = arguments.get("remote", True)
+    limit, remote = arguments.get("limit", 5), arguments.get("remote", True)
+    if type(limit) is not int:
+        raise InvalidInput("limit is not an integer", fix="give one, or leave it out")
     if not isinstance(remote, bool):  # the wish stays here unless it is clear that it may leave
-        raise InvalidInput("remote is not true or false")
-    return _said(await actions.find(_text(want, "want"), limit, remote=remote))
+        raise InvalidInput("remote is not true or false", fix="give one of them, or leave it out")
+    want = _text({"want": ""} | arguments, "want")
+    return _said(await actions.find(want, limit, remote=remote))
 
 
 async def _describe(actions: Actions, arguments: Json, _: Caller) -> Result:
-    found = actions.describe(_text(arguments.get("uri"), "uri"), arguments.get("level", 3))
+    found = actions.describe(_text(arguments, "uri"), arguments.get("level", 3))
     return _said(found if isinstance(found, str) else orjson.dumps(found).decode("utf-8"))
 
 
@@ -103,16 +103,17 @@ async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
 
 
 async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:
-    found = actions.route(_text(arguments.get("message"), "message"))
+    found = actions.route(_text(arguments, "message"))
     return _said(orjson.dumps(found).decode("utf-8"))
 
 
 async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:
-    action = _text(arguments.get("action"), "action")
-    target = _text(arguments.get("target", ""), "target")
+    action, target = _text(arguments, "action"), _text({"target": ""} | arguments, "target")
     return _said(await actions.manage(action, target, caller.asker))
 
 
+_EXAMPLES: Final = {"want": "the weather in Oslo", "uri": "weather#now", "action": "list"}
+_EXAMPLES |= {"message": "will it rain?", "target": "weather"}
 _RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = {
     FIND: _find,
     DESCRIBE: _describe,
@@ -122,9 +123,11 @@ _RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = 
 }
 
 
-def _text(value: object, name: str) -> str:
+def _text(arguments: Json, name: str) -> str:
+    value = arguments.get(name)
     if not isinstance(value, str):
-        raise InvalidInput(f"{name} is missing or no text")
+        example = orjson.dumps({name: _EXAMPLES[name]}).decode()
+        raise InvalidInput(f"{name} is missing or no text", fix=f"give it as in {example}")
     return value
 
 

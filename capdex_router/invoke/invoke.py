@@ -188,7 +188,8 @@ class Invoker:
         given: Json = orjson.loads(canonical)
         requests = capability.executor.requests(given)
         if len(requests) > MAX_REQUESTS:
-            raise InvalidInput(f"the call would make {len(requests)} accesses at once")
+            fix = f"split it into calls of at most {MAX_REQUESTS}"
+            raise InvalidInput(f"the call would make {len(requests)} accesses at once", fix=fix)
         call = _Call(capability, capability.executor, given, requests)
         audited["touches"] = [line(self._shown(request)) for request in requests]
         return call
@@ -200,7 +201,8 @@ class Invoker:
             raise InvalidInput("the input is not JSON", why=str(error)) from None
         audited["input_sha256"] = hashlib.sha256(data).hexdigest()
         if len(data) > self._limits.input_bytes:
-            raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE)
+            fix = f"send at most {self._limits.input_bytes} bytes"
+            raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE, fix=fix)
         why = self._check(capability.closed_schema or capability.input_schema, arguments)
         if why is None and not isinstance(arguments, dict):
             why = "it is not an object"
@@ -341,9 +343,6 @@ def prompt_of(capability: Capability, arguments: Json) -> Json:
 
 
 def _bad_output(why: str) -> ExecutionFailed:
-    return ExecutionFailed(
-        "the tool ran, but its output cannot be used",
-        Code.OUTPUT_INVALID,
-        why=why[:500],
-        fix="look at what it did before you call it again; its author can mend it",
-    )
+    message = "the tool ran, but its output cannot be used"
+    fix = "look at what it did before you call it again; its author can mend it"
+    return ExecutionFailed(message, Code.OUTPUT_INVALID, why[:500], fix)

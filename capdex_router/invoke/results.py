@@ -60,8 +60,8 @@ class Results:
         `part` is text of the output's JSON from the byte `offset` on; `next` is the offset of the
         next slice, or null. Raises InvalidInput NOT_FOUND for an unknown or expired handle.
         """
-        if offset < 0:
-            raise InvalidInput("offset is below 0")
+        if type(offset) is not int or offset < 0:
+            raise InvalidInput("offset is not a number from 0 on", fix="give next of a slice")
         found = _HANDLE.fullmatch(handle)
         self._expire()
         try:

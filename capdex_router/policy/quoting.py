@@ -81,6 +81,7 @@ def tree(value: Any, depth: int = 0) -> Iterator[str]:
         raise InvalidInput(
             f"the input has more than {MAX_DEPTH} levels, so that no person can be asked about it",
             Code.TOO_LARGE,
+            fix="give it with fewer objects and lists within each other",
         )
     items = value.items() if isinstance(value, dict) else (("", item) for item in value)
     for key, item in items:

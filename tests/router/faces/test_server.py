@@ -23,6 +23,7 @@ from tests.router.faces.conftest import ERAS, Connect, User, audit, said
 
 ECHO = "did:nuwa:cap:demo#echo"
 DESTROY = {"uri": "did:nuwa:cap:demo#destroy", "input": {"text": "all"}}
+OFFSETS = [(None, 0), ("", 0), ("16384", 16_384), (16_384.0, 16_384)]
 RESULT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -154,11 +155,21 @@ async def test_a_number_of_more_than_64_bits_is_answered_as_any_wrong_input(
         ("call", {"want": "delete emails"}, "INVALID_INPUT"),
         ("describe", {"uri": "nothing"}, "NOT_FOUND"),
         ("describe", {"uri": ECHO, "level": 9}, "INVALID_INPUT"),
+        ("describe", {"uri": ECHO, "level": True}, "INVALID_INPUT"),
         ("describe", {}, "INVALID_INPUT"),
+        ("route", {}, "INVALID_INPUT"),
+        ("manage", {}, "INVALID_INPUT"),
         ("find", {"want": 3}, "INVALID_INPUT"),
         ("find", {"want": "x", "limit": "five"}, "INVALID_INPUT"),
         ("find", {"want": "x", "remote": "no"}, "INVALID_INPUT"),
+        ("find", {"want": "x", "limit": True}, "INVALID_INPUT"),
         ("find", {"query": "x"}, "INVALID_INPUT"),
+        ("call", {"want": 3}, "INVALID_INPUT"),
+        ("call", {"uri": ECHO, "input": {"text": "x" * 1_100_000}}, "TOO_LARGE"),
+        *(
+            ("call", {"uri": "result:unknown", "input": {"offset": offset}}, "INVALID_INPUT")
+            for offset in ("x", "-1", -1, 1.5, True)
+        ),
         ("describe", {"uri": ECHO, "levels": 1}, "INVALID_INPUT"),
         ("route", {"message": "hi"}, "NOT_FOUND"),
         ("manage", {"action": "explode"}, "INVALID_INPUT"),
@@ -166,12 +177,13 @@ async def test_a_number_of_more_than_64_bits_is_answered_as_any_wrong_input(
     ],
     ids=str,
 )
-async def test_each_error_is_a_result_with_a_code(
+async def test_each_error_is_a_result_with_a_code_and_says_what_to_do(
     connect: Connect, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
     async with connect("handshake") as client:
-        found = await client.call_tool(tool, arguments)
-    assert result_of(found)["error"]["code"] == code
+        error = result_of(await client.call_tool(tool, arguments))["error"]
+    assert error["reason"] == code
+    assert error["details"]["fix"]
 
 
 @pytest.mark.parametrize(
@@ -300,6 +312,18 @@ async def test_a_long_result_is_read_in_slices(connect: Connect, era: str) -> No
             part = result_of(await client.call_tool("call", given))["output"]
             whole, after = whole + part["part"], part["next"]
     assert orjson.loads(whole) == {"text": text}
+
+
+@pytest.mark.parametrize(("given", "read"), OFFSETS, ids=str)
+async def test_an_offset_is_read_as_any_number_is(connect: Connect, given: Any, read: int) -> None:
+    async with connect("handshake") as client:
+        long = {"uri": ECHO, "input": {"text": "a" * 40_000}}
+        handle = result_of(await client.call_tool("call", long))["output"]["result"]
+        parts = [
+            result_of(await client.call_tool("call", {"uri": handle, "input": {"offset": one}}))
+            for one in (given, read)
+        ]
+    assert parts[0] == parts[1]
 
 
 async def test_the_list_names_packages_and_says_how_many_more(connect: Connect) -> None:

@@ -126,5 +126,5 @@ def test_no_other_handle_reads_a_file(tmp_path_factory: pytest.TempPathFactory, 
 
 
 def test_an_offset_below_zero_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="below 0"):
+    with pytest.raises(InvalidInput, match="from 0 on"):
         stored(tmp_path).read("result:" + "a" * 16, -1)

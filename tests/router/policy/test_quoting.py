@@ -77,3 +77,4 @@ def test_a_value_that_nests_too_deep_to_follow_is_refused() -> None:
     with pytest.raises(InvalidInput) as caught:
         list(tree(value))
     assert caught.value.code is Code.TOO_LARGE
+    assert caught.value.fix
