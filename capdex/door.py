@@ -1,26 +1,50 @@
 """The door of a room: its public names, each imported when it is first asked for (PEP 562).
 
-A room's `__init__` runs before each of its modules, so it imports none of them by itself.
+A room's `__init__` runs before each of its modules, so it imports none of them. It states its names
+once, as imports for type checkers; the door reads them there when the first one is asked for.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 
-def door(room: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a room; `homes` has the names of each module."""
-    home_of = {name: home for home, names in homes.items() for name in names}
+def door(room: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a room, which has its names and its `__all__`.
+
+    The names are those of the imports `from module import Name as Name` in the room's `__init__`,
+    under `if TYPE_CHECKING`.
+    """
 
     def get(name: str) -> Any:
-        if name not in home_of:
+        if name == "__all__":
+            return sorted(_homes(room))
+        home = _homes(room).get(name)
+        if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        module = import_module(home_of[name])
-        for one in homes[home_of[name]]:  # the module itself may have the name of one of them
-            setattr(sys.modules[room], one, getattr(module, one))
+        module = import_module(home)
+        for other, its_home in _homes(room).items():
+            if its_home == home:  # the module itself may have the name of one of them
+                setattr(sys.modules[room], other, getattr(module, other))
         return getattr(module, name)
 
     return get
+
+
+@cache
+def _homes(room: str) -> dict[str, str]:
+    """Return the module of each name of a room."""
+    import ast  # only now: most commands ask no door
+    from pkgutil import get_data
+
+    return {
+        name.name: statement.module
+        for statement in ast.walk(ast.parse(get_data(room, "__init__.py") or b""))
+        if isinstance(statement, ast.ImportFrom) and statement.module
+        for name in statement.names
+        if name.asname == name.name
+    }

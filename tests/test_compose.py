@@ -20,7 +20,7 @@ import yaml
 
 from capdex import __version__
 from capdex_cli.main import program
-from capdex_indexer.query.search import directory_of
+from capdex_indexer.query.search.snapshots import directory_of
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))

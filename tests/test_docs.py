@@ -32,7 +32,7 @@ from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
 from capdex_cli.commands.run.node import node_command
-from capdex_indexer.query.search import FILTER_NAMES
+from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers import hit_schemas, schemas
 
 ROOT = Path(__file__).parents[1]

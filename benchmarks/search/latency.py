@@ -24,8 +24,8 @@ from texts import describe, questions
 from capdex.problems import Verdict
 from capdex.search.semantic import Encoder
 from capdex_indexer.query import Index, SearchFilters
-from capdex_indexer.query.search import directory_of
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+from capdex_indexer.query.search.snapshots import directory_of
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.route import route
 from capdex_service.queries.search import SearchRequest, search

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from capdex.diff import compare
+from capdex.diff.diff import compare
 from capdex.json import Json
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site

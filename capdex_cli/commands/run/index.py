@@ -117,7 +117,7 @@ def rebuild_search_command(app: App, db: str | None, blocks: Path | None) -> Non
     A node does so by itself if what it saved is missing or damaged. Stop the node first.
     """
     from capdex_indexer.query.index import Index
-    from capdex_indexer.query.search import directory_of
+    from capdex_indexer.query.search.snapshots import directory_of
 
     url = database_url(app, db)
     with closing(Index(url)) as index, StatusLine(app.output) as status:

@@ -88,8 +88,8 @@ async def _serve(
     from capdex.net.ipfs.block_store import BlockDirectory
     from capdex_cli.node.serve import open_prover
     from capdex_cli.terminal import logs
-    from capdex_indexer.query.search import directory_of
     from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+    from capdex_indexer.query.search.snapshots import directory_of
     from capdex_service.mcp.server import serve_stdio
     from capdex_service.queries.reader import Reader
 

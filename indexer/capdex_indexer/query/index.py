@@ -28,21 +28,14 @@ from capdex_indexer.query.changes import CommitWatch, NameChange, read_changes
 from capdex_indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
 from capdex_indexer.query.name_state import NameRecord, read_name_state
 from capdex_indexer.query.release import IndexedRelease, read_name
-from capdex_indexer.query.search import (
-    MAX_PAGE,
-    LiveSearch,
-    Progress,
-    Route,
-    SearchFilters,
-    SearchFollower,
-    SearchPage,
-    SearchResult,
-    Snapshots,
-    State,
-    find,
-    read_page,
-    route,
-)
+from capdex_indexer.query.search.filters import SearchFilters
+from capdex_indexer.query.search.follower import SearchFollower
+from capdex_indexer.query.search.live import LiveSearch
+from capdex_indexer.query.search.page import MAX_PAGE, SearchPage, SearchResult, find, read_page
+from capdex_indexer.query.search.processes import Progress
+from capdex_indexer.query.search.route import Route, route
+from capdex_indexer.query.search.snapshots import Snapshots
+from capdex_indexer.query.search.state import State
 from capdex_indexer.query.status import (
     POSITION,
     IndexStatus,
