@@ -39,12 +39,12 @@ def sending_options(function: F) -> F:
     return option(spending_options(function))
 
 
-def makes_change(make: Callable[..., RegistryChange]) -> Callable[..., None]:
+def makes_change(make: Callable[..., RegistryChange]) -> Callable[..., Awaitable[None]]:
     """Make a command of a function `(registry, …)`: add the options, and send its change."""
 
     @wraps(make)
-    def run(app: App, dry_run: bool, **typed: object) -> None:
-        app.run(change(app, partial(make, **typed), dry_run=dry_run))
+    async def run(app: App, dry_run: bool, **typed: object) -> None:
+        await change(app, partial(make, **typed), dry_run=dry_run)
 
     return sending_options(run)
 

@@ -1,6 +1,7 @@
 """Click commands and groups of this program: global options anywhere, examples, lazy imports.
 
-A command is a function `(app, …)` with click's parameters; its return value is its exit code.
+A command is a function `(app, …)` with click's parameters; its return value is its exit code. One
+that is a coroutine is run to its end.
 Nothing here imports a library of the product, so that `capdex --help` stays quick.
 """
 
@@ -11,7 +12,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,7 +199,16 @@ def command(
 ) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function whose first parameter is the `App`."""
     made = click.command(name, cls=Command, examples=examples, **attributes)
-    return lambda function: made(click.pass_obj(function))
+
+    def make(function: Callable[..., Any]) -> Command:
+        @functools.wraps(function)
+        def run(app: App, **options: object) -> object:
+            result = function(app, **options)
+            return app.run(result) if isinstance(result, Coroutine) else result
+
+        return made(click.pass_obj(run))
+
+    return make
 
 
 def run_group(name: str, **attributes: object) -> Callable[[Callable[..., Any]], Group]:

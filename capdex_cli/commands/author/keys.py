@@ -119,27 +119,24 @@ def import_command(
 
 @command("show", examples=["capdex account show", "capdex account show --plain"])
 @account_options
-def show_command(app: App) -> None:
+async def show_command(app: App) -> None:
     """Show the account's address. Needs no passphrase."""
-    address = app.run(account_address(app))
+    address = await account_address(app)
     _show(app, address, keystore_path(app) if key_source(app) == "keystore" else None)
 
 
 @command("balance", examples=["capdex account balance", "capdex account balance --network sepolia"])
 @account_options
-def balance_command(app: App) -> None:
+async def balance_command(app: App) -> None:
     """Show what the account can spend on the network."""
     from capdex_publisher.ethereum.client import Chain
     from capdex_publisher.ethereum.transaction import ether
 
     network = app.settings.need_network("rpc_url", "chain_id")
 
-    async def ask() -> tuple[str, int]:
-        address, state = await account_address(app), user_directories().state
-        async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
-            return address, await chain.balance(address)
-
-    address, wei = app.run(ask())
+    address, state = await account_address(app), user_directories().state
+    async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
+        wei = await chain.balance(address)
     value = {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": ether(wei)}
     human = [f"{address}  {ether(wei)} on {safe(network.name)} ({network.chain})"]
     app.output.result("balance", value, human=human, plain=[wei])
@@ -148,7 +145,7 @@ def balance_command(app: App) -> None:
 @command("fund", examples=["capdex account fund", "capdex account fund --keystore second.json"])
 @click.argument("address", required=False)
 @account_options
-def fund_command(app: App, address: str | None) -> None:
+async def fund_command(app: App, address: str | None) -> None:
     """Give the account, or another address, play money on a local chain.
 
     So a second account can rehearse what it will do on a public chain.
@@ -166,13 +163,9 @@ def fund_command(app: App, address: str | None) -> None:
             fix="run capdex up, and this command beside it",
         )
 
-    async def give() -> str:
-        to, state = address or await account_address(app), user_directories().state
-        async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
-            await fund(chain.rpc, parse_address(to))
-        return to
-
-    to = app.run(give())
+    to, state = address or await account_address(app), user_directories().state
+    async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
+        await fund(chain.rpc, parse_address(to))
     value = {"address": to, "chain_id": network.chain, "wei": str(FUNDS_WEI)}
     app.output.result("balance", value, human=[f"{to}  {ether(FUNDS_WEI)}"], plain=[FUNDS_WEI])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -59,14 +59,14 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 )
 @author_options
 @spending_options
-def publish_command(
+async def publish_command(
     app: App,
     packages: tuple[str, ...],
     files: Path | None,
     dry_run: bool,
     ipfs: str | None,
     wait: float,
-    **allowed: Any,
+    **allowed: Unpack[Allowed],
 ) -> int:
     """Publish packages: check, sign, upload, announce, wait until served.
 
@@ -77,22 +77,11 @@ def publish_command(
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
     the registry asks for that. If the node does not serve them in time, the exit code is 6.
     """
-    return app.run(_publish(app, expand(packages), files, dry_run, ipfs, wait, **allowed))
-
-
-async def _publish(
-    app: App,
-    names: Sequence[str],
-    folder: Path | None,
-    dry_run: bool,
-    ipfs: str | None,
-    wait_s: float,
-    **allowed: Unpack[Allowed],
-) -> int:
     from capdex_publisher.authoring.validate import PackageFile
     from capdex_publisher.publish.publish import publish
     from capdex_publisher.publish.upload import Uploader
 
+    names = expand(packages)
     network = app.settings.need_network("rpc_url", "chain_id", "registry")
     ipfs = ipfs or app.settings.need_network("ipfs").ipfs
     signer = await open_signer(app)
@@ -100,20 +89,21 @@ async def _publish(
     progress = PublishProgress(app, where, many=len(names) > 1, dry_run=dry_run)
     if len(names) > 1:
         progress.show_title(f"{len(names)} packages")
-    files = []
+    readable = []
     for name in names:
         try:
-            files.append(PackageFile(name, read(name), None if name == "-" else Path(name), folder))
+            path = None if name == "-" else Path(name)
+            readable.append(PackageFile(name, read(name), path, files))
         except CapdexError as error:
             progress.reject(name, error)
-    if not files:
+    if not readable:
         return worst(progress.codes)
     async with (
         Uploader.open(ipfs, gateway_url=network.gateway_url, node_url=network.node_url) as uploader,
         progress.interruptible(),
     ):
         results = await publish(
-            files,
+            readable,
             registry=open_registry(app),
             chain_id=network.chain,
             signer=signer,
@@ -123,9 +113,9 @@ async def _publish(
             fee_cap_wei=fee_cap_wei(app),
             dry_run=dry_run,
             confirm=progress.confirm,
-            is_served=until_served(app) if wait_s else None,
+            is_served=until_served(app) if wait else None,
             on_step=progress,
-            served_timeout_s=wait_s,
+            served_timeout_s=wait,
         )
     published = [one for one in results if one.error is None]
     if not dry_run:
@@ -162,19 +152,16 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
 @command("claim", examples=["capdex claim weather", "capdex claim weather --dry-run --json"])
 @click.argument("name", metavar="NAME")
 @sending_options
-def claim_command(app: App, name: str, dry_run: bool) -> None:
+async def claim_command(app: App, name: str, dry_run: bool) -> None:
     """Claim a name before anything is published under it.
 
     Publishing claims a new name by itself; this is for one whose package is not ready. Where
     the registry asks for it, the name is reserved first and claimed a minute later, so that
     the claim cannot be copied. Safe to stop and to run again: nothing is paid twice.
     """
-    app.run(_claim(app, check_name(name), dry_run=dry_run))
-
-
-async def _claim(app: App, name: str, *, dry_run: bool) -> None:
     from capdex_publisher.publish.claim import claim
 
+    check_name(name)
     progress = ChangeProgress(app, "claimed", dry_run=dry_run)
     async with open_registry(app) as registry, progress.interruptible():
         done = await claim(

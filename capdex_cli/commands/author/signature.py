@@ -45,7 +45,7 @@ FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the an
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
 @author_options
 @account_options
-def sign_command(
+async def sign_command(
     app: App, packages: tuple[str, ...], files: Path | None, publisher: str | None, dry_run: bool
 ) -> None:
     """Sign a package.
@@ -54,12 +54,6 @@ def sign_command(
     what changed of its files; everything else stays byte for byte (CRLF becomes LF). From - the
     signed file goes to stdout. Any change after this, also of a file, needs a new signature.
     """
-    app.run(_sign(app, packages, files, publisher, dry_run))
-
-
-async def _sign(
-    app: App, packages: tuple[str, ...], files: Path | None, publisher: str | None, dry_run: bool
-) -> None:
     from capdex.manifest.manifest import read as read_package
     from capdex_publisher.authoring.sign import sign_file
     from capdex_publisher.authoring.validate import PackageFile

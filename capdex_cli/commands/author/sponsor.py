@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -62,7 +62,9 @@ HOURS = click.option(
 @allow_options
 @author_options
 @account_options
-def sign_command(app: App, file: str, out: Path | None, hours: int, **allowed: Any) -> None:
+async def sign_command(
+    app: App, file: str, out: Path | None, hours: int, **allowed: Unpack[Allowed]
+) -> None:
     """Sign the publication of a package, for a sponsor to send.
 
     Nothing is sent and nothing is paid. The file that is written holds the package and one
@@ -71,7 +73,7 @@ def sign_command(app: App, file: str, out: Path | None, hours: int, **allowed: A
     """
     from capdex.net.files import write_atomically
 
-    request = app.run(_sign(app, file, hours, **allowed))
+    request = await _sign(app, file, hours, **allowed)
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
     write_atomically(path, _json(request))
     human = [f"next: capdex sponsor send {safe(path)} --to URL"]
@@ -97,13 +99,46 @@ def sign_command(app: App, file: str, out: Path | None, hours: int, **allowed: A
 @allow_options
 @author_options
 @account_options
-def send_command(app: App, file: str, to: str, hours: int, **allowed: Any) -> None:
+async def send_command(
+    app: App, file: str, to: str, hours: int, **allowed: Unpack[Allowed]
+) -> None:
     """Publish by a sponsor, which pays; wait until it is on chain and served.
 
     FILE is what `capdex sponsor sign` wrote, which needs no key and no chain endpoint here; or a
     package, which is signed first. Safe to stop and to run again: nothing is paid twice.
     """
-    app.run(_send(app, file, to, hours, **allowed))
+    from capdex_publisher.progress import ignore, wait_served
+    from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
+    from capdex_publisher.sponsor.send import send_request
+
+    if file.endswith(".json"):
+        request = SponsorRequest.parse(read(file, MAX_REQUEST_BYTES))
+    else:
+        try:
+            request = await _sign(app, file, hours, **allowed)
+        except InvalidInput as error:
+            if error.code is not Code.ALREADY_DONE:
+                raise
+            app.output.step("ok", "unchanged", safe(error.message))
+            value = {"already": True, **(error.details or {})}
+            plain = [value["cid"]]
+            app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
+            return
+    with StatusLine(app.output) as line:
+        answer = await send_request(request, to, on_wait=lambda words: line.show(safe(words)))
+    uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
+    place = f"tx {safe(answer.get('tx_hash'))}"
+    already = answer.get("already")
+    words = f"{safe(uri)} is published: {place}" if already else f"{place}, paid by the sponsor"
+    app.output.step("ok", "unchanged" if already else "published", words)
+    asked = until_served(app)
+    served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
+    if served.after_s is not None:
+        app.output.step("ok", "served", f"your node answers with it after {served.after_s:.1f} s")
+    value = {**answer, "served_after_s": served.after_s}
+    app.output.result("publication", value, human=[safe(uri)], plain=[str(answer.get("cid"))])
+    if served.why:
+        raise not_served(app, [uri], served.why)
 
 
 @command(
@@ -219,41 +254,6 @@ async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> 
     words = f"{package.announcement.cap_uri} as {short(signer.address)}, valid for {hours} h"
     app.output.step("ok", "signed", safe(words))
     return request
-
-
-async def _send(app: App, name: str, url: str, hours: int, **allowed: Unpack[Allowed]) -> None:
-    from capdex_publisher.progress import ignore, wait_served
-    from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
-    from capdex_publisher.sponsor.send import send_request
-
-    if name.endswith(".json"):
-        request = SponsorRequest.parse(read(name, MAX_REQUEST_BYTES))
-    else:
-        try:
-            request = await _sign(app, name, hours, **allowed)
-        except InvalidInput as error:
-            if error.code is not Code.ALREADY_DONE:
-                raise
-            app.output.step("ok", "unchanged", safe(error.message))
-            value = {"already": True, **(error.details or {})}
-            plain = [value["cid"]]
-            app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
-            return
-    with StatusLine(app.output) as line:
-        answer = await send_request(request, url, on_wait=lambda words: line.show(safe(words)))
-    uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
-    place = f"tx {safe(answer.get('tx_hash'))}"
-    already = answer.get("already")
-    words = f"{safe(uri)} is published: {place}" if already else f"{place}, paid by the sponsor"
-    app.output.step("ok", "unchanged" if already else "published", words)
-    asked = until_served(app)
-    served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
-    if served.after_s is not None:
-        app.output.step("ok", "served", f"your node answers with it after {served.after_s:.1f} s")
-    value = {**answer, "served_after_s": served.after_s}
-    app.output.result("publication", value, human=[safe(uri)], plain=[str(answer.get("cid"))])
-    if served.why:
-        raise not_served(app, [uri], served.why)
 
 
 async def _serve(

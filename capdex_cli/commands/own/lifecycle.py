@@ -71,7 +71,7 @@ def unyank_command(registry: Registry, release: tuple[str, str]) -> RegistryChan
 @click.option("--message", required=True, help="What to do instead; it is shown with each result.")
 @click.option("--replaced-by", metavar="NAME", default="", help="The name to use instead.")
 @sending_options
-def deprecate_command(
+async def deprecate_command(
     app: App, subject: tuple[str, ...], message: str, replaced_by: str, dry_run: bool
 ) -> None:
     """Advise against a release, or a name with all its releases.
@@ -92,12 +92,9 @@ def deprecate_command(
             return change_release(registry, "deprecate", name, version[0], message)
         return deprecate_name(registry, name, message, replaced_by)
 
-    async def run() -> None:
-        if replaced_by:
-            await _warn_of_unknown(app, check_name(replaced_by))
-        await change(app, make, dry_run=dry_run)
-
-    app.run(run())
+    if replaced_by:
+        await _warn_of_unknown(app, check_name(replaced_by))
+    await change(app, make, dry_run=dry_run)
 
 
 async def _warn_of_unknown(app: App, name: str) -> None:

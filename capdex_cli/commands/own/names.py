@@ -12,7 +12,6 @@ from capdex_cli.terminal.click_commands import Group, command
 from capdex_cli.views.progress import open_registry
 
 if TYPE_CHECKING:
-    from capdex.registry.state import NameState
     from capdex_publisher.registry.change import RegistryChange
     from capdex_publisher.registry.registry import Registry
 
@@ -118,15 +117,12 @@ def remove_command(registry: Registry, name: str, account: str) -> RegistryChang
     "list", examples=["capdex maintainer list weather", "capdex maintainer list weather --plain"]
 )
 @NAME
-def list_command(app: App, name: str) -> None:
+async def list_command(app: App, name: str) -> None:
     """List the maintainers of a name."""
     from capdex_publisher.registry.audit import name_on_chain
 
-    async def read() -> NameState:
-        async with open_registry(app) as registry:
-            return (await name_on_chain(registry, name, need_history=True)).state
-
-    state = app.run(read())
+    async with open_registry(app) as registry:
+        state = (await name_on_chain(registry, name, need_history=True)).state
     found = sorted(state.maintainers)
     values = [{"name": name, "account": x} for x in found]
     human = found or ["no maintainers beside the owner"]
@@ -145,7 +141,7 @@ maintainer_command = Group(
 @NAME
 @click.argument("choice", type=click.Choice(["up", "down", "clear"]))
 @sending_options
-def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
+async def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
     """Vote for or against a name, or take the vote back.
 
     Votes are public and can be changed at any time. `capdex show NAME` counts them.
@@ -159,4 +155,4 @@ def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
         votes = Contract(registry.chain, address, "CapabilityVotes")
         return vote(votes, registry, name, choice)
 
-    app.run(change(app, make, dry_run=dry_run, on_node=False))
+    await change(app, make, dry_run=dry_run, on_node=False)

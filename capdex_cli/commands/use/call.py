@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,19 +13,18 @@ from capdex_cli.views.calls import at_option, command_line, read_input, show_mov
 from capdex_cli.views.installing import Terminal, open_agent
 
 if TYPE_CHECKING:
-    from capdex.json import Json
-    from capdex_router.model.refs import InvokeResult
     from capdex_router.policy.proposal import Proposal
 
 
 @command("route", examples=['capdex route "What will the weather be in Oslo?"'])
 @click.argument("message")
-def route_command(app: App, message: str) -> None:
+async def route_command(app: App, message: str) -> None:
     """Tell which installed capability a message is for, and why.
 
     The answer is that of the router's tool `route` for the first message of a session.
     """
-    answer = app.run(_route(app, message))
+    async with open_agent(app) as agent:
+        answer = agent.actions.route(message)
     if "capability" in answer:
         lines = [f"{answer['capability']}@{answer['version']}", *answer["tools"]]
     else:
@@ -33,11 +32,6 @@ def route_command(app: App, message: str) -> None:
     app.output.result(
         "route", answer, human=[*map(safe, lines), safe(f"because: {answer['why']}")], plain=lines
     )
-
-
-async def _route(app: App, message: str) -> dict[str, Any]:
-    async with open_agent(app) as agent:
-        return agent.actions.route(message)
 
 
 @command(
@@ -53,48 +47,35 @@ async def _route(app: App, message: str) -> dict[str, Any]:
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option("--plan", is_flag=True, help="Show the whole question about this call, and stop.")
 @at_option
-def call_command(app: App, capability: str, arguments: str, plan: bool, at: dict[str, str]) -> None:
+async def call_command(
+    app: App, capability: str, arguments: str, plan: bool, at: dict[str, str]
+) -> None:
     """Call a tool of an installed capability, and show its output.
 
     CAPABILITY is a name, a tool as NAME#TOOL, or a whole URI. JSON is the input, an object as the
     tool's schema says; `-` reads it from stdin. You are asked before a first access to a host,
     and before anything that may destroy something.
     """
+    from capdex_router.invoke.invoke import Caller
+
     given = read_input(arguments)
-    if plan:
-        _show_plan(app, app.run(_proposal(app, capability, given, at)))
-        return
-    show_moves(app, at)
-    result, schema = app.run(_call(app, capability, given, at))
-    show_result(app, result, command_line("capdex", "call", capability, schema=schema))
-
-
-async def _proposal(app: App, name: str, arguments: object, at: dict[str, str]) -> Proposal | None:
-    """Return what a person would be asked about a call, None for nothing."""
+    if not plan:
+        show_moves(app, at)
     async with open_agent(app, at=at) as agent:
-        ref = agent.runtime.catalog.find(name).ref
-        return agent.runtime.invoker.proposal(ref.capability_id, ref.version, arguments)
+        found, invoker = agent.runtime.catalog.find(capability), agent.runtime.invoker
+        call = found.ref.capability_id, found.ref.version, given
+        if plan:
+            _show_plan(app, invoker.proposal(*call))
+            return
+        result = await invoker.invoke(*call, Caller(Terminal(app)))
+    show_result(app, result, command_line("capdex", "call", capability, schema=found.input_schema))
 
 
 def _show_plan(app: App, proposal: Proposal | None) -> None:
+    """Show what a person would be asked about a call, None for nothing."""
     from capdex_router.policy.consent import text
 
     shown = "nothing is asked" if proposal is None else text(proposal)
     human = [safe(line) for line in shown.splitlines()]
     value = None if proposal is None else proposal.to_json()
     app.output.result("call", {"proposal": value}, human=human, plain=human)
-
-
-async def _call(
-    app: App, name: str, arguments: object, at: dict[str, str]
-) -> tuple[InvokeResult, Json]:
-    """Return the result of a call, and the schema of its input."""
-    from capdex_router.invoke.invoke import Caller
-
-    async with open_agent(app, at=at) as agent:
-        capability = agent.runtime.catalog.find(name)
-        ref = capability.ref
-        result = await agent.runtime.invoker.invoke(
-            ref.capability_id, ref.version, arguments, Caller(Terminal(app))
-        )
-        return result, capability.input_schema
