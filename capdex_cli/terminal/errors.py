@@ -6,6 +6,7 @@ json|jsonl` it is one JSON object (schema `capdex.error/1`); stdout then contain
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -67,6 +68,12 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
             traceback.print_exc()
         part = missing_extra(error)
         return show(part, output()) if part else _unexpected(error, output(), debug=False)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:  # of any path that a person gave
+            return _unexpected(error, output(), debug=debug)
+        what, why = f"cannot read {str(error.filename)[:60]}…", os.strerror(error.errno)
+        fix = "give a path with shorter names"
+        return show(UsageError(what, Code.UNREADABLE, why=why, fix=fix), output())
     except Exception as error:  # noqa: BLE001 - reported below
         return _unexpected(error, output(), debug=debug)
     return result if isinstance(result, int) else OK

@@ -161,6 +161,13 @@ def test_a_fault_of_ours_is_one_line_and_a_private_report(
     assert "ZeroDivisionError" in report.read_text("utf-8")
 
 
+def test_a_path_that_is_too_long_is_no_fault_of_ours(capdex: Any) -> None:
+    done = capdex("cid", "x" * 300)
+    assert done.exit_code == 2
+    assert "error[UNREADABLE]: cannot read xxx" in done.stderr
+    assert "too long" in done.stderr
+
+
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(InvalidInput("no"), debug=True) == 1
     assert "Traceback" in capsys.readouterr().err
