@@ -112,8 +112,13 @@ async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:
     return _said(await actions.manage(action, target, caller.asker))
 
 
-_EXAMPLES: Final = {"want": "the weather in Oslo", "uri": "weather#now", "action": "list"}
-_EXAMPLES |= {"message": "will it rain?", "target": "weather"}
+_EXAMPLES: Final = {
+    "want": "the weather in Oslo",
+    "uri": "weather#now",
+    "message": "will it rain?",
+    "action": "list",
+    "target": "weather",
+}
 _RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = {
     FIND: _find,
     DESCRIBE: _describe,
