@@ -88,8 +88,11 @@ class CapabilityURI:
                 why=f"a capability URI starts with {PREFIX}",
                 fix=f"write {PREFIX}{text}" if is_name else f"write {usual}",
             )
-        name, at, selector = text[len(PREFIX) :].partition("@")
+        package, hash_, tool = text.partition("#")
+        name, at, selector = package[len(PREFIX) :].partition("@")
         check_name(name)
+        if hash_:
+            raise InvalidInput(f"{'#' + tool[:80]!r} names a tool", fix=f"leave it out: {package}")
         return cls(name, parse_selector(selector) if at else None)
 
     @classmethod

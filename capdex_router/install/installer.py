@@ -334,6 +334,8 @@ def _entry(lock: Lock, name: str) -> Locked:
     short = name.removeprefix(PREFIX).partition("@")[0]
     found = lock.packages.get(short)
     if found is None:
+        if "#" in name:
+            CapabilityURI.loose(name)  # says that it names a tool
         raise InvalidInput(
             f"{short[:80]!r} is not installed",
             Code.NOT_FOUND,

@@ -26,7 +26,7 @@ async def choose(
     try:
         return CapabilityURI.loose(text)
     except InvalidInput:
-        if " " not in text and ("@" in text or text.startswith("did:")):
+        if " " not in text and ("@" in text or "#" in text or text.startswith("did:")):
             raise
     return pick(text, await search(text, MAX_CANDIDATES, config, audit), certain=certain)
 

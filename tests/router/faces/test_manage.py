@@ -57,6 +57,17 @@ async def test_a_person_agrees_to_each_step(
             )
 
 
+@pytest.mark.parametrize("action", ["install", "upgrade", "remove"])
+async def test_a_tool_leads_to_its_package(
+    machine: Callable[..., Machine], node: SimulatedNode, action: str
+) -> None:
+    here = machine(node)
+    async with open_runtime(here.home.path) as runtime, Client(managed(runtime, here)) as client:
+        given = {"action": action, "target": "weather#now"}
+        found = said(await client.call_tool("manage", given))
+    assert found == "INVALID_INPUT: '#now' names a tool; leave it out: did:nuwa:cap:weather"
+
+
 def managed(runtime: Runtime, here: Machine) -> Server[Any]:
     return build_server(
         Actions(

@@ -29,6 +29,24 @@ async def test_a_wrong_name_is_not_taken_for_a_wish(text: str) -> None:
     assert caught.value.code is Code.INVALID_INPUT
 
 
+@pytest.mark.parametrize(
+    "text", ["weather#now", "did:nuwa:cap:weather#now", "weather@1.0.0#now", "weather#now@1.0.0"]
+)
+async def test_the_name_of_a_tool_leads_to_its_package(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"#now.* names a tool") as caught:
+        await choose(text, Config())
+    shown = caught.value.fix.removeprefix("leave it out: ")
+    assert (await choose(shown, Config())).name == "weather"
+
+
+async def test_a_wish_with_a_number_sign_is_a_wish(
+    machine: Callable[..., Machine], node: SimulatedNode
+) -> None:
+    node.publish(weather())
+    config = machine(node).installer.config
+    assert (await choose("weather in c#", config)).name == "weather"
+
+
 async def test_a_wish_is_searched_for_on_the_node(
     machine: Callable[..., Machine], node: SimulatedNode
 ) -> None:
