@@ -9,7 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
+
+import orjson
 
 from capdex.errors import InvalidInput
 
@@ -22,8 +25,9 @@ def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[
     """Return the arguments that say something, each in its type where its meaning is beyond doubt.
 
     Null is left out, and so is an empty text, list or object for an argument that is not required.
-    Digits are read as an integer, `true` and `false` as a boolean, and a single value as a list of
-    it. All else stays as it is, and so do arguments that the schema does not have.
+    Digits are read as an integer, `true` and `false` as a boolean, JSON text as the list or object
+    that it holds, and a single value as a list of it. All else stays as it is, and so do arguments
+    that the schema does not have.
     """
     known, required = schema.get("properties", {}), schema.get("required", ())
     found: dict[str, Any] = {}
@@ -45,8 +49,11 @@ def check_names(tool: str, known: Iterable[str], given: Mapping[str, Any]) -> No
             raise InvalidInput(f"{tool} takes no argument {shown!r}", fix=fix)
 
 
-def _read(schema: Mapping[str, Any], value: object) -> Any:
+def _read(schema: Mapping[str, Any], value: Any) -> Any:
     kind = schema.get("type")
+    if kind in ("array", "object") and isinstance(value, str) and value.strip()[:1] in ("[", "{"):
+        with suppress(ValueError):
+            value = orjson.loads(value)
     if kind == "integer" and isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     if kind == "integer" and isinstance(value, float) and value.is_integer():

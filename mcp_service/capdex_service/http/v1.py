@@ -53,7 +53,7 @@ def read_search(query: bytes) -> SearchRequest:
     if HAS_PROMPT in given:
         filters[HAS_PROMPT] = choice(given, HAS_PROMPT, ("true", "false"), "true") == "true"
     if SINCE in given:
-        filters[SINCE] = given[SINCE]
+        filters[SINCE] = required(given, SINCE)
     if WINDOW in given:
         filters[WINDOW] = number(given, WINDOW, 0)
     return SearchRequest.parse(

@@ -13,7 +13,7 @@ from capdex.errors import InvalidInput
 from capdex.json_schema.arguments import read_arguments
 from capdex.search.explain import Explanation
 from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
-from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
 from capdex_service.answers import brief, text
 from capdex_service.answers.card import Card
 from capdex_service.answers.rendered import Answer, Moment, Rendered, told
@@ -30,9 +30,12 @@ ARGUMENTS: Final = {
     "facets": '["domain"]',
     "query_string": '"…"',
 }
-_TYPES: Final = {
-    "properties": {HAS_PROMPT: {"type": "boolean"}, WINDOW: {"type": "integer"}, NOT: {}}
-}  # of filters that are no text
+_TEXTS: Final[dict[str, Any]] = {key: {} for key in (*FILTER_NAMES, SINCE)}
+_OTHERS: Final = {
+    HAS_PROMPT: {"type": "boolean"},
+    WINDOW: {"type": "integer"},
+    NOT: {"type": "object", "properties": _TEXTS},
+}
 MAX_REPLY_BYTES: Final = 1 << 20  # a host puts replies into a model's context: keep them small
 
 
@@ -79,15 +82,14 @@ def _filters(given: object) -> dict[str, Any]:
     found: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
     for one in given if isinstance(given, list) else ():
         key, colon, value = one.partition(":") if isinstance(one, str) else ("", "", "")
-        if not colon:
+        if not colon or key == NOT:
             raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
         if key in (HAS_PROMPT, SINCE, WINDOW):
             found[key] = value
-        elif key.startswith(f"{NOT}."):
-            found.setdefault(NOT, {}).setdefault(key.removeprefix(f"{NOT}."), []).append(value)
-        else:
-            found.setdefault(key, []).append(value)
-    return read_arguments(_TYPES, found)
+            continue
+        of = found.setdefault(NOT, {}) if key.startswith(f"{NOT}.") else found
+        of.setdefault(key.removeprefix(f"{NOT}."), []).extend([value] if value else ())
+    return read_arguments({"properties": _TEXTS | _OTHERS}, found)
 
 
 def read_facets(given: object) -> tuple[str, ...]:

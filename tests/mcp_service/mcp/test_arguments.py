@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capdex_indexer.query.search.filters import FILTER_NAMES, OTHERS
 from capdex_service.mcp.calls import call
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.tools import TOOLS
@@ -25,6 +26,11 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 DEFAULTS: dict[str, Any] = {"proof": "none", "detail": "brief", "limit": 10, "include": []}
 DEFAULTS |= {"filters": {}, "facets": []}
+TRAVEL = {"domain": "travel"}
+NOTHING: list[Any] = [
+    *({key: ""} for key in (*FILTER_NAMES, *OTHERS)), {"tag": []}, {"not": {"tag": ""}},
+    ["tag:"], ["not.tag:"], ["published_since:"],
+]  # fmt: skip
 OPTIONAL = [
     (tool, key)
     for tool, one in TOOLS.items()
@@ -68,6 +74,12 @@ async def test_null_is_an_absent_argument(tools_reader: Reader, tool: str, key: 
         ("search_capabilities", {"filters": "domain:travel"}, {"filters": {"domain": "travel"}}),
         ("search_capabilities", {"facets": "domain"}, {"facets": ["domain"]}),
         ("search_capabilities", {"filters": {"tag": None}}, {}),
+        ("search_capabilities", {"filters": '{"domain": "travel"}'}, {"filters": TRAVEL}),
+        ("search_capabilities", {"filters": '["domain:travel"]'}, {"filters": TRAVEL}),
+        ("search_capabilities", {"filters": "[]"}, {}),
+        ("search_capabilities", {"facets": '["domain"]'}, {"facets": ["domain"]}),
+        *(("search_capabilities", {"filters": filters}, {}) for filters in NOTHING),
+        ("resolve_capability", {"include": '["tools"]'}, {"include": ["tools"]}),
         ("resolve_capability", {"include": "tools"}, {"include": ["tools", None]}),
         ("capability_list", {"limit": "2"}, {"limit": 2}),
     ],
