@@ -111,21 +111,6 @@ class Engine(SegmentSet[WordSegment]):
                 return part.segment.facets.of(LIKE, at)
         raise LookupError(name)
 
-    def search(
-        self,
-        query: str,
-        *,
-        filters: Filters | None = None,
-        limit: int = 20,
-        after: After | None = None,
-    ) -> RankedPage:
-        """Return the documents with any word of `query` that fulfil the filters, best first.
-
-        An empty query lists names in order. Raises InvalidInput for a query above MAX_QUERY_CHARS
-        or a limit outside 1 to MAX_LIMIT.
-        """
-        return self.page(self.scores(query), filters=filters, limit=limit, after=after)
-
     def page(
         self,
         scores: Scores,

@@ -48,13 +48,9 @@ class Pins:
                 f"the service changed its tool {action[:64]!r} since it was installed",
                 Code.PERMISSION_DENIED,
                 why="its name, description or input schema is not what was agreed to",
-                fix="look at the new definition, and accept it if it is what you want",
+                fix=f"look at it; if you agree: capdex remove {capability}, then install it again",
                 details={"service": service_uri, "tool": action, "was": pinned, "is": found},
             )
-
-    def accept(self, capability: str, service_uri: str, action: str, found: str) -> None:
-        """Pin a definition that a person looked at."""
-        self._change(lambda pins: {**pins, _key(capability, service_uri, action): found})
 
     def forget(self, capability: str) -> None:
         """Remove the pins of a capability, as its removal does."""

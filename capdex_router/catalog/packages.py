@@ -27,14 +27,6 @@ VARS: Final[Json] = {
 }
 
 
-def capabilities(package: VerifiedPackage, executors: Executors) -> Iterator[Capability]:
-    """Yield the skill of a package, then its tools in their order."""
-    yield skill(package)
-    for tool in offered(package.manifest):
-        executor = executors(package, tool.name)
-        yield tool_of(package.manifest, owner_of(package), tool, executor)
-
-
 def offered(manifest: Manifest) -> Iterator[Tool]:
     """Yield the tools of a package, then the state verbs that it requires but declares no tool of.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -39,15 +39,6 @@ class Derived:
                 "INSERT OR REPLACE INTO derived VALUES (?, ?, ?)",
                 [(key, self._version, value) for key, value in values.items()],
             )
-
-    def keep(self, keys: Iterable[str]) -> None:
-        """Remove all values but those of some keys, and those of other versions."""
-        kept = set(keys)
-        with suppress(sqlite3.Error), closing(self._open()) as database, database:
-            rows = database.execute("SELECT key FROM derived").fetchall()
-            gone = [(key,) for (key,) in rows if key not in kept]
-            database.executemany("DELETE FROM derived WHERE key = ?", gone)
-            database.execute("DELETE FROM derived WHERE version != ?", (self._version,))
 
     def _open(self) -> sqlite3.Connection:
         database = sqlite3.connect(self._path, timeout=5.0)

@@ -9,14 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from capdex.manifest.triggers import Trigger
 from capdex.routing.patterns import (
     Level,
     Message,
-    Pattern,
-    compiled,
     distinct,
     is_denied,
     pattern_of,
@@ -24,9 +21,6 @@ from capdex.routing.patterns import (
 )
 from capdex.routing.text import bounded, fold
 from capdex_router.routing.trigger_table import TriggerTable
-
-Label = Literal["broad", "inactive", "unroutable"]
-"""`inactive` is a broad trigger beyond the cap; `unroutable` one that this router cannot match."""
 
 BROAD, REGEX, KEYWORD = Level.BROAD, Level.REGEX, Level.KEYWORD
 
@@ -108,23 +102,6 @@ class TriggerIndex:
             found = self._table.hits(message)
         return [InstalledHit(x.name, Trigger(x.kind, x.text), (x.level, x.width)) for x in found]
 
-    def labels(self, capability: str) -> dict[Trigger, Label]:
-        """Return the triggers of a capability that are broad or cannot be routed by."""
-        with self._lock:
-            active = self._table.active
-        found: dict[Trigger, Label] = {}
-        for trigger in self._triggers.get(capability, ()):
-            pattern = pattern_of(trigger)
-            if pattern is None or _is_refused(pattern):
-                found[trigger] = "unroutable"
-                continue
-            known = traits(pattern)
-            if not known.choices and pattern not in active:
-                found[trigger] = "inactive"
-            elif known.broad:
-                found[trigger] = "broad"
-        return found
-
     def named(self, name: str) -> list[str]:
         """Return the capabilities with exactly this id or short name, sorted."""
         if name in self._triggers:
@@ -151,7 +128,3 @@ def negated(hit: InstalledHit, message: str) -> bool:
     """True if the part of a message that a hit is in says not to do it."""
     pattern = pattern_of(hit.trigger)
     return pattern is not None and is_denied(pattern, Message.of(message))
-
-
-def _is_refused(pattern: Pattern) -> bool:
-    return pattern.kind == "regex" and compiled(pattern.value) is None

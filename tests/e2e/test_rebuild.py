@@ -34,6 +34,7 @@ from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
 from capdex.uri import PREFIX, check_name, is_reserved, name_id, skeleton
 from capdex_indexer.projection.block_range import BlockRange, LogRows
 from capdex_indexer.query.index import Index
+from capdex_indexer.query.name_state import read_name_state
 from capdex_indexer.store import Deployment, Store
 from capdex_indexer.sync.log_completeness import check_logs
 
@@ -289,7 +290,8 @@ def index_says_the_same(
         assert index.status().undecodable == 0
         ledger, told = rebuild(logs)[0], 0
         for name, state in ledger.names.items():
-            standing = index.name_state(name)
+            with index.read() as connection:
+                standing = read_name_state(connection, name)
             assert (standing.owner, standing.pending_owner) == (state.owner, state.pending_owner)
             assert standing.renounced == state.renounced
             assert standing.maintainers == state.maintainers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,12 @@ from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
+from capdex_router.catalog.packages import Executors, offered, owner_of, skill, tool_of
 from capdex_router.home.config import NodeAddress
 from capdex_router.home.directory import Home
 from capdex_router.install.facts import accesses
 from capdex_router.install.installer import Installer
+from capdex_router.model.capability import Capability
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.proposal import Proposal
@@ -151,6 +153,14 @@ def weather(version: str = "1.0.0", *, tools: int = 1, **options: Any) -> bytes:
     """A package with tools bound to https://tools.example.org."""
     named = [making.tool(name, city="A city.") for name in ("now", "later", "past")[:tools]]
     return making.package_bytes("weather", version, tools=named, **options)
+
+
+def capabilities_of(package: VerifiedPackage, executors: Executors) -> Iterator[Capability]:
+    """The skill of a package, then its tools in their order."""
+    yield skill(package)
+    for tool in offered(package.manifest):
+        runs = executors(package, tool.name)
+        yield tool_of(package.manifest, owner_of(package), tool, runs)
 
 
 def all_grants(package: VerifiedPackage) -> list[Grant]:

@@ -38,7 +38,6 @@ from capdex_router.bindings.egress import Egress, Reply
 from capdex_router.bindings.mcp import McpServices
 from capdex_router.bindings.pins import Pins
 from capdex_router.catalog.catalog import Catalog, Fixed
-from capdex_router.catalog.packages import capabilities
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
@@ -53,7 +52,7 @@ from capdex_router.policy.proposal import Access, Proposal
 from capdex_router.policy.quoting import quoted
 from capdex_router.policy.secrets import SecretFile, Secrets
 from tests.indexer import making
-from tests.router.simulated import Person
+from tests.router.simulated import Person, capabilities_of
 
 examples = settings(max_examples=int(os.environ.get("CONSENT_EXAMPLES", "200")), deadline=None)
 
@@ -262,7 +261,7 @@ async def called(found: VerifiedPackage, given_: Json, person: Person, folder: P
     wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
     with AuditLog(folder / "audit.jsonl") as audit:
         invoker = Invoker(
-            Catalog([Fixed(capabilities(found, partial(executor, wiring=wiring)))]),
+            Catalog([Fixed(capabilities_of(found, partial(executor, wiring=wiring)))]),
             rights=GrantFile(folder / "grants.json", write_whole),
             audit=audit,
             check=Validation().check,

@@ -26,7 +26,6 @@ from capdex_indexer.query import catalog, resolution
 from capdex_indexer.query.catalog import BoundReleases
 from capdex_indexer.query.changes import CommitWatch, NameChange, read_changes
 from capdex_indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
-from capdex_indexer.query.name_state import NameRecord, read_name_state
 from capdex_indexer.query.release import IndexedRelease, read_name
 from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.query.search.follower import SearchFollower
@@ -41,7 +40,6 @@ from capdex_indexer.query.status import (
     IndexStatus,
     Position,
     read_position,
-    read_revision,
     read_status,
 )
 
@@ -92,11 +90,6 @@ class Index:
         """
         with self.read() as connection:
             return resolution.resolve(connection, uri, serve, self.denial_cache.read(connection))
-
-    def at(self) -> tuple[int, Position]:
-        """Return the revision of the index, which every commit raises, and its position."""
-        with self.read() as connection:
-            return read_revision(connection)
 
     def changes(self, after: tuple[int, str], limit: int) -> list[NameChange]:
         """Return the names whose answers changed after a (revision, name), in that order."""
@@ -250,11 +243,6 @@ class Index:
         """Return what the operator of this node refuses to serve."""
         with self.read() as connection:
             return self.denial_cache.read(connection)
-
-    def name_state(self, name: str) -> NameRecord:
-        """Return the owner and maintainers of a name, and its votes."""
-        with self.read() as connection:
-            return read_name_state(connection, name)
 
     def position(self) -> Position:
         """Return the position of the index; much cheaper than `status`."""

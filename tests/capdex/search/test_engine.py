@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.search import After, Document, Engine, Filters, ToolText
+from capdex.search import After, Document, Engine, Filters, RankedHit, ToolText
 
 WEATHER = Document(
     "weather-now",
@@ -26,8 +26,12 @@ CITY = Document("city-guide", {"description": "What to see in a city"}, facets=(
 ENGINE = Engine().add([WEATHER, NOTES, CITY])
 
 
+def hits(query: str) -> list[RankedHit]:
+    return ENGINE.page(ENGINE.scores(query)).hits
+
+
 def names(query: str, filters: Filters | None = None, engine: Engine = ENGINE) -> list[str]:
-    return [hit.name for hit in engine.search(query, filters=filters).hits]
+    return [hit.name for hit in engine.page(engine.scores(query), filters=filters).hits]
 
 
 @pytest.mark.parametrize(
@@ -48,9 +52,9 @@ def test_a_query_finds_the_documents_with_its_words(query: str, found: list[str]
 
 
 def test_what_a_query_names_exactly_comes_first() -> None:
-    hits = ENGINE.search("City Guide").hits
-    assert [(hit.name, hit.lead) for hit in hits] == [("city-guide", 2), ("weather-now", 0)]
-    assert [hit.lead for hit in ENGINE.search("get weather").hits] == [1]
+    found = [(hit.name, hit.lead) for hit in hits("City Guide")]
+    assert found == [("city-guide", 2), ("weather-now", 0)]
+    assert [hit.lead for hit in hits("get weather")] == [1]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,7 @@ def test_pages_follow_each_other() -> None:
     found: list[str] = []
     after: After | None = None
     for _ in range(3):
-        page = ENGINE.search("", limit=1, after=after)
+        page = ENGINE.page(ENGINE.scores(""), limit=1, after=after)
         found += [hit.name for hit in page.hits]
         assert page.total == 3
         after = page.after
@@ -94,7 +98,7 @@ def test_pages_follow_each_other() -> None:
 @pytest.mark.parametrize(("query", "limit"), [("x" * 4097, 1), ("x", 0), ("x", 1001)])
 def test_a_search_out_of_bounds_is_refused(query: str, limit: int) -> None:
     with pytest.raises(InvalidInput):
-        ENGINE.search(query, limit=limit)
+        ENGINE.page(ENGINE.scores(query), limit=limit)
 
 
 def test_scores_are_by_slot_of_the_engine() -> None:
@@ -120,9 +124,9 @@ def test_facets_count_the_matches_by_value() -> None:
 
 
 def test_a_hit_names_the_fields_with_its_words() -> None:
-    assert ENGINE.search("the weather now").hits[0].fields == ("name", "title", "tools")
-    assert ENGINE.search("get_weather").hits[0].fields == ("name", "title", "tools")
-    assert ENGINE.search("").hits[0].fields == ()
+    assert hits("the weather now")[0].fields == ("name", "title", "tools")
+    assert hits("get_weather")[0].fields == ("name", "title", "tools")
+    assert hits("")[0].fields == ()
 
 
 def test_a_package_that_needs_less_context_is_kept() -> None:

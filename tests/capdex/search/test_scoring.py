@@ -251,10 +251,11 @@ def test_pages_one_after_the_other_are_all_hits(
     history: list[tuple[str, object]], query: str, some: Filters, limit: int
 ) -> None:
     engine, _ = run(history)
-    whole = engine.search(query, filters=some, limit=50)
+    scores = engine.scores(query)
+    whole = engine.page(scores, filters=some, limit=50)
     hits, after = [], None
     while True:
-        page = engine.search(query, filters=some, limit=limit, after=after)
+        page = engine.page(scores, filters=some, limit=limit, after=after)
         hits += page.hits
         after = page.after
         if after is None:

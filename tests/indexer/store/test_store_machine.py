@@ -23,6 +23,8 @@ from sqlalchemy import Engine, event
 from capdex_indexer.db.engine import open_reader
 from capdex_indexer.query.digest import DigestCache, read_digest
 from capdex_indexer.query.index import Index
+from capdex_indexer.query.name_state import read_name_state
+from capdex_indexer.query.status import read_revision
 from capdex_indexer.store import Store
 
 NAMES = ("note", "memo")
@@ -49,6 +51,11 @@ def _load(name: str) -> Any:
 
 
 making, soak = _load("indexer/making"), _load("soak/contents")
+
+
+def read(index: Index, look: Callable[..., Any], *of: object) -> Any:
+    with index.read() as connection:
+        return look(connection, *of)
 
 
 class Died(BaseException):
@@ -244,11 +251,11 @@ class Indexing(RuleBasedStateMachine):
             answers = {
                 name: (
                     [dataclasses.replace(x, finality="") for x in index.releases(name)],
-                    index.name_state(name),
+                    read(index, read_name_state, name),
                 )
                 for name in NAMES
             }
-            self.revision = index.at()[0]
+            self.revision = read(index, read_revision)[0]
         finally:
             index.close()
         changed = {name for name in answers if answers[name] != self.answers.get(name)}

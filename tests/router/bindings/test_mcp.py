@@ -208,8 +208,7 @@ async def test_a_tool_that_changed_is_refused_until_it_is_looked_at(
         await forecast(services).run({}, timeout_s=10)
     assert refused.value.code is Code.PERMISSION_DENIED
     assert weather.called == []
-    details = refused.value.details or {}
-    pins.accept("weather-reporter", DID, "forecast", details["is"])
+    pins.forget("weather-reporter")
     assert await forecast(services).run({}, timeout_s=10)
 
 

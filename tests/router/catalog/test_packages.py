@@ -25,8 +25,8 @@ from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import McpServices
 from capdex_router.bindings.pins import Pins
-from capdex_router.catalog.packages import capabilities
 from capdex_router.policy.secrets import SecretFile, Secrets
+from tests.router.simulated import capabilities_of
 from tests.router.small_runtime import Person, Runtime
 
 HOST = "api.weather.example"
@@ -160,7 +160,7 @@ async def run(
     secrets.set("weather-reporter", HOST, "WEATHER_API_KEY", SECRET)
     egress = Egress(addresses={f"https://{HOST}": f"http://127.0.0.1:{port}"})
     wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
-    found = capabilities(package, lambda one, tool: executor(one, tool, wiring=wiring))
+    found = capabilities_of(package, lambda one, tool: executor(one, tool, wiring=wiring))
     yield runtime(*found, redact=secrets.redact)
     await wiring.close()
     await runner.cleanup()

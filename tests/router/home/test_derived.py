@@ -36,12 +36,3 @@ def test_a_place_where_nothing_can_be_kept_is_no_error(tmp_path: Path) -> None:
     derived = Derived(tmp_path / "no" / "derived.sqlite", "1")
     derived.write({"a": b"1"})
     assert derived.read() == {}
-
-
-def test_only_some_are_kept(tmp_path: Path) -> None:
-    derived = Derived(tmp_path / "derived.sqlite", "2")
-    Derived(tmp_path / "derived.sqlite", "1").write({"c": b"1"})
-    derived.write({"a": b"1", "b": b"2"})
-    derived.keep(["b"])
-    assert derived.read() == {"b": b"2"}
-    assert Derived(tmp_path / "derived.sqlite", "1").read() == {}

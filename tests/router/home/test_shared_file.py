@@ -38,10 +38,9 @@ class Kind(NamedTuple):
 
 
 def pin(pins: Pins, name: str, value: str | None) -> None:
-    if value is None:
-        pins.forget(name)
-    else:
-        pins.accept(name, "did:x", "t", value)
+    pins.forget(name)
+    if value is not None:
+        pins.check(name, "did:x", "t", value)
 
 
 def grant(grants: GrantFile, name: str, value: str | None) -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capdex.manifest.triggers import Trigger, compile_pattern
-from capdex.routing.patterns import MAX_OPEN
+from capdex.routing.patterns import MAX_OPEN, pattern_of, traits
 from capdex.routing.text import fold, has_word, views
 from capdex_router.routing.index import (
     BROAD,
@@ -39,6 +39,12 @@ def index_of(installed: Mapping[str, Iterable[Trigger]]) -> TriggerIndex:
         index.add(capability, own)
     index.compile()
     return index
+
+
+def is_broad(trigger: Trigger) -> bool:
+    pattern = pattern_of(trigger)
+    assert pattern is not None
+    return traits(pattern).broad
 
 
 def hits(index: TriggerIndex, message: str) -> set[tuple[str, str]]:
@@ -210,7 +216,7 @@ def test_compile_in_a_thread_and_changes_beside_it_lose_nothing() -> None:
     }
 
 
-def test_unusable_triggers_are_kept_and_labelled() -> None:
+def test_unusable_triggers_are_passed_over() -> None:
     own = [
         Trigger("embedding", "a phrase"),
         Trigger("embedding", "f00ff", "model@1"),
@@ -218,9 +224,7 @@ def test_unusable_triggers_are_kept_and_labelled() -> None:
         *keyword("x" * 129),
     ]
     index = index_of({NOTE: own})
-    assert index.labels(NOTE) == dict.fromkeys([*own[:4], own[5]], "unroutable")
     assert hits(index, "a note") == {(NOTE, r"\bnote\b")}
-    assert index.labels(WEATHER) == {}
 
 
 @pytest.mark.parametrize(
@@ -229,13 +233,13 @@ def test_unusable_triggers_are_kept_and_labelled() -> None:
 )
 def test_triggers_that_capture_everything_are_broad(trigger: Trigger) -> None:
     index = index_of({NOTE: [trigger]})
-    assert index.labels(NOTE) == {trigger: "broad"}
+    assert is_broad(trigger)
     assert {hit.score[0] for hit in index.hits("the capital of a country")} <= {BROAD}
 
 
 @pytest.mark.parametrize("trigger", [*regex("weather|forecast"), *keyword("weather", "记")])
 def test_triggers_that_name_a_matter_are_not_broad(trigger: Trigger) -> None:
-    assert index_of({NOTE: [trigger]}).labels(NOTE) == {}
+    assert not is_broad(trigger)
 
 
 def test_one_capability_does_not_take_the_places_of_all_broad_triggers() -> None:
@@ -244,10 +248,9 @@ def test_one_capability_does_not_take_the_places_of_all_broad_triggers() -> None
         for i in range(1, 3)
     }
     index = index_of({**greedy, NOTE: regex(r"^\w+\d?$")})
-    labels = [label for name in greedy for label in index.labels(name).values()]
-    assert index.labels(NOTE) == {regex(r"^\w+\d?$")[0]: "broad"}
-    assert labels.count("broad") == MAX_OPEN - 1
-    assert labels.count("inactive") == 128 - labels.count("broad")
+    found = hits(index, "word")
+    assert (NOTE, r"^\w+\d?$") in found
+    assert len({pattern for _, pattern in found}) == MAX_OPEN
     for name in greedy:
         index.remove(name)
     index.compile()

@@ -22,6 +22,7 @@ from capdex_indexer.query import Index
 from capdex_indexer.query.search import follower, mapped_encoder, processes
 from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+from capdex_indexer.query.status import read_revision
 from capdex_indexer.store import Store
 
 Opened = Callable[..., Index]
@@ -59,6 +60,11 @@ def following(database_url: str, directory: Path) -> Iterator[Opened]:
     yield open_one
     for index in opened:
         index.close()
+
+
+def revision_of(index: Index) -> int:
+    with index.read() as connection:
+        return read_revision(connection)[0]
 
 
 def names(index: Index, query: str = "") -> list[str | None]:
@@ -333,7 +339,7 @@ def test_what_differs_from_the_database_is_built_again(
     manifest = directory / "manifest"
     saved = read(manifest)
     # as if another database had been saved, or as if pears were in what was saved
-    saved[key] = "0" * 64 if key == "index" else index.at()[0]
+    saved[key] = "0" * 64 if key == "index" else revision_of(index)
     write(manifest, saved)
     index = following()
     until(lambda: names(index) == ["apples", "pears"])  # it is checked while it answers
