@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
+from typing import Final
 
 from capdex.errors import InvalidInput
 from capdex.version import Version
@@ -27,24 +28,25 @@ class Step(Enum):
 
 
 NONE, PATCH, MINOR, MAJOR = _ORDER = tuple(Step)
+RISK: Final = "risk"
 
 
 class Rule(Enum):
     """Kinds of changes, and the step that each requires from 1.0.0 on.
 
-    `section` is the part of the package, in reading order; `risk`: the package can do more than
+    `section` is the part of the package, in reading order. A RISK: the package can do more than
     before, which is never a patch.
     """
 
-    PERMISSION_ADDED = ("permissions", MINOR, "a permission is added", True)
+    PERMISSION_ADDED = ("permissions", MINOR, "a permission is added", RISK)
     PERMISSION_REMOVED = ("permissions", PATCH, "a permission is removed")
-    HOST_ADDED = ("hosts", MINOR, "a host or agent is contacted that was not", True)
+    HOST_ADDED = ("hosts", MINOR, "a host or agent is contacted that was not", RISK)
     HOST_REMOVED = ("hosts", PATCH, "a host or agent is no longer contacted")
     SECRET_ADDED = (
         "secrets",
         MINOR,
         "a secret is sent, or to another host or in another header",
-        True,
+        RISK,
     )
     SECRET_REMOVED = ("secrets", PATCH, "a secret is no longer sent")
     SCHEMA_URI = ("schema", MAJOR, "the `$id` is another: state kept under it is left")
@@ -78,7 +80,7 @@ class Rule(Enum):
         "tools",
         MINOR,
         "a tool has other effects: it may do more, or a person is asked about less",
-        True,
+        RISK,
     )
     TOOL_ADDED = ("tools", MINOR, "a tool is added")
     PARAMETER_ADDED = ("tools", MINOR, "an optional parameter is added")
@@ -88,7 +90,7 @@ class Rule(Enum):
     IDEMPOTENCE = ("tools", MINOR, "a call may be repeated safely, or no longer")
     TOOL_WORDING = ("tools", PATCH, "descriptions, the same parameters said otherwise")
     BINDING_REMOVED = ("bindings", MAJOR, "a tool that stays is bound no longer")
-    BINDING_TYPE_ADDED = ("bindings", MINOR, "tools are called in a way that none was", True)
+    BINDING_TYPE_ADDED = ("bindings", MINOR, "tools are called in a way that none was", RISK)
     BINDING_ADDED = ("bindings", MINOR, "a tool that was there is bound now")
     BINDING_CHANGED = (
         "bindings",
@@ -96,7 +98,7 @@ class Rule(Enum):
         "a tool is called in another way, elsewhere, or by another method",
     )
     BINDING_PATH = ("bindings", PATCH, "the same host is asked at another path")
-    PROGRAM = ("resources", MINOR, "a script or program is added, or is another one now", True)
+    PROGRAM = ("resources", MINOR, "a script or program is added, or is another one now", RISK)
     FILE_ADDED = ("resources", MINOR, "another file is added")
     FILE_REMOVED = ("resources", MINOR, "a file is removed or renamed")
     FILE_CHANGED = ("resources", PATCH, "another file changes")
@@ -107,11 +109,11 @@ class Rule(Enum):
     TRIGGERS = ("triggers", PATCH, "triggers are added, removed, worded otherwise")
     METADATA = ("metadata", PATCH, "title, description, tags and all other fields")
 
-    def __init__(self, section: str, step: Step, what: str, risk: bool = False) -> None:
+    def __init__(self, section: str, step: Step, what: str, risk: str = "") -> None:
         self.section = section
         self.step = step
         self.what = what
-        self.risk = risk
+        self.risk = risk == RISK
 
 
 def taken_step(old: Version, new: Version) -> Step:
