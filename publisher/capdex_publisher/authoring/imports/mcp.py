@@ -21,7 +21,13 @@ from capdex.json import Json
 from capdex_publisher.authoring.imports.detect import is_server
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
-from capdex_publisher.authoring.imports.schemas import Resolver, TooLarge, adapted, is_object
+from capdex_publisher.authoring.imports.schemas import (
+    Resolver,
+    TooLarge,
+    adapted,
+    is_object,
+    of_object,
+)
 from capdex_publisher.authoring.imports.source import parse, read_file
 from capdex_publisher.authoring.imports.text import clean, name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
@@ -210,7 +216,7 @@ def _output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
         why = "it is not the schema of an object"
         return None, [Note(source, "output schema", "left out", "", why)]
     try:
-        return {"type": "object", **Resolver().schema(schema)} | {"type": "object"}, []
+        return of_object(Resolver().schema(schema)), []
     except TooLarge:
         return None, [Note(source, "output schema", "left out", "", "it is too large")]
 

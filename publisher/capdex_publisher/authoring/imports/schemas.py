@@ -52,7 +52,7 @@ def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     except TooLarge as fault:
         return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
     notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
-    return {"type": "object", **converted} | {"type": "object"}, notes
+    return of_object(converted), notes
 
 
 def is_object(schema: Any) -> bool:
@@ -60,6 +60,11 @@ def is_object(schema: Any) -> bool:
     given = schema.get("type", "object") if isinstance(schema, dict) else None
     names = given if isinstance(given, list) else [given]
     return any(str(x).lower() == "object" for x in names)
+
+
+def of_object(schema: Json) -> Json:
+    """Return a schema that only objects follow, its type first."""
+    return {"type": "object", **schema} | {"type": "object"}
 
 
 def found_at(document: Json | None, reference: str) -> Any:
