@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
 from capdex_explorer.samples import Samples
+from capdex_service.http.parameters import pairs
 from capdex_service.queries.reader import Reader
-
-MAX_PARAMETERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +50,8 @@ class PageRequest:
     @classmethod
     def read(cls, path: str, parts: Mapping[str, str], query: bytes, base: str) -> PageRequest:
         """Read a request; raises InvalidInput for a query that is not UTF-8 or has NUL."""
-        try:
-            pairs = parse_qsl(
-                query.decode("ascii"),
-                keep_blank_values=True,
-                errors="strict",
-                max_num_fields=MAX_PARAMETERS,
-            )
-        except ValueError as error:
-            raise InvalidInput("the query string cannot be read", why=str(error)[:200]) from None
         found: dict[str, tuple[str, ...]] = {}
-        for name, value in pairs:
+        for name, value in pairs(query):
             if "\0" in value:
                 raise InvalidInput(f"{name[:64]} has a NUL character")
             found[name] = (*found.get(name, ()), value)

@@ -21,67 +21,40 @@ F = TypeVar("F", bound=Callable[..., Any])
 SEMANTIC: Final = "CAPDEX_SEMANTIC"
 
 
-def environment_option(name: str, *, plural: str = "", **attributes: Any) -> Callable[[F], F]:
+def environment_option(*names: str, plural: str = "", **attributes: Any) -> Callable[[F], F]:
     """Return an option that a variable sets, too: CAPDEX_ and its name, or `plural`.
 
     `plural` is the variable of an option that may be repeated: its values have spaces between them.
     """
-    variable = plural or f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
+    variable = plural or f"CAPDEX_{names[0].removeprefix('--').upper().replace('-', '_')}"
     if plural:
         attributes["multiple"] = True
-    return click.option(name, envvar=variable, show_envvar=True, **attributes)
+    return click.option(*names, envvar=variable, show_envvar=True, **attributes)
 
 
-def database_option(function: F) -> F:
-    """Add `--db URL`: typed here, typed at `capdex node` before a subcommand, or CAPDEX_DB."""
-    purpose = "The node's database.  [default: a file in the data directory]"
-    return environment_option("--db", metavar="URL", help=purpose)(function)
-
-
-def blocks_option(function: F) -> F:
-    """Add `--blocks DIR`: the directory of verified packages."""
-    purpose = "The node's verified packages.  [default: in the data directory]"
-    return environment_option("--blocks", type=DIRECTORY, help=purpose)(function)
-
-
-def serve_signed_option(function: F) -> F:
-    """Add `--serve-signed`; `served_verdicts` takes its value."""
-    return click.option(
-        "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."
-    )(function)
-
-
-def profile_option(function: F) -> F:
-    """Add `--profile NAME`: the tools that MCP clients see."""
-    return environment_option(
-        "--profile",
-        type=click.Choice(["default", "minimal"]),
-        default="default",
-        show_default=True,
-        help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",
-    )(function)
-
-
-def explorer_option(function: F) -> F:
-    """Add `--explorer`: pages for people at the node's address."""
-    return click.option(
-        "--explorer/--no-explorer",
-        envvar="CAPDEX_EXPLORER",
-        show_envvar=True,
-        default=True,
-        help="Serve pages for people at the node's address.",
-    )(function)
-
-
-def semantic_option(function: F) -> F:
-    """Add `--semantic`; `semantic_wanted` takes its value."""
-    return click.option(
-        "--semantic/--no-semantic",
-        envvar=SEMANTIC,
-        show_envvar=True,
-        default=None,
-        help="Search by meaning, too.  [default: if it is installed]",
-    )(function)
+# Typed here, typed at `capdex node` before a subcommand, or CAPDEX_DB: see `database_url`.
+database_option = environment_option(
+    "--db", metavar="URL", help="The node's database.  [default: a file in the data directory]"
+)
+blocks_option = environment_option(
+    "--blocks", type=DIRECTORY,
+    help="The node's verified packages.  [default: in the data directory]",
+)  # fmt: skip
+serve_signed_option = click.option(
+    "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."
+)
+profile_option = environment_option(
+    "--profile", type=click.Choice(["default", "minimal"]), default="default", show_default=True,
+    help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",
+)  # fmt: skip
+explorer_option = click.option(
+    "--explorer/--no-explorer", envvar="CAPDEX_EXPLORER", show_envvar=True, default=True,
+    help="Serve pages for people at the node's address.",
+)  # fmt: skip
+semantic_option = click.option(
+    "--semantic/--no-semantic", envvar=SEMANTIC, show_envvar=True, default=None,
+    help="Search by meaning, too.  [default: if it is installed]",
+)  # fmt: skip
 
 
 def semantic_wanted(given: bool | None = None) -> bool:

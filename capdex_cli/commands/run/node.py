@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from capdex_cli.node.limit_options import client_limit_options, client_limits
+from capdex_cli.node.limit_options import client_limit_options
 from capdex_cli.node.options import (
     blocks_option,
     database_option,
@@ -148,6 +148,7 @@ def node_command(
     from capdex_cli.config.settings import Network
     from capdex_cli.node.serve import run_node
     from capdex_indexer.options import NodeOptions, Role
+    from capdex_service.limits.options import ClientLimits
 
     if role == "writer" and workers > 1:
         raise UsageError("a node of --role writer has no --workers", fix="leave --workers out")
@@ -187,6 +188,6 @@ def node_command(
         profile=profile,
         explorer=explorer,
         workers=workers,
-        limits=client_limits(**limits),
+        limits=ClientLimits(**{x: value for x, value in limits.items() if value is not None}),
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

@@ -1,8 +1,8 @@
-"""A hit of a search without what depends on the question: rendered once, and kept."""
+"""A hit of a search without what depends on the question: rendered once, and kept; its page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import orjson
 from capdex_indexer.query import IndexedRelease
 from capdex_service.answers import brief, text
 from capdex_service.answers.release import split
+from capdex_service.answers.rendered import Rendered, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,31 @@ class Card:
         room = self.room - text.estimate(after)
         does = self.does if room >= text.DOES_TOKENS else text.cut(self.does, max(0, room))
         return [f"{self.name} {does}".rstrip() + after + self.tools, *self.details]
+
+
+Hit = tuple[Card, dict[str, Any], Sequence[str]]
+"""A card, the hit's own fields, and the fields with words of the question."""
+
+
+def render_hits(
+    head: Mapping[str, Any],
+    hits: Sequence[Hit],
+    total: int,
+    cursor: str | None = None,
+    *,
+    related: bool = False,
+) -> Rendered:
+    """Render a page of hits; `related`: none fits well. Models get the facets of `head`, too."""
+    parts, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], list[str]()
+    for card, more, matched in hits:
+        parts[-1] += card.json(more)
+        parts.append(b"}},")
+        lines += card.lines(matched)
+    parts[-1] = parts[-1].removesuffix(b",") + b"]"
+    after = brief.get(hits[0][0].cap_uri) if hits else brief.EVERYTHING
+    items = [orjson.Fragment(card.brief_json(matched)) for card, _, matched in hits]
+    short = brief.page("list_of_results", items, cursor, after, total=total)
+    short |= {"note": text.RELATED} if related else {}
+    short |= {"facets": head["facets"]} if "facets" in head else {}
+    words = text.hits(lines, len(hits), total, cursor, related=related)
+    return Rendered(tuple(parts), tuple(card.block for card, *_ in hits), *told(words, short))

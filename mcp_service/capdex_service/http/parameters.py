@@ -16,6 +16,19 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
 Parameters = Mapping[str, str]
 
 
+def pairs(query: bytes) -> list[tuple[str, str]]:
+    """Return the names and values of a query string; raises InvalidInput for other than UTF-8."""
+    try:
+        return parse_qsl(
+            query.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_PARAMETERS,
+        )
+    except ValueError as error:
+        raise InvalidInput("the query string cannot be read", why=str(error)[:200]) from None
+
+
 def read_parameters(
     query: bytes,
     known: Collection[str],
@@ -28,16 +41,7 @@ def read_parameters(
     InvalidInput for an unknown parameter, one given twice, NUL, or anything but UTF-8.
     """
     found: dict[str, str] = {}
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=MAX_PARAMETERS,
-        )
-    except ValueError as error:
-        raise InvalidInput("the query string cannot be read", why=str(error)[:200]) from None
-    for name, value in pairs:
+    for name, value in pairs(query):
         if name not in known:
             near = difflib.get_close_matches(name[:64], known, n=1)
             fix = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"

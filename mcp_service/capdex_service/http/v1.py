@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.uri import CapabilityURI
-from capdex_indexer.query import FILTER_NAMES
+from capdex_indexer.query import FILTER_NAMES, MAX_PAGE
 from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from capdex_service.answers.cmp import LEVELS
+from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer
 from capdex_service.http.pages import Question
 from capdex_service.http.parameters import choice, number, read_parameters, required, several, words
 from capdex_service.queries import capabilities, changes, proofs
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import read_include, resolve
-from capdex_service.queries.route import DEFAULT_ROUTES, read_limit, route
+from capdex_service.queries.route import DEFAULT_ROUTES, route
 from capdex_service.queries.search import DEFAULT_PAGE, SearchRequest, search
 
 
@@ -81,7 +82,7 @@ async def _search(reader: Reader, query: bytes) -> Answer:
 
 async def _route(reader: Reader, query: bytes) -> Answer:
     given = read_parameters(query, ("message", "limit"))
-    limit = read_limit(number(given, "limit", DEFAULT_ROUTES))
+    limit = read_limit(number(given, "limit", DEFAULT_ROUTES), MAX_PAGE)
     return await route(reader, required(given, "message"), limit)
 
 

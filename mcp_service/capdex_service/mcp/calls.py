@@ -16,13 +16,15 @@ import structlog
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json_schema.arguments import check_names, read_arguments
 from capdex.uri import CapabilityURI
+from capdex_indexer.query import MAX_PAGE
 from capdex_service.answers import errors
+from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer
 from capdex_service.mcp.tools import BROWSE, DESCRIBE, GET, LIST, RESOLVE, ROUTE, SEARCH, TOOLS
 from capdex_service.queries import capabilities, proofs
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import WHOLE, cached, read_include, resolve
-from capdex_service.queries.route import DEFAULT_ROUTES, read_limit, route
+from capdex_service.queries.route import DEFAULT_ROUTES, route
 from capdex_service.queries.search import DETAILS, SearchRequest, search
 
 CALL_LIMIT_S: Final = 10.0
@@ -99,7 +101,7 @@ async def _search(reader: Reader, arguments: Arguments) -> Answer:
 
 
 async def _route(reader: Reader, arguments: Arguments) -> Answer:
-    limit = read_limit(arguments.get("limit", DEFAULT_ROUTES))
+    limit = read_limit(arguments.get("limit", DEFAULT_ROUTES), MAX_PAGE)
     return await route(reader, _text(arguments, "message"), limit)
 
 

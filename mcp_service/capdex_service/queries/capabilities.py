@@ -16,7 +16,13 @@ from capdex.profiles import cap
 from capdex.uri import CapabilityURI
 from capdex_indexer.query import IndexedRelease
 from capdex_service.answers import brief, capability_text, cmp
-from capdex_service.answers.paging import MAX_PAGE_BYTES, read_cursor, size_of, write_cursor
+from capdex_service.answers.paging import (
+    MAX_PAGE_BYTES,
+    read_cursor,
+    read_limit,
+    size_of,
+    write_cursor,
+)
 from capdex_service.answers.release import file_of
 from capdex_service.answers.rendered import Answer, Rendered
 from capdex_service.queries.reader import Reader
@@ -53,8 +59,7 @@ async def list_capabilities(
     """
     if kind is not None and kind not in cap.KINDS:
         raise InvalidInput(f"kind is one of {', '.join(cap.KINDS)}")
-    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
-        raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+    read_limit(limit, MAX_PAGE)
     start = ("", "", 0) if cursor is None else read_cursor(cursor, str, str, int)
     found, after = await reader.run(_list, reader, kind, limit, *start, long=True)
     body = {"capabilities": found, "next_cursor": after}

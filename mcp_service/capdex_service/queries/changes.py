@@ -9,6 +9,7 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex_indexer.query import ListedRelease, read_changes, read_listed_releases, read_revision
+from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.reader import LAST, Reader
 
@@ -64,8 +65,7 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     Each name is in the feed once, at its latest change, so a follower that reads to the end knows
     all names. A name of which nothing is served is `deleted`.
     """
-    if not 1 <= limit <= MAX_PAGE:
-        raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+    read_limit(limit, MAX_PAGE)
     page = await read_feed(reader, FeedPlace(0) if since is None else FeedPlace.parse(since), limit)
     body: dict[str, Any] = {
         "changes": [change for _, change in page.found],

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import orjson
-
-from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.routing import MatchedTrigger
-from capdex_indexer.query import MAX_PAGE, Route
-from capdex_service.answers import brief, text
-from capdex_service.answers.card import Card
-from capdex_service.answers.rendered import Answer, Moment, Rendered, told
+from capdex_indexer.query import Route
+from capdex_service.answers import text
+from capdex_service.answers.card import Card, Hit, render_hits
+from capdex_service.answers.rendered import Answer, Moment
 from capdex_service.queries.reader import Reader
 
 DEFAULT_ROUTES: Final = 5
 TRIGGER_TOKENS: Final = 8  # of a trigger in the text for a model
-
-
-def read_limit(given: object) -> int:
-    """Return a limit that a client sent; raises InvalidInput."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_PAGE:
-        raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
-    return given
 
 
 async def route(reader: Reader, message: str, limit: int = DEFAULT_ROUTES) -> Answer:
@@ -44,9 +34,7 @@ def _route(reader: Reader, message: str, limit: int, revision: int) -> Route:
 
 def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: str | None) -> Answer:
     head = {"total": found.total, "cut": found.cut, "mode": found.mode}
-    parts, blocks, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], [], []
-    shown: list[orjson.Fragment] = []
-    after = brief.EVERYTHING
+    hits: list[Hit] = []
     for one in found.packages:
         if (card := cards.get(one.combined.name)) is None:
             continue  # no longer listed
@@ -58,20 +46,9 @@ def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: st
             "matched": fields,
             "triggers": [_trigger(trigger) for trigger in triggers],
         }
-        parts[-1] += card.json(more)
-        parts.append(b"}},")
-        blocks.append(card.block)
-        hits = [f"trigger {text.cut(trigger.text, TRIGGER_TOKENS)}" for trigger in triggers[:1]]
-        lines += card.lines([*hits, *fields])
-        after = after if shown else brief.get(card.cap_uri)
-        shown.append(orjson.Fragment(card.brief_json([*hits, *fields])))
-    parts[-1] = parts[-1].removesuffix(b",") + b"]"
-    total = max(found.total, len(shown))
-    short = brief.page("list_of_results", shown, None, after, total=total)
-    made = Rendered(
-        tuple(parts), tuple(blocks), *told(text.hits(lines, len(shown), total, None), short)
-    )
-    return made.answer(moment, warning)
+        first = [f"trigger {text.cut(trigger.text, TRIGGER_TOKENS)}" for trigger in triggers[:1]]
+        hits.append((card, more, [*first, *fields]))
+    return render_hits(head, hits, max(found.total, len(hits))).answer(moment, warning)
 
 
 def _trigger(found: MatchedTrigger) -> Json:

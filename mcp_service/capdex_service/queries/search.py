@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-import orjson
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
@@ -14,9 +13,9 @@ from capdex.json_schema.arguments import read_arguments
 from capdex.search.explain import Explanation
 from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
 from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
-from capdex_service.answers import brief, text
-from capdex_service.answers.card import Card
-from capdex_service.answers.rendered import Answer, Moment, Rendered, told
+from capdex_service.answers.card import Card, Hit, render_hits
+from capdex_service.answers.paging import read_limit
+from capdex_service.answers.rendered import Answer, Moment
 from capdex_service.queries.reader import Reader, read_cards
 
 DEFAULT_PAGE: Final = 10
@@ -63,9 +62,7 @@ class SearchRequest:
                 f"{key} is not a filter, but an argument beside filters",
                 fix=f'write {{"query_string": "…", "filters": […], "{key}": {ARGUMENTS[key]}}}',
             )
-        limit = given.get("limit", DEFAULT_PAGE)
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
-            raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+        limit = read_limit(given.get("limit", DEFAULT_PAGE), MAX_PAGE)
         cursor, detail = given.get("cursor"), given.get("detail", "brief")
         if cursor is not None and not isinstance(cursor, str):
             raise InvalidInput("cursor is not a string")
@@ -176,9 +173,7 @@ def _render(
             key: [{"value": value, "count": count} for value, count in counts]
             for key, counts in found.facets.items()
         }
-    parts, blocks, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], [], []
-    hits: list[orjson.Fragment] = []
-    after = brief.EVERYTHING
+    hits: list[Hit] = []
     for hit in found.hits:
         if (card := cards.get(hit.name)) is None:
             continue  # no longer listed
@@ -187,18 +182,7 @@ def _render(
             snippet = None if reason.snippet is None else asdict(reason.snippet)
             similarity = None if hit.similarity is None else round(hit.similarity, 3)
             more["why"] = {"tool": reason.tool, "snippet": snippet, "similarity": similarity}
-        parts[-1] += card.json(more)
-        parts.append(b"}},")
-        blocks.append(card.block)
-        matched = hit.fields or (("meaning",) if hit.similarity else ())
-        lines += card.lines(matched)
-        after = after if hits else brief.get(card.cap_uri)
-        hits.append(orjson.Fragment(card.brief_json(matched)))
-    parts[-1] = parts[-1].removesuffix(b",") + b"]"
+        hits.append((card, more, hit.fields or (("meaning",) if hit.similarity else ())))
     related = bool(hits) and not found.fits
-    words = text.hits(lines, len(hits), found.total, found.next_cursor, related=related)
-    short = brief.page("list_of_results", hits, found.next_cursor, after, total=found.total)
-    short |= {"note": text.RELATED} if related else {}
-    short |= {"facets": head["facets"]} if facets else {}
-    made = Rendered(tuple(parts), tuple(blocks), *told(words, short))
+    made = render_hits(head, hits, found.total, found.next_cursor, related=related)
     return made.answer(moment, warning)

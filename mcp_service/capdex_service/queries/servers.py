@@ -8,11 +8,11 @@ from typing import Final
 
 import orjson
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, Code, Unavailable
 from capdex.json import Json
 from capdex_indexer.query import BoundReleases, IndexedRelease
 from capdex_service.answers import server_json
-from capdex_service.answers.paging import read_cursor, write_cursor
+from capdex_service.answers.paging import read_cursor, read_limit, write_cursor
 from capdex_service.answers.rendered import Answer
 from capdex_service.queries.reader import Reader
 
@@ -53,8 +53,7 @@ class Servers:
         A name is in the list if its latest release has such a binding. Releases that this node does
         not hold are left out. Raises InvalidInput for another limit or a foreign cursor.
         """
-        if not 1 <= wanted.limit <= MAX_PAGE:
-            raise InvalidInput(f"limit is not a whole number from 1 to {MAX_PAGE}")
+        read_limit(wanted.limit, MAX_PAGE)
         name, semver = ("", "") if wanted.cursor is None else read_cursor(wanted.cursor, str, str)
         latest = wanted.version == "latest"
         question = BoundReleases(

@@ -33,12 +33,7 @@ def test_without_options_a_node_has_the_usual_limits(
 ) -> None:
     assert capdex(*READER).exit_code == 0
     assert limits == [ClientLimits()]
-    assert {
-        "max_connections": ClientLimits().max_connections,
-        "client_timeout": ClientLimits().timeout_s,
-        "keep_alive": ClientLimits().keep_alive_s,
-        "rate": ClientLimits().rate,
-    } == DEFAULTS
+    assert {name: getattr(ClientLimits(), name) for name in DEFAULTS} == DEFAULTS
 
 
 def test_options_and_variables_set_limits(

@@ -14,7 +14,8 @@ import pytest
 from capdex.errors import InvalidInput
 from capdex_explorer.http.headers import accepts
 from capdex_explorer.samples import DAY, HOUR, Samples, read_sample
-from capdex_explorer.site import MAX_PARAMETERS, PageRequest
+from capdex_explorer.site import PageRequest
+from capdex_service.http.parameters import MAX_PARAMETERS
 from tests.explorer.conftest import Growing, Served
 
 Reply = tuple[int, dict[str, str], bytes]
