@@ -21,13 +21,7 @@ from capdex.json import Json
 from capdex_publisher.authoring.imports.detect import is_server
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
-from capdex_publisher.authoring.imports.schemas import (
-    Resolver,
-    TooLarge,
-    adapted,
-    is_object,
-    of_object,
-)
+from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
 from capdex_publisher.authoring.imports.source import parse, read_file
 from capdex_publisher.authoring.imports.text import clean, name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
@@ -176,7 +170,7 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
             continue
         parameters, lost = adapted(tool.get("inputSchema"), source)
         notes += lost
-        output, lost = _output(tool.get("outputSchema"), source)
+        output, lost = adapted_output(tool.get("outputSchema"), source)
         notes += lost
         description = str(tool.get("description") or tool.get("title") or "")
         binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
@@ -207,18 +201,6 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         tools=tools,
         notes=notes,
     )
-
-
-def _output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
-    if schema is None:
-        return None, []
-    if not is_object(schema):
-        why = "it is not the schema of an object"
-        return None, [Note(source, "output schema", "left out", "", why)]
-    try:
-        return of_object(Resolver().schema(schema)), []
-    except TooLarge:
-        return None, [Note(source, "output schema", "left out", "", "it is too large")]
 
 
 def _fault(tool: object, names: Sequence[str]) -> str:

@@ -52,7 +52,20 @@ def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     except TooLarge as fault:
         return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
     notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
-    return of_object(converted), notes
+    return _of_object(converted), notes
+
+
+def adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
+    """Return the schema of a tool's output, None if it has none that a package can carry."""
+    if schema is None:
+        return None, []
+    if not is_object(schema):
+        why = "it is not the schema of an object"
+        return None, [Note(source, "output schema", "left out", "", why)]
+    try:
+        return _of_object(Resolver().schema(schema)), []
+    except TooLarge:
+        return None, [Note(source, "output schema", "left out", "", "it is too large")]
 
 
 def is_object(schema: Any) -> bool:
@@ -62,7 +75,7 @@ def is_object(schema: Any) -> bool:
     return any(str(x).lower() == "object" for x in names)
 
 
-def of_object(schema: Json) -> Json:
+def _of_object(schema: Json) -> Json:
     """Return a schema that only objects follow, its type first."""
     return {"type": "object", **schema} | {"type": "object"}
 
