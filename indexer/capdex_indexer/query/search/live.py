@@ -78,11 +78,12 @@ class LiveSearch:
         """
         revision, _ = _read(connection)
         if self.following and not self._first.wait(FIRST_S):
-            done, total = self.done
+            done, total = self.done  # both 0 while it is loaded, or built by another process
+            so_far = f"{done} of {total} packages are in it" if total else "no package is in it yet"
             raise Unavailable(
                 "the search index is being built",
                 Code.PENDING,
-                why=f"{done} of {total} packages are in it",
+                why=so_far,
                 fix="try again in a few seconds",
             )
         state = self._state

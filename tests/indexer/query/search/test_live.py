@@ -375,6 +375,7 @@ def test_a_search_is_pending_while_the_first_engine_is_built(
     with pytest.raises(Unavailable) as caught:
         names(index)
     assert caught.value.code is Code.PENDING
+    assert caught.value.why in ("no package is in it yet", "0 of 1 packages are in it")
     go_on.set()
     monkeypatch.setattr(live_module, "FIRST_S", 60.0)
     assert names(index) == ["apples"]
