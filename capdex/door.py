@@ -1,7 +1,7 @@
 """The door of a room: its public names, each imported when it is first asked for (PEP 562).
 
-A room's `__init__` runs before each of its modules, so it imports none of them. It states its names
-once, as imports for type checkers; the door reads them there when the first one is asked for.
+A room's `__init__` runs before each of its modules, so it imports none of them. It states where its
+names are as imports for type checkers; the door reads them there when the first one is asked for.
 """
 
 from __future__ import annotations
@@ -14,15 +14,9 @@ from typing import Any
 
 
 def door(room: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a room, which has its names and its `__all__`.
-
-    The names are those of the imports `from module import Name as Name` in the room's `__init__`,
-    under `if TYPE_CHECKING`.
-    """
+    """Return the `__getattr__` of a room, for the names of its `__all__`."""
 
     def get(name: str) -> Any:
-        if name == "__all__":
-            return sorted(_homes(room))
         home = _homes(room).get(name)
         if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
@@ -37,14 +31,15 @@ def door(room: str) -> Callable[[str], Any]:
 
 @cache
 def _homes(room: str) -> dict[str, str]:
-    """Return the module of each name of a room."""
+    """Return the module of each name of a room, by the imports in its `__init__`."""
     import ast  # only now: most commands ask no door
     from pkgutil import get_data
 
+    public = sys.modules[room].__all__
     return {
         name.name: statement.module
         for statement in ast.walk(ast.parse(get_data(room, "__init__.py") or b""))
         if isinstance(statement, ast.ImportFrom) and statement.module
         for name in statement.names
-        if name.asname == name.name
+        if name.name in public
     }

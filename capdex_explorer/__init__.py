@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 from capdex.door import door
 
 if TYPE_CHECKING:
-    from capdex_explorer.http.routes import Explorer as Explorer
-    from capdex_explorer.site import Site as Site
-else:  # its names and `__all__`: the imports above
+    from capdex_explorer.http.routes import Explorer
+    from capdex_explorer.site import Site
+
+__all__ = ["Explorer", "Site"]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
     __getattr__ = door(__name__)

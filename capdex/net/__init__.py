@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from capdex.door import door
 
 if TYPE_CHECKING:
-    from capdex.net.verified_resolve import BlockTrust as BlockTrust
-    from capdex.net.verified_resolve import VerifiedResolution as VerifiedResolution
-    from capdex.net.verified_resolve import resolve_verified as resolve_verified
-else:  # its names and `__all__`: the imports above
+    from capdex.net.verified_resolve import BlockTrust, VerifiedResolution, resolve_verified
+
+__all__ = ["BlockTrust", "VerifiedResolution", "resolve_verified"]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
     __getattr__ = door(__name__)

@@ -9,17 +9,26 @@ from typing import TYPE_CHECKING
 from capdex.door import door
 
 if TYPE_CHECKING:
-    from capdex.routing.combine import Combined as Combined
-    from capdex.routing.combine import combine as combine
-    from capdex.routing.matches import Match as Match
-    from capdex.routing.matches import MatchedTrigger as MatchedTrigger
-    from capdex.routing.matches import TriggerHit as TriggerHit
-    from capdex.routing.matches import TriggerPage as TriggerPage
-    from capdex.routing.segment import Segment as Segment
-    from capdex.routing.segment import merge as merge
-    from capdex.routing.stored import from_bytes as from_bytes
-    from capdex.routing.stored import to_bytes as to_bytes
-    from capdex.routing.stored import to_chunks as to_chunks
-    from capdex.routing.triggers import TriggerSet as TriggerSet
-else:  # its names and `__all__`: the imports above
+    from capdex.routing.combine import Combined, combine
+    from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
+    from capdex.routing.segment import Segment, merge
+    from capdex.routing.stored import from_bytes, to_bytes, to_chunks
+    from capdex.routing.triggers import TriggerSet
+
+__all__ = [
+    "Combined",
+    "Match",
+    "MatchedTrigger",
+    "Segment",
+    "TriggerHit",
+    "TriggerPage",
+    "TriggerSet",
+    "combine",
+    "from_bytes",
+    "merge",
+    "to_bytes",
+    "to_chunks",
+]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
     __getattr__ = door(__name__)

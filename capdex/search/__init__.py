@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING
 from capdex.door import door
 
 if TYPE_CHECKING:
-    from capdex.search.document import Document as Document
-    from capdex.search.document import ToolText as ToolText
-    from capdex.search.engine import Engine as Engine
-    from capdex.search.filters import Filters as Filters
-    from capdex.search.ranked import After as After
-    from capdex.search.ranked import RankedHit as RankedHit
-    from capdex.search.ranked import RankedPage as RankedPage
-    from capdex.search.ranked import Scores as Scores
-    from capdex.search.segments.merging import merge as merge
-    from capdex.search.segments.segment import WordSegment as WordSegment
-    from capdex.search.segments.stored import from_bytes as from_bytes
-    from capdex.search.segments.stored import to_bytes as to_bytes
-    from capdex.search.segments.stored import to_chunks as to_chunks
-else:  # its names and `__all__`: the imports above
+    from capdex.search.document import Document, ToolText
+    from capdex.search.engine import Engine
+    from capdex.search.filters import Filters
+    from capdex.search.ranked import After, RankedHit, RankedPage, Scores
+    from capdex.search.segments.merging import merge
+    from capdex.search.segments.segment import WordSegment
+    from capdex.search.segments.stored import from_bytes, to_bytes, to_chunks
+
+__all__ = [
+    "After",
+    "Document",
+    "Engine",
+    "Filters",
+    "RankedHit",
+    "RankedPage",
+    "Scores",
+    "ToolText",
+    "WordSegment",
+    "from_bytes",
+    "merge",
+    "to_bytes",
+    "to_chunks",
+]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
     __getattr__ = door(__name__)

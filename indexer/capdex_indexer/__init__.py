@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from capdex.door import door
 
 if TYPE_CHECKING:
-    from capdex_indexer.node.node import Node as Node
-    from capdex_indexer.options import NodeOptions as NodeOptions
-    from capdex_indexer.options import Role as Role
-    from capdex_indexer.query.index import Index as Index
-    from capdex_indexer.query.release import IndexedRelease as IndexedRelease
-else:  # its names and `__all__`: the imports above
+    from capdex_indexer.node.node import Node
+    from capdex_indexer.options import NodeOptions, Role
+    from capdex_indexer.query.index import Index
+    from capdex_indexer.query.release import IndexedRelease
+
+__all__ = ["Index", "IndexedRelease", "Node", "NodeOptions", "Role"]
+
+if not TYPE_CHECKING:  # for a type checker a room has these names alone
     __getattr__ = door(__name__)
