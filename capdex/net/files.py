@@ -15,6 +15,7 @@ from typing import BinaryIO
 from capdex.errors import Code, InvalidInput, Refused, UsageError
 
 _CHECK = "check the path, and that the disk is not full"
+_REPLACE = "take it back from a copy, or move it away and begin anew"
 
 
 @contextmanager
@@ -105,18 +106,26 @@ def sync_folder(path: Path) -> None:
 def read_bounded(path: Path, most_bytes: int) -> bytes | None:
     """Return the bytes of a file, None if there is none.
 
-    Raises UsageError UNREADABLE if it cannot be read, InvalidInput TOO_LARGE beyond the bound.
+    Raises UsageError UNREADABLE if it cannot be read or is a device or a pipe, InvalidInput
+    TOO_LARGE beyond the bound.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is not a file")
             data = file.read(most_bytes + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unusable(f"{path} cannot be read", error) from None
+        raise unusable(f"{path} cannot be read", error, _REPLACE) from None
     if len(data) > most_bytes:
-        raise InvalidInput(f"{path} has more than {most_bytes} bytes", Code.TOO_LARGE)
+        message = f"{path} has more than {most_bytes} bytes"
+        raise InvalidInput(message, Code.TOO_LARGE, fix=_REPLACE)
     return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # else a pipe waits for its writer
 
 
 def drop_leftovers(path: Path) -> None:

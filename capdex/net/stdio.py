@@ -228,13 +228,16 @@ class _Session:
         from mcp.shared.message import SessionMessage
         from pydantic import ValidationError
 
+        wrong = Fault(INVALID_REQUEST, "the message is none of MCP", message.id).answer()
         try:
             found = types.jsonrpc_message_adapter.validate_json(message.text, by_name=False)
         except ValidationError:
             if message.is_request:
-                fault = Fault(INVALID_REQUEST, "the message is none of MCP", message.id)
-                self._write(fault.answer())
-            return
+                self._write(wrong)
+            if message.method is not None or message.id is None:
+                return
+            # An answer to a question of ours: who waits for it is told.
+            found = types.jsonrpc_message_adapter.validate_json(wrong)
         if isinstance(found, types.JSONRPCRequest):
             if _is_answered(self._said, message):
                 found.id = REPLAYED

@@ -148,9 +148,8 @@ class Lock:
         """Return the lock with some entries added or replaced."""
         packages = {**self.packages, **{locked.name: locked for locked in new}}
         if len(packages) > MAX_PACKAGES:
-            raise UsageError(
-                f"more than {MAX_PACKAGES} packages cannot be installed", Code.TOO_LARGE
-            )
+            message = f"more than {MAX_PACKAGES} packages cannot be installed"
+            raise UsageError(message, Code.TOO_LARGE, fix="remove some that you do not use")
         return type(self)(packages, self.extra)
 
     def minus(self, names: Collection[str]) -> Self:

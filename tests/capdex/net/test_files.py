@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -43,8 +45,18 @@ def test_a_file_is_read_within_a_bound(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_bounded(tmp_path / "a", 9)
     assert caught.value.code is Code.TOO_LARGE
-    with pytest.raises(UsageError):
-        read_bounded(tmp_path, 10)
+    assert caught.value.fix
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket"))
+        for path in (tmp_path, tmp_path / "pipe", tmp_path / "socket", Path("/dev/zero")):
+            with pytest.raises(UsageError) as caught:
+                read_bounded(path, 10)
+            assert caught.value.code is Code.UNREADABLE
+            assert caught.value.fix
 
 
 def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:

@@ -137,6 +137,37 @@ def test_an_interrupt_ends_it_before_and_after_the_first_call(tmp_path: Path) ->
             assert router.wait(60) == 130
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [{"result": None}, {"result": "yes"}, {"result": []}, {"result": {"action": "maybe"}},
+     {"error": "no"}, {"error": None}, {"error": {"code": "no"}}, {"error": {}}],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    manage = {"name": "manage", "arguments": {"action": "learn", "target": "wc"}}
+    with subprocess.Popen(
+        ROUTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    ) as router:
+        assert router.stdin is not None
+        assert router.stdout is not None
+
+        def send(*messages: dict[str, Any]) -> None:
+            assert router.stdin is not None
+            router.stdin.writelines(json.dumps(x).encode() + b"\n" for x in messages)
+            router.stdin.flush()
+
+        send(hello(capabilities={"elicitation": {}}), INITIALIZED, request("tools/call", manage, 2))
+        _, question = [json.loads(router.stdout.readline()) for _ in range(2)]
+        send({"jsonrpc": "2.0", "id": question["id"]} | answer, request("ping", id_=3))
+        last = [json.loads(router.stdout.readline()) for _ in range(2)]
+        router.stdin.close()
+    found = next((x for x in last if x["id"] == 2), None)
+    assert found is not None
+    assert found["result"]["structuredContent"]["error"]["reason"] == "CONFIRM_NEEDED"
+
+
 @pytest.mark.parametrize("cancelled", [False, True], ids=["a question is open", "it is cancelled"])
 def test_the_end_of_stdin_ends_a_router_that_waits_for_a_person(
     tmp_path: Path, cancelled: bool

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from capdex.errors import UsageError
+from capdex.errors import Code, InvalidInput, UsageError
 from capdex_router.install.lock_store import LockStore
-from capdex_router.install.lockfile import Lock
+from capdex_router.install.lockfile import MAX_BYTES, Lock
 
 
 def test_a_lock_is_read_again_when_another_process_wrote_it(tmp_path: Path) -> None:
@@ -27,6 +28,17 @@ def test_an_empty_file_is_damage_and_no_empty_list(tmp_path: Path) -> None:
     (tmp_path / "capdex.lock").touch()
     with pytest.raises(UsageError):
         LockStore(tmp_path / "capdex.lock").read()
+
+
+def test_a_lock_that_is_a_pipe_or_too_long_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "long").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    for name, code in (("pipe", Code.UNREADABLE), ("long", Code.TOO_LARGE)):
+        with pytest.raises(InvalidInput) as caught:
+            LockStore(tmp_path / name).read()
+        assert caught.value.code is code
+        assert caught.value.fix
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path: Path) -> None:
