@@ -80,6 +80,8 @@ class SimulatedChain:
     max_logs: int | None = None
     max_blocks: int | None = None
     too_wide: tuple[int, str] | None = None  # code and words for more blocks than `max_blocks`
+    wide_reply: tuple[int, bytes] | None = None  # HTTP status and body for them instead
+    cuts_at: int | None = None  # logs of one reply; the rest is left out without a word
     refused_tags: int = 0  # how often the tag is refused though the chain has it
     no_tag: tuple[int, str] = (-32000, "'finalized' tag not supported on pre-merge network")
     missing: frozenset[str] = frozenset()  # abilities, as `Abilities` names them
@@ -176,7 +178,10 @@ class SimulatedChain:
         if self._responses:
             return self._responses.pop(0)()
         many = isinstance(body, list)
-        replies = [self._reply(call) for call in (body if many else [body])]
+        calls = body if many else [body]
+        if self.wide_reply is not None and any(map(self._is_wide, calls)):
+            return web.Response(status=self.wide_reply[0], body=self.wide_reply[1])
+        replies = [self._reply(call) for call in calls]
         return web.Response(
             body=orjson.dumps(replies if many else replies[0]), content_type="application/json"
         )
@@ -195,6 +200,13 @@ class SimulatedChain:
         except Refusal as refusal:
             reply["error"] = refusal.error
         return reply
+
+    def _is_wide(self, call: dict[str, Any]) -> bool:
+        """Whether a call is for the logs of more blocks than `max_blocks`."""
+        query = call["params"][0] if call["method"] == "eth_getLogs" else {}
+        if "fromBlock" not in query or self.max_blocks is None:
+            return False
+        return int(query["toBlock"], 16) - int(query["fromBlock"], 16) >= self.max_blocks
 
     def _lacks(self, call: dict[str, Any]) -> bool:
         """Whether the call needs an ability that is in `missing`."""
@@ -275,7 +287,7 @@ class SimulatedChain:
         logs = [log for block in blocks for log in block.logs]
         if self.max_logs is not None and len(logs) > self.max_logs:
             raise Refusal(-32005, f"query returned more than {self.max_logs} results")
-        shown = [self._log_json(log) for log in logs]
+        shown = [self._log_json(log) for log in logs[: self.cuts_at]]
         if self.pending_log:
             of_none = dict.fromkeys(("blockNumber", "blockHash", "transactionHash", "logIndex"))
             shown.append({"address": query["address"], "topics": [], "data": "0x", **of_none})

@@ -28,8 +28,6 @@ MAX_GROWTH = 4  # one thin range must not make the next one enormous
 FIRST_CALM = 8  # ranges after a refusal until a little more is asked for
 MAX_CALM = 512  # a provider's fixed limit is hit no more often than once in so many ranges
 
-_NOT_THE_RANGE = (RpcFault.RATE, RpcFault.TIMEOUT)
-
 FoundRange = tuple[Header, BlockRange]  # with the header of its first block
 
 
@@ -126,12 +124,16 @@ class Backfill:
             except RpcError as error:
                 if blocks == 1 and error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
                     raise ChainChanged("it does not know blocks below its own head") from None
-                if error.fault is RpcFault.TIMEOUT:
-                    self.range_sizer.shrink(blocks)  # the next try asks for less
-                # Endpoints agree on no words for a range that is too wide: any refusal may mean it.
-                if not error.answered or error.fault in _NOT_THE_RANGE or blocks == 1:
+                if error.fault is RpcFault.RATE or blocks == 1:
                     raise
-                last = first + self.range_sizer.shrink(blocks, error.blocks) - 1
+                if not error.answered and error.fault is not RpcFault.TIMEOUT:
+                    await self._rpc.block("latest")  # raises in an outage, as of every range
+                # Endpoints agree on no words for a range that is too wide: any refusal may mean it,
+                # and so may a page of what stands before them, or a reply that is cut off.
+                less = self.range_sizer.shrink(blocks, error.blocks)
+                if not error.answered or error.fault is RpcFault.TIMEOUT:
+                    raise  # the next try asks for less
+                last = first + less - 1
             else:
                 self.range_sizer.learn(blocks, len(log_rows), size)
                 return log_rows, times, last

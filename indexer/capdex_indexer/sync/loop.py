@@ -18,7 +18,7 @@ from capdex.registry.logs import BlockRef, LogHead
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.projection.block_range import BlockRange, Reorg
 from capdex_indexer.store.store import Store
-from capdex_indexer.sync.log_completeness import Checkpoint, check_logs, rollback_target
+from capdex_indexer.sync.log_completeness import Checkpoint, MissingLogs, check_logs, rollback_target
 from capdex_indexer.sync.recovery import Recovery
 
 AHEAD = 4  # steps
@@ -132,6 +132,8 @@ async def follow_chain(
             )
             if action.blame:
                 reader.rpc.blame(error.why)
+            if isinstance(error, MissingLogs):  # long replies are cut without a word, too
+                reader.range_sizer.shrink(reader.range_sizer.blocks)
             recheck = action.recheck
             await asyncio.sleep(action.pause_s)
 

@@ -9,6 +9,7 @@ import pytest
 
 from capdex.net.rpc.errors import RpcFault, of_error
 from capdex_indexer.chain import reader as chain
+from capdex_indexer.chain.backfill import MAX_BLOCKS
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -38,6 +39,22 @@ TOO_WIDE = [
 REPORTED = Path(__file__).parents[2] / "soak" / "public_refusals.json"
 ERRORS = [one["error"] for one in orjson.loads(REPORTED.read_bytes()) if "error" in one]
 PUBLIC = [(one["code"], one["message"]) for one in ERRORS if of_error(one) is not RpcFault.RATE]
+# What stands before an endpoint answers without JSON-RPC, and some put words into the result.
+WIDE_REPLIES = [
+    (400, b"Bad Request"),
+    (403, b"<html>Sorry, you have been blocked</html>"),
+    (404, b""),
+    (413, b"<html>413 Request Entity Too Large</html>"),
+    (500, b'{"message":"Internal Server Error"}'),
+    (502, b"<html>502 Bad Gateway</html>"),
+    (503, b"upstream connect error or disconnect/reset before headers"),
+    (504, b"<html>504 Gateway Time-out</html>"),
+    (520, b"<html>Web server is returning an unknown error</html>"),
+    (200, b""),
+    (200, b"null"),
+    (200, b'{"jsonrpc":"2.0","id":1,"result":[{"address":"0x'),
+    (200, b'{"status":"0","message":"NOTOK","result":"Query Timeout occured"}'),
+]
 NO_TAG = [
     (-32000, "'finalized' tag not supported on pre-merge network"),
     (-32602, "invalid argument 0: hex string without 0x prefix"),
@@ -60,6 +77,39 @@ async def test_a_refused_range_is_asked_in_halves_whatever_the_words(simulate, f
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
     assert [trouble.why for trouble in it.troubles] == []
+
+
+@pytest.mark.parametrize("reply", WIDE_REPLIES, ids=str)
+async def test_a_range_that_breaks_what_answers_all_else_is_asked_in_halves(
+    simulate, following, reply
+):
+    sim = await simulate(max_blocks=3, wide_reply=reply)
+    for _ in range(60):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.reader.range_sizer.limit <= 3
+    assert it.logs == sim.logs
+
+
+async def test_an_outage_makes_no_range_smaller(simulate, following, garbage):
+    sim = await simulate()
+    for _ in range(60):
+        sim.publish()
+    sim.respond_once(garbage(b"<html>502 Bad Gateway</html>", 502), times=40)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.reader.range_sizer.limit == MAX_BLOCKS
+    assert it.logs == sim.logs
+
+
+async def test_logs_that_an_endpoint_cuts_without_a_word_are_asked_in_halves(simulate, following):
+    sim = await simulate(cuts_at=5)
+    for _ in range(60):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
 
 
 @pytest.mark.parametrize("refusal", NO_TAG, ids=str)
