@@ -18,7 +18,12 @@ from capdex.registry.logs import BlockRef, LogHead
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.projection.block_range import BlockRange, Reorg
 from capdex_indexer.store.store import Store
-from capdex_indexer.sync.log_completeness import Checkpoint, MissingLogs, check_logs, rollback_target
+from capdex_indexer.sync.log_completeness import (
+    Checkpoint,
+    MissingLogs,
+    check_logs,
+    rollback_target,
+)
 from capdex_indexer.sync.recovery import Recovery
 
 AHEAD = 4  # steps
