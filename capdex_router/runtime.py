@@ -7,8 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 from mcp.client.stdio import StdioServerParameters
 
+from capdex.errors import Unavailable
 from capdex.net.files import write_whole
 from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
 from capdex_router.catalog.mcp_mount import Mounted, mount_proposal, mounted
@@ -24,6 +26,8 @@ from capdex_router.invoke.results import Results
 from capdex_router.invoke.validation import Validation
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
+
+log = structlog.get_logger(part="router")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,8 @@ async def open_runtime(
 
     `work` is the directory that learned programs see.
 
-    Raises Unavailable for a mounted server that does not start, InvalidInput for a folder that
-    holds no valid skill, UsageError for files that cannot be read.
+    A server that does not start is left out, with a warning in the log. Raises InvalidInput for a
+    folder that holds no valid skill, UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
         grants = open_grants(directory)
@@ -71,7 +75,12 @@ async def open_runtime(
         mounts = mounts or Mounts({})
         servers = []
         for name, server in mounts.servers.items():
-            servers.append(source := await stack.enter_async_context(mounted(name, server)))
+            try:
+                source = await stack.enter_async_context(mounted(name, server))
+            except Unavailable as error:  # the other tools go on
+                log.warning("not mounted", server=name, why=error.why)
+                continue
+            servers.append(source)
             # Who started the router named the server: nobody is asked, and it is on record.
             audit.write("mount", **mount_proposal(name, server, source).audited(), agreed=True)
         folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]

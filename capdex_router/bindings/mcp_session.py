@@ -201,7 +201,7 @@ class McpSession:
             cursor = page.next_cursor
             if len(found) > MAX_LISTED or size > MAX_LIST_BYTES:
                 break
-            if cursor is None:
+            if not cursor:  # an empty one, too, says that there is no more
                 return found
         raise ExecutionFailed(
             f"the MCP server lists too many {what}",

@@ -28,12 +28,15 @@ from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex.json import Json
+from capdex.net import envelope
 from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
 from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
 
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # of a program, as of a reply over HTTP
 MAX_UNREAD: Final = 64  # answers to what a program asks
+MAX_UNASKED_BYTES: Final = 64 * 1024 * 1024  # that it sends after one request, and at this rate:
+UNASKED_BYTES_S: Final = 256 * 1024  # a tenth of a core reads it
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
 # The SDK compares a part of a message with every shape that it may have: a part that fits none
 # takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
@@ -43,7 +46,10 @@ _SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
 _JSON: Final = "application/json"
-_OVER: Final = f"it sent a line of over {MAX_LINE_BYTES} bytes, or reads no answers"
+_OVER: Final = (
+    f"it sent a line of over {MAX_LINE_BYTES} bytes, or far more than it was asked, "
+    "or reads no answers"
+)
 _KEPT_HEADERS: Final = ("content-type", "mcp-session-id")
 
 
@@ -171,14 +177,20 @@ class McpProgram:
             incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
 
+            clock, unasked, then = asyncio.get_running_loop().time, 0.0, 0.0
+
             async def hear() -> None:
+                nonlocal unasked, then
                 try:
                     async with incoming:
                         while write.statistics().tasks_waiting_send <= MAX_UNREAD:
                             await asyncio.sleep(0)  # many lines are there at once
-                            with suppress(ValueError):  # no message: what a program logs
-                                found = read_message(await reader.readuntil())
-                                message = types.jsonrpc_message_adapter.validate_python(found)
+                            line, now = await reader.readuntil(), clock()
+                            unasked = max(0.0, unasked - (now - then) * UNASKED_BYTES_S) + len(line)
+                            then = now
+                            if unasked > MAX_UNASKED_BYTES:
+                                break
+                            if message := _message(line):
                                 await incoming.send(SessionMessage(message))
                         raise asyncio.LimitOverrunError("", 0)
                 except asyncio.LimitOverrunError:
@@ -191,8 +203,11 @@ class McpProgram:
                         await _end(process)
 
             async def tell() -> None:
+                nonlocal unasked
                 with suppress(OSError):
                     async for item in outgoing:
+                        if isinstance(item.message, types.JSONRPCRequest):
+                            unasked = 0.0
                         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                         writer.write(text.encode() + b"\n")
                         await writer.drain()
@@ -242,6 +257,21 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, number)
         with anyio.move_on_after(END_S):
             await process.wait()
+
+
+def _message(line: bytes) -> types.JSONRPCMessage | None:
+    """Return the message in a line; None for what a program logs.
+
+    An answer that is none of MCP is an error, so that its call does not wait for another one.
+    """
+    try:
+        return types.jsonrpc_message_adapter.validate_python(read_message(line))
+    except ValueError:
+        found = envelope.read(line)
+    if found.id is None or b'"jsonrpc"' not in line or getattr(found, "method", None):
+        return None
+    error = types.ErrorData(code=types.PARSE_ERROR, message="the answer is none of MCP")
+    return types.JSONRPCError(jsonrpc="2.0", id=found.id, error=error)
 
 
 def read_message(data: bytes) -> Json:

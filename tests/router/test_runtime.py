@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import stat
+import sys
 from pathlib import Path
+
+from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.runtime import Mounts, open_grants, open_runtime
 
+FOREIGN = str(Path(__file__).with_name("catalog") / "foreign.py")
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
@@ -26,6 +30,16 @@ async def test_folders_of_skills_are_there(tmp_path: Path) -> None:
     async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
         assert runtime.catalog.find("plain").prompt == "Use short words."
         assert runtime.search.domains() == {"skills": 1}
+
+
+async def test_a_server_that_does_not_start_takes_no_other_tool_away(tmp_path: Path) -> None:
+    servers = {
+        "gone": StdioServerParameters(command="/nonexistent"),
+        "foreign": StdioServerParameters(command=sys.executable, args=[FOREIGN]),
+    }
+    async with open_runtime(tmp_path / "router", mounts=Mounts(servers)) as runtime:
+        assert [server.name for server in runtime.servers] == ["foreign"]
+        assert runtime.catalog.find("mcp:foreign#read").name == "read"
 
 
 def test_grants_can_be_opened_before_anything_else(tmp_path: Path) -> None:

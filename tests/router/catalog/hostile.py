@@ -32,6 +32,16 @@ RESULTS: Final = {
     "names": b'{"content":[]}',
     "no schema": b'{"content":[]}',
 }
+ANSWERS: Final = {  # that are none of JSON-RPC, or that no reader of JSON takes
+    "null": b'"result":null}',
+    "array": b'"result":[]}',
+    "text": b'"result":"done"}',
+    "neither": b'"x":1}',
+    "error text": b'"error":"boom"}',
+    "error without a code": b'"error":{"message":"boom"}}',
+    "half of a pair": b'"result":{"content":[{"type":"text","text":"\\ud800"}]}}',
+    "long number": b'"result":{"content":[],"structuredContent":{"x":%s}}}' % (b"9" * 5_000),
+}
 HINTS: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
 # What MCP does not allow, with what real servers use beside it.
 NAMES: Final = (
@@ -78,6 +88,9 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
         case "tools/list":
             if mode == "logs":
                 yield b"listing my tools\n[]\n\xff\n\n" + b"[" * 1_000 + b"\n"
+            if mode == "empty cursor":
+                found = {"tools": tools(mode), "nextCursor": ""}
+                yield head + b'"result":%s}\n' % orjson.dumps(found)
             if mode == "one page":
                 yield head + b'"result":{"tools":%s}}\n' % MANY
             yield head + b'"result":{"tools":%s}}\n' % orjson.dumps(tools(mode))
@@ -88,6 +101,11 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
         case "tools/call" if mode == "pings":
             while True:
                 yield PING * 1_000
+        case "tools/call" if mode == "flood":
+            while True:
+                yield b'{"jsonrpc":"2.0","method":"notifications/message"}\n' * 1_000
+        case "tools/call" if mode in ANSWERS:
+            yield head + ANSWERS[mode] + b"\n"
         case "tools/call" if mode in RESULTS:
             yield head + b'"result":%s}\n' % RESULTS[mode]
         case "tools/call" if mode in ERRORS:

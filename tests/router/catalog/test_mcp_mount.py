@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Unavailable
 from capdex.json import Json
+from capdex_router.bindings import mcp_transport
 from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
 from capdex_router.catalog.mcp_mount import mounted
 from capdex_router.faces.actions import Actions
@@ -25,7 +26,7 @@ from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
 from capdex_router.runtime import Mounts, open_runtime
-from tests.router.catalog.hostile import ERRORS, HINTS, NAMES, USABLE
+from tests.router.catalog.hostile import ANSWERS, ERRORS, HINTS, NAMES, USABLE
 from tests.router.small_runtime import Person, Runtime
 
 SERVER = StdioServerParameters(
@@ -161,6 +162,28 @@ async def test_a_result_that_is_not_that_of_a_tool_is_a_failure(mode: str, tmp_p
     async with hostile(mode, tmp_path / "x") as tool:
         with pytest.raises(ExecutionFailed, match="not MCP"):
             await run(tool)
+
+
+@pytest.mark.parametrize("mode", ANSWERS)
+async def test_an_answer_that_is_none_fails_its_call_at_once(mode: str, tmp_path: Path) -> None:
+    async with hostile(mode, tmp_path / "x") as tool:
+        with pytest.raises(ExecutionFailed) as failed:
+            await run(tool)
+    assert failed.value.why == "the answer is none of MCP"
+
+
+async def test_a_flood_of_what_nobody_asked_for_ends_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_transport, "MAX_UNASKED_BYTES", 1024 * 1024)
+    async with hostile("flood", tmp_path / "x") as tool:
+        with pytest.raises(ExecutionFailed, match="was ended"):
+            await run(tool)
+
+
+async def test_an_empty_cursor_is_that_of_the_last_page(tmp_path: Path) -> None:
+    async with hostile("empty cursor", tmp_path / "x") as tool:
+        assert tool.name == "t"
 
 
 async def test_a_line_without_end_ends_its_server_and_no_other(tmp_path: Path) -> None:
