@@ -1,25 +1,23 @@
 """Validation of files that visitors send, in a warm process with bounds.
 
-`python -m capdex_cli.node.validate_file` answers each file that comes on stdin (its length in 4
-bytes, big-endian, and its bytes) with a frame of `capdex_indexer.workers`, whose body is the result
-as JSON. The kernel bounds its time and memory, so that a hostile file ends this process alone.
+`python -m capdex_cli.node.validate_file` is a worker as those of `capdex_indexer.workers`, whose
+answers are JSON. The kernel bounds its time and memory, so that a hostile file ends this process
+alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
-from struct import Struct
 from typing import Any, Final
 
 import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.net.turns import Turns
-from capdex_indexer.workers.frames import WorkStatus, send_answer
-from capdex_indexer.workers.main import CPU_S, bound_memory
+from capdex_indexer.workers.frames import Work, WorkStatus, make_request
+from capdex_indexer.workers.main import CPU_S, serve
 from capdex_indexer.workers.process import WorkerProcess
 
 COMMAND: Final = (sys.executable, "-P", "-m", "capdex_cli.node.validate_file")
@@ -27,7 +25,6 @@ WAIT_S: Final = 8.0  # wall clock, with the wait for a turn and the start of the
 IDLE_S: Final = 300.0  # that the process is kept after a file: it holds 66 MB
 MAX_AT_ONCE: Final = 1
 MAX_WAITING: Final = 8  # files; those of one client fill half of it at most
-_LENGTH: Final = Struct(">I")
 
 
 class FileValidation:
@@ -82,7 +79,7 @@ class FileValidation:
         worker = await asyncio.shield(self._worker)
         status = None
         try:
-            worker.send([(_LENGTH.pack(len(data)), data)])
+            worker.send([make_request(Work.VALIDATE, None, data)])
             status, answer = await worker.answer()
         except (EOFError, OSError):
             if await worker.end() in (-signal.SIGKILL, -signal.SIGTERM):
@@ -110,23 +107,13 @@ def main() -> None:
     """Validate the files that arrive until stdin closes."""
     from capdex_publisher.authoring.validate import PackageFile, validate
 
-    files, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not break a frame
+    def answer(_work: Work, _header: Any, data: bytes) -> tuple[WorkStatus, bytes]:
+        found = validate(PackageFile("file", data))
+        problems = [problem.to_json() for problem in found.problems]
+        return WorkStatus.DONE, orjson.dumps({"verdict": found.verdict, "problems": problems})
+
     validate(PackageFile("file", b""))  # imports the rest before the memory is bounded
-    bound_memory()
-    send_answer(answers, WorkStatus.DONE)
-    while len(head := files.read(_LENGTH.size)) == _LENGTH.size:
-        data = files.read(*_LENGTH.unpack(head))
-        signal.setitimer(signal.ITIMER_PROF, CPU_S)  # SIGPROF ends the process
-        try:
-            found = validate(PackageFile("file", data))
-            problems = [problem.to_json() for problem in found.problems]
-            answer = orjson.dumps({"verdict": found.verdict, "problems": problems})
-        except MemoryError:
-            send_answer(answers, WorkStatus.OUT_OF_MEMORY)
-            return
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        send_answer(answers, WorkStatus.DONE, answer)
+    serve(answer)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +21,8 @@ from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 
 if TYPE_CHECKING:
-    from capdex.net.stdio import Stdio
-    from capdex.problems import Verdict
     from capdex_indexer.query.index import Index
     from capdex_indexer.query.status import IndexStatus
-    from capdex_service.mcp.tools import Profile
 
 
 @command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
@@ -61,10 +58,31 @@ def mcp_command(
         with _index(db):  # it says what is wrong with the URL
             pass
     stdio = Stdio(tools.introduction)
-    return stdio.run(
-        lambda: app.run(_serve(stdio, db, verdicts, rpc_url, blocks, tools, semantic)),
-        lambda error: show(error, app.output),
-    )
+
+    async def serve() -> None:
+        from capdex.net.ipfs.block_store import BlockDirectory
+        from capdex_cli.node.serve import open_prover
+        from capdex_cli.terminal import logs
+        from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+        from capdex_indexer.query.search.snapshots import directory_of
+        from capdex_service.mcp.server import serve_stdio
+        from capdex_service.queries.reader import Reader
+
+        logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
+        with _index(db) as (index, state):
+            proving = open_prover(rpc_url, chain_id=state.chain_id, registry=state.registry)
+            async with proving if rpc_url else nullcontext() as prover:
+                kept = blocks or default_blocks(db, state.chain_id)
+                directory = directory_of(db, kept)
+                index.follow(
+                    directory, MappedEncoder(directory) if semantic_wanted(semantic) else None
+                )
+                with closing(
+                    Reader(index, serve=verdicts, blocks=BlockDirectory(kept), prover=prover)
+                ) as reader:
+                    await serve_stdio(reader, stdio, tools)
+
+    return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))
 
 
 @contextmanager
@@ -74,33 +92,3 @@ def _index(db: str) -> Iterator[tuple[Index, IndexStatus]]:
 
     with closing(Index(db)) as index:
         yield index, index.status()
-
-
-async def _serve(
-    stdio: Stdio,
-    db: str,
-    serve: frozenset[Verdict],
-    rpc_urls: Sequence[str],
-    blocks: Path | None,
-    profile: Profile,
-    semantic: bool | None,
-) -> None:
-    from capdex.net.ipfs.block_store import BlockDirectory
-    from capdex_cli.node.serve import open_prover
-    from capdex_cli.terminal import logs
-    from capdex_indexer.query.search.mapped_encoder import MappedEncoder
-    from capdex_indexer.query.search.snapshots import directory_of
-    from capdex_service.mcp.server import serve_stdio
-    from capdex_service.queries.reader import Reader
-
-    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
-    with _index(db) as (index, state):
-        proving = open_prover(rpc_urls, chain_id=state.chain_id, registry=state.registry)
-        async with proving if rpc_urls else nullcontext() as prover:
-            kept = blocks or default_blocks(db, state.chain_id)
-            directory = directory_of(db, kept)
-            index.follow(directory, MappedEncoder(directory) if semantic_wanted(semantic) else None)
-            with closing(
-                Reader(index, serve=serve, blocks=BlockDirectory(kept), prover=prover)
-            ) as reader:
-                await serve_stdio(reader, stdio, profile)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import shlex
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import DIRECTORY, command
 from capdex_cli.views.calls import addresses
-
-if TYPE_CHECKING:
-    from capdex.net.stdio import Stdio
 
 
 def _servers(
@@ -84,51 +80,41 @@ def router_command(
 
     stdio = Stdio(INTRODUCTION)
 
-    def serve() -> None:
-        app.run(_serve(app, stdio, servers, skills, socket_path, at, work, confirm))
+    async def serve() -> None:
+        from mcp.client.stdio import StdioServerParameters
+
+        from capdex_cli.terminal import logs
+        from capdex_cli.views.installing import open_agent
+        from capdex_router.bindings.egress import Egress
+        from capdex_router.commands.cmp import Cmp
+        from capdex_router.faces.cap import Cap, methods
+        from capdex_router.faces.server import serve_stdio
+        from capdex_router.faces.socket import serving
+        from capdex_router.runtime import Mounts
+
+        logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
+        started = {
+            name: StdioServerParameters(command=words[0], args=words[1:])
+            for name, words in servers.items()
+        }
+        mounts, egress = Mounts(started, skills), Egress(addresses=at)
+        async with AsyncExitStack() as stack:
+            agent = await stack.enter_async_context(
+                open_agent(app, mounts=mounts, egress=egress, work=work)
+            )
+            if socket_path:
+                runtime = agent.runtime
+                cap = Cap(runtime.catalog, runtime.invoker)
+                cmp = Cmp(
+                    runtime.learned,
+                    runtime.invoker,
+                    runtime.catalog,
+                    caller_agrees=confirm == "caller",
+                )
+                await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
+            await serve_stdio(agent.actions, stdio)
 
     if socket_path:  # its programs send nothing over stdin
-        serve()
+        app.run(serve())
         return 0
-    return stdio.run(serve, lambda error: show(error, app.output))
-
-
-async def _serve(
-    app: App,
-    stdio: Stdio,
-    servers: dict[str, list[str]],
-    skills: tuple[Path, ...],
-    socket_path: Path | None,
-    at: dict[str, str],
-    work: Path,
-    confirm: str,
-) -> None:
-    from mcp.client.stdio import StdioServerParameters
-
-    from capdex_cli.terminal import logs
-    from capdex_cli.views.installing import open_agent
-    from capdex_router.bindings.egress import Egress
-    from capdex_router.commands.cmp import Cmp
-    from capdex_router.faces.cap import Cap, methods
-    from capdex_router.faces.server import serve_stdio
-    from capdex_router.faces.socket import serving
-    from capdex_router.runtime import Mounts
-
-    logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
-    started = {
-        name: StdioServerParameters(command=words[0], args=words[1:])
-        for name, words in servers.items()
-    }
-    mounts, egress = Mounts(started, skills), Egress(addresses=at)
-    async with AsyncExitStack() as stack:
-        agent = await stack.enter_async_context(
-            open_agent(app, mounts=mounts, egress=egress, work=work)
-        )
-        if socket_path:
-            runtime = agent.runtime
-            cap = Cap(runtime.catalog, runtime.invoker)
-            cmp = Cmp(
-                runtime.learned, runtime.invoker, runtime.catalog, caller_agrees=confirm == "caller"
-            )
-            await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
-        await serve_stdio(agent.actions, stdio)
+    return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))

@@ -4,6 +4,7 @@
 |---|---|---|---|
 | JUDGE | the announcement | the package | `Judgement.to_json` |
 | READ_LOGS | endpoint, status, call id, address, blocks | the reply | `_Columns`, MessagePack |
+| VALIDATE | null | a file that a visitor sent | verdict and problems, JSON (another program) |
 
 A request is the work (1 byte), the two lengths (4 bytes each, big-endian), header and body. An
 answer is its status (1 byte), the length (4 bytes) and the body.
@@ -103,6 +104,7 @@ class Work(IntEnum):
 
     JUDGE = 0
     READ_LOGS = 1
+    VALIDATE = 2
 
 
 class WorkStatus(IntEnum):

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 from capdex import package
@@ -29,11 +30,11 @@ MEMORY_BYTES: Final = 256 * 1024 * 1024  # on top of what the warm process holds
 GARBAGE: Final = 100_000  # objects before cycles are looked for: a package leaves next to none
 
 
-def main() -> None:
-    """Do the work that arrives until stdin closes."""
+def serve(answer: Callable[[Work, Any, bytes], tuple[WorkStatus, bytes]]) -> None:
+    """Answer the requests that arrive until stdin closes."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not break a frame
-    bound_memory()
+    _bound_memory()
     gc.freeze()
     gc.set_threshold(GARBAGE)
     send_answer(answers, WorkStatus.DONE)  # everything is imported
@@ -42,12 +43,17 @@ def main() -> None:
         # held against a clock of the kernel's that runs seconds ahead of the one we can read.
         signal.setitimer(signal.ITIMER_PROF, CPU_S)  # SIGPROF ends the process
         try:
-            status, body = _answer(*request)
+            status, body = answer(*request)
         except MemoryError:
             send_answer(answers, WorkStatus.OUT_OF_MEMORY)
             return  # what is left of the memory might not do for the next request
         signal.setitimer(signal.ITIMER_PROF, 0)
         send_answer(answers, status, body)
+
+
+def main() -> None:
+    """Judge packages and read replies until stdin closes."""
+    serve(_answer)
 
 
 def _answer(work: Work, header: Any, body: bytes) -> tuple[WorkStatus, bytes]:
@@ -62,7 +68,7 @@ def _answer(work: Work, header: Any, body: bytes) -> tuple[WorkStatus, bytes]:
         return WorkStatus.FAILED, b""
 
 
-def bound_memory() -> None:
+def _bound_memory() -> None:
     """Bound the memory of this process to what it holds now and MEMORY_BYTES more, on Linux."""
     if sys.platform != "linux":
         return  # elsewhere the parent's clock alone bounds it

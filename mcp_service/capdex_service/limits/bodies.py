@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -46,20 +47,27 @@ class WholeBody:
             if len(body) > self.max_bytes:
                 await self._too_large(scope, receive, send)
                 return
-        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
-
-        async def replay() -> Message:
-            nonlocal whole
-            if whole is None:
-                return await receive()
-            message, whole = whole, None
-            return message
-
-        await self.app(scope, replay, send)
+        await self.app(scope, replay([whole_body(bytes(body))], receive), send)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
         error = InvalidInput(f"a request has at most {self.max_bytes} bytes", Code.TOO_LARGE)
         await refuse(error, scope, receive, send)
+
+
+def whole_body(body: bytes) -> Message:
+    """Return the message of a body that is whole."""
+    return {"type": "http.request", "body": body, "more_body": False}
+
+
+def replay(messages: Iterable[Message], receive: Receive) -> Receive:
+    """Return a `receive` that gives these messages first."""
+    waiting = iter(messages)
+
+    async def again() -> Message:
+        message = next(waiting, None)
+        return await receive() if message is None else message
+
+    return again
 
 
 def _declared_bytes(scope: Scope) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from capdex.net import envelope
+from capdex_service.limits.bodies import replay, whole_body
 
 
 class CheckedMessages:
@@ -23,9 +24,4 @@ class CheckedMessages:
             response = Response(found.answer(), 400, media_type="application/json")
             await response(scope, receive, send)
             return
-        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
-
-        await self._app(scope, replay, send)
+        await self._app(scope, replay([whole_body(body)], receive), send)

@@ -26,6 +26,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from capdex_service.limits.bodies import replay
 from capdex_service.mcp.calls import ToolResult, call
 from capdex_service.mcp.tools import Profile
 from capdex_service.queries.reader import Reader
@@ -100,7 +101,7 @@ class FastCalls:
         body, messages = await _read_body(receive)
         found = None if body is None else self._read(protocol, body)
         if found is None:
-            await self._transport(scope, _replay(messages, receive), send)
+            await self._transport(scope, replay(messages, receive), send)
             return
         id_, name, arguments = found
         result = await call(self._reader, name, arguments)
@@ -191,17 +192,6 @@ async def _read_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
             return None, messages
         if not message.get("more_body", False):
             return b"".join(x.get("body", b"") for x in messages), messages
-
-
-def _replay(messages: list[Message], receive: Receive) -> Receive:
-    """Return a `receive` that gives these messages first."""
-    waiting = iter(messages)
-
-    async def again() -> Message:
-        message = next(waiting, None)
-        return await receive() if message is None else message
-
-    return again
 
 
 def _reply(id_: bytes, result: ToolResult, more: bytes) -> bytes:
