@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
 # The names of MCP, for which those of `Annotations` belong here.
-_HINTS: Final = {
+MCP_HINTS: Final = {
     "readOnlyHint": "read_only",
     "destructiveHint": "destructive",
     "idempotentHint": "idempotent",
@@ -163,11 +163,11 @@ def _read_annotations(fields: Fields) -> Annotations:
     if value is None:
         return Annotations()
     stated = Fields(value, fields.at("annotations"), fields.findings, Reason.BAD_TOOL)
-    for name, ours in _HINTS.items():
+    for name, ours in MCP_HINTS.items():
         if name in value:
             message = f"{name} is MCP's name, and is not read here"
             stated.findings.warn(Reason.BAD_TOOL, stated.at(name), message, hint=f"write {ours}")
-    stated.note_unknown((*Annotations._fields, *_HINTS))
+    stated.note_unknown((*Annotations._fields, *MCP_HINTS))
     found = Annotations(*(stated.get(name, bool) for name in Annotations._fields))
     if found.read_only and found.destructive:
         stated.wrong("destructive", "a tool that is read_only destroys nothing")

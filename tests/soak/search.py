@@ -28,10 +28,13 @@ from typing import Any
 from attempts import arguments, attempt, conclude
 from state import loaded
 
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
 from capdex import search
 from capdex_indexer.query import Index, SearchFilters
 from capdex_indexer.query.search import follower, live, snapshots
 from capdex_indexer.store import Store
+from tests.indexer.found import search_page
 
 MAKING = Path(__file__).parents[1] / "indexer" / "making.py"
 POINTS = 40  # of a life: some saves, with a merge after each three
@@ -75,7 +78,7 @@ def follow(db: str, directory: Path, point: int) -> None:
     follower.SAVE_S = follower.LOOK_S = 0.001  # type: ignore[misc]
     with closing(Index(db)) as index:
         index.follow(directory)
-        index.search("")
+        search_page(index, "")
         print("follows", flush=True)
         signal.pause()
 
@@ -84,12 +87,12 @@ def answers(index: Index) -> list[object]:
     """Everything that is said to some queries, without what differs between two runs."""
     said: list[object] = []
     for query in QUERIES:
-        found = index.search(query, limit=50, facets=["tag"])
+        found = search_page(index, query, limit=50, facets=["tag"])
         said.append([(hit.release.name, hit.score, hit.matched) for hit in found.hits])
         said.append((found.total, found.facets))
         routed = index.route(query or "note", limit=50)
         said.append((routed.total, [each.combined for each in routed.packages]))
-    some = index.search(WORDS[0], SearchFilters.parse({"tag": WORDS[1]}), limit=50)
+    some = search_page(index, WORDS[0], SearchFilters.parse({"tag": WORDS[1]}), limit=50)
     said.append([(hit.release.name, hit.score) for hit in some.hits])
     return said
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from capdex_indexer.query.search.filters import FILTER_NAMES, SearchFilters
     from capdex_indexer.query.search.page import (
         MAX_PAGE,
-        SearchHit,
-        SearchPage,
         SearchResult,
         read_listed,
         read_reasons,
@@ -68,8 +66,6 @@ __all__ = [
     "Position",
     "Route",
     "SearchFilters",
-    "SearchHit",
-    "SearchPage",
     "SearchResult",
     "WaitingRelease",
     "count_listed",

@@ -30,7 +30,7 @@ from capdex_indexer.query.release import IndexedRelease, read_name
 from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.query.search.follower import SearchFollower
 from capdex_indexer.query.search.live import LiveSearch
-from capdex_indexer.query.search.page import MAX_PAGE, SearchPage, SearchResult, find, read_page
+from capdex_indexer.query.search.page import MAX_PAGE, SearchResult, find
 from capdex_indexer.query.search.processes import Progress
 from capdex_indexer.query.search.route import Route, route
 from capdex_indexer.query.search.snapshots import Snapshots
@@ -156,20 +156,6 @@ class Index:
         return find(
             state, query, chosen, encoder=encoder, limit=limit, cursor=cursor, facets=facets
         )
-
-    def search(
-        self,
-        query: str,
-        filters: SearchFilters | None = None,
-        *,
-        limit: int = 20,
-        cursor: str | None = None,
-        facets: Sequence[str] = (),
-    ) -> SearchPage:
-        """Return what `find` finds, with the releases; raises its errors."""
-        found = self.find(query, filters, limit=limit, cursor=cursor, facets=facets)
-        with self.read() as connection:
-            return read_page(connection, found)
 
     def route(self, message: str, *, limit: int = 10, revision: int | None = None) -> Route:
         """Return the packages that a message is for: by their triggers, ranked with a search.

@@ -9,6 +9,7 @@ import pytest
 
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
+from tests.indexer.found import search_page
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def database(folder: Path, making: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 def listed(url: str) -> list[str | None]:
     index = Index(url)
     try:
-        return [hit.release.name for hit in index.search("").hits]
+        return [hit.release.name for hit in search_page(index, "").hits]
     finally:
         index.close()
 

@@ -25,6 +25,7 @@ from capdex_indexer.monitoring.health import Health
 from capdex_indexer.query.digest import read_digest
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Operator, Store
+from tests.indexer.found import search_page
 
 # The best of each name first.
 PAIRS = [("note", "1.1.0"), ("note", "1.0.0"), ("note", "2.0.0-rc.1"), ("weather", "1.0.0")]
@@ -47,11 +48,11 @@ def filled(store: Store, chain: Any, making: Any) -> Any:
 
 def listed(index: Index) -> dict[str, str]:
     """The version of each name that search answers with."""
-    page = index.search("")
+    page = search_page(index, "")
     assert page.total == len(page.hits)
     found = {str(hit.release.name): hit.release.semver for hit in page.hits}
     for name, semver in found.items():  # by words, too
-        assert name in [hit.release.name for hit in index.search(name).hits], semver
+        assert name in [hit.release.name for hit in search_page(index, name).hits], semver
     return found
 
 

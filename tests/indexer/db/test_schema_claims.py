@@ -8,6 +8,7 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex_indexer.query import Index, IndexedRelease
 from capdex_indexer.store import Store
+from tests.indexer.found import search_page
 
 NOBODY = {"schema_uri": None, "memory_scope": None}
 SHARED: dict[str, Any] = {"schema_uri": "did:nuwa:state:diary#v1", "memory_scope": "sc:diary"}
@@ -41,7 +42,7 @@ def test_another_name_is_flagged_with_the_first_claimant_and_the_first_is_not(
     assert memo.warnings == [
         'memory_scope "sc:diary" was first used by did:nuwa:cap:note (release 1.0.0)'
     ]
-    by_name = {hit.release.name: hit.release for hit in search_index.search("").hits}
+    by_name = {hit.release.name: hit.release for hit in search_page(search_index, "").hits}
     assert by_name["memo"] == memo
     assert search_index.releases("memo") == [memo]
 
@@ -71,7 +72,7 @@ def test_who_was_first_is_told_by_the_chain_and_not_by_the_order_of_judging(
     seen = []
     for job in reversed(jobs):
         store.record_many([(job.release_id, making.judge(chain, job))])
-        names = [x.release.name for x in search_index.search("").hits]
+        names = [x.release.name for x in search_page(search_index, "").hits]
         seen.append({name: first(search_index, str(name)) for name in names})
     assert seen == [
         {"third": None},

@@ -20,6 +20,7 @@ from capdex_indexer.db import engine as database
 from capdex_indexer.node import node
 from capdex_indexer.node import writer as seat
 from capdex_indexer.node.node import Node, NodeOptions, Role
+from tests.indexer.found import search_page
 
 pytestmark = pytest.mark.real
 
@@ -115,7 +116,7 @@ async def test_an_account_that_may_only_select_is_enough_for_a_reader(
         reads = replace(options, role=Role.READER, db=selecting(options.db))
         async with running(reads) as (reader, until_read):
             await until_read(lambda: not codes(reader))
-            assert reader.surface.index.search("").hits == []
+            assert search_page(reader.surface.index, "").hits == []
 
 
 @pytest.mark.parametrize("hidden", [False, True])
@@ -143,7 +144,7 @@ async def test_a_standby_answers_meanwhile_and_takes_the_seat_when_it_is_free(
         async with running(waits) as (second, until_second):
             await until_second(lambda: not codes(second))
             assert not second.surface.health.writes
-            assert second.surface.index.search("").hits == []
+            assert search_page(second.surface.index, "").hits == []
             await until(lambda: not codes(first))
             await first_process.aclose()
             await until_second(lambda: second.surface.health.writes)

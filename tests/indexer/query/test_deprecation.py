@@ -9,6 +9,7 @@ import pytest
 from capdex.uri import CapabilityURI
 from capdex_indexer.query import Index, IndexedRelease
 from capdex_indexer.store import Store
+from tests.indexer.found import search_page
 
 SAID = ("deprecated", "deprecation_message", "name_deprecated", "name_message", "replaced_by")
 
@@ -31,7 +32,7 @@ def test_a_deprecated_release_is_resolved_as_before_with_a_warning_and_sinks_in_
         for version in ("1.0.0", "1.1.0"):
             chain.publish(name, version, summary="keeps notes")
     making.follow(store, chain)
-    before = search_index.search("keeps notes")
+    before = search_page(search_index, "keeps notes")
     chain.mine(making.deprecated("note", "1.1.0", "it is slow"))
     making.append(store, chain)
     for asked in ("note", "note@^1", "note@1.1.0"):
@@ -39,7 +40,7 @@ def test_a_deprecated_release_is_resolved_as_before_with_a_warning_and_sinks_in_
         assert (found.semver, *said(found)) == ("1.1.0", True, "it is slow", *NOTHING[2:])
         assert found.warnings == ["this release is deprecated: it is slow"]
     assert said(resolve(search_index, "note@1.0.0")) == NOTHING
-    after = search_index.search("keeps notes")
+    after = search_page(search_index, "keeps notes")
     assert [x.release.name for x in before.hits] == ["note", "note-taker"]
     assert [(x.release.name, x.release.deprecated) for x in after.hits] == [
         ("note-taker", False),
@@ -60,7 +61,7 @@ def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
     for found in search_index.releases("note"):
         assert said(found) == (False, "", True, "no time for it", "memo")
         assert found.warnings == [warning]
-    assert search_index.search("note").hits[0].release.warnings == [warning]
+    assert search_page(search_index, "note").hits[0].release.warnings == [warning]
     assert said(resolve(search_index, "memo")) == NOTHING
 
 

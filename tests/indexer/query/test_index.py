@@ -15,6 +15,7 @@ from capdex.version import Version, latest
 from capdex_indexer.projection.event_rows import precedence
 from capdex_indexer.query import MAX_QUERY_CHARS, Index, SearchFilters
 from capdex_indexer.store import Delay, Store
+from tests.indexer.found import search_page
 
 
 def resolve(index: Index, text: str) -> Any:
@@ -22,7 +23,9 @@ def resolve(index: Index, text: str) -> Any:
 
 
 def names(index: Index, query: str, **filters: str) -> list[str | None]:
-    return [hit.release.name for hit in index.search(query, SearchFilters.parse(filters)).hits]
+    return [
+        hit.release.name for hit in search_page(index, query, SearchFilters.parse(filters)).hits
+    ]
 
 
 @pytest.fixture
@@ -79,7 +82,7 @@ WEATHER = ("name", "title", "description", "tags", "domain")
 def test_words_find_what_holds_them(
     town: Index, query: str, found: str, matched: list[str]
 ) -> None:
-    first = town.search(query).hits[0]
+    first = search_page(town, query).hits[0]
     assert (first.release.name, list(first.matched)) == (found, matched)
 
 
@@ -106,7 +109,7 @@ def test_an_empty_query_lists_by_name(town: Index) -> None:
     "query", ["!!!", "\0", '"', "zzzz", "\ud800", "'; DROP TABLE release; --zzz", "%zz", "🎉"]
 )
 def test_words_nobody_uses_find_nothing(town: Index, query: str) -> None:
-    page = town.search(query)
+    page = search_page(town, query)
     assert (page.hits, page.total, page.next_cursor) == ([], 0, None)
 
 
@@ -153,11 +156,11 @@ def test_an_author_is_found_by_did_or_by_key(making: Any, town: Index) -> None:
 
 @pytest.mark.parametrize("query", ["", "note weather rates 会議 记账"])
 def test_pages_hold_everything_once(town: Index, query: str) -> None:
-    whole = [hit.release.name for hit in town.search(query).hits]
+    whole = [hit.release.name for hit in search_page(town, query).hits]
     seen: list[str | None] = []
     cursor = None
     while True:
-        page = town.search(query, limit=2, cursor=cursor)
+        page = search_page(town, query, limit=2, cursor=cursor)
         assert page.total == 6
         seen += [hit.release.name for hit in page.hits]
         cursor = page.next_cursor
@@ -168,20 +171,20 @@ def test_pages_hold_everything_once(town: Index, query: str) -> None:
 
 
 def test_a_cursor_of_another_search_is_refused(town: Index) -> None:
-    cursor = town.search("", limit=2).next_cursor
+    cursor = search_page(town, "", limit=2).next_cursor
     assert cursor is not None
     for query, filters in (("note", {}), ("", {"tag": "city"})):
         with pytest.raises(InvalidInput):
-            town.search(query, SearchFilters.parse(filters), cursor=cursor)
+            search_page(town, query, SearchFilters.parse(filters), cursor=cursor)
 
 
 def test_limits_are_kept(town: Index) -> None:
     with pytest.raises(InvalidInput):
-        town.search("x" * (MAX_QUERY_CHARS + 1))
+        search_page(town, "x" * (MAX_QUERY_CHARS + 1))
     for limit in (0, 51, -1):
         with pytest.raises(InvalidInput):
-            town.search("", limit=limit)
-    assert town.search("".join(map(chr, range(0x4E00, 0x5000)))).total >= 0
+            search_page(town, "", limit=limit)
+    assert search_page(town, "".join(map(chr, range(0x4E00, 0x5000)))).total >= 0
 
 
 @given(query=st.text(st.characters(), max_size=80))
@@ -189,7 +192,7 @@ def test_limits_are_kept(town: Index) -> None:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_text_is_a_query(town: Index, query: str) -> None:
-    page = town.search(query)
+    page = search_page(town, query)
     assert page.total >= len(page.hits)
     assert all(hit.matched or not query.strip() for hit in page.hits)
 

@@ -26,6 +26,7 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.query.name_state import read_name_state
 from capdex_indexer.query.status import read_revision
 from capdex_indexer.store import Store
+from tests.indexer.found import search_page
 
 NAMES = ("note", "memo")
 KINDS = (
@@ -96,9 +97,9 @@ def schema_claims(path: Path) -> list[Any]:
 def picture(index: Index) -> Any:
     """All that an index answers, without what only its own past explains (ids, attempts)."""
     found = [index.releases(name) for name in NAMES]
-    listed = index.search("")
+    listed = search_page(index, "")
     searches = [
-        [(hit.release.cap_uri, hit.matched) for hit in index.search(words).hits]
+        [(hit.release.cap_uri, hit.matched) for hit in search_page(index, words).hits]
         for words in ("note", "memo", "keeps", "edition")
     ]
     state = index.status()

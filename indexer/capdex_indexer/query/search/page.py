@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, select
@@ -29,33 +29,12 @@ _LISTED: Final = select(LISTING.c.name, LISTING.c.release_id).where(
 
 
 @dataclass(frozen=True, slots=True)
-class SearchHit:
-    """A release found by a search, and the fields that have its words."""
-
-    release: IndexedRelease
-    score: float
-    matched: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPage:
-    """One page of hits, best first; `total` and `facets` count all pages.
-
-    `facets` are the commonest values of the filters that were asked for, with their numbers.
-    """
-
-    hits: list[SearchHit]
-    next_cursor: str | None
-    total: int
-    facets: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult:
     """One page of hits as the engine names them; nothing of it is read from the database.
 
     `corrected` has the words that were taken for each misspelt one; `mode` is LEXICAL or SEMANTIC.
-    It `fits` if a hit has half of the query's words or is named by it. Else as Page.
+    It `fits` if a hit has half of the query's words or is named by it. `total` and `facets` count
+    all pages: the commonest values of the filters that were asked for, with their numbers.
     """
 
     hits: list[search.RankedHit]
@@ -111,12 +90,3 @@ def read_reasons(connection: Connection, found: SearchResult, query: str) -> dic
     names = [hit.name for hit in found.hits]
     documents = read_documents(connection, names)
     return {x.name: explain(x, query, found.corrected) for x in documents}
-
-
-def read_page(connection: Connection, found: SearchResult) -> SearchPage:
-    """Return the hits with their releases; those that are no longer listed are left out."""
-    releases = read_listed(connection, [hit.name for hit in found.hits])
-    hits = [
-        SearchHit(releases[x.name], x.score, x.fields) for x in found.hits if x.name in releases
-    ]
-    return SearchPage(hits, found.next_cursor, found.total, found.facets)

@@ -18,6 +18,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json
+from capdex.manifest.tools import MCP_HINTS
 from capdex_publisher.authoring.imports.detect import is_server
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
@@ -38,11 +39,6 @@ MAX_SAID_BYTES: Final = 500  # of what a program that fails wrote to stderr
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _URLS: Final = ("url", "httpUrl", "serverUrl")  # as Gemini CLI and Windsurf write it
-_HINTS: Final = {
-    "readOnlyHint": "read_only",
-    "destructiveHint": "destructive",
-    "idempotentHint": "idempotent",
-}
 
 
 async def import_mcp(
@@ -221,7 +217,7 @@ def _annotations(tool: Json) -> dict[str, bool]:
     """Return what a server states of a tool's effects; a tool that only reads destroys nothing."""
     given = tool.get("annotations")
     hints: Json = given if isinstance(given, dict) else {}
-    stated = {ours: hints[x] for x, ours in _HINTS.items() if isinstance(hints.get(x), bool)}
+    stated = {ours: hints[x] for x, ours in MCP_HINTS.items() if isinstance(hints.get(x), bool)}
     if stated.get("read_only") and stated.get("destructive"):
         del stated["destructive"]
     return stated

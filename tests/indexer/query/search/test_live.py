@@ -24,6 +24,7 @@ from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.query.status import read_revision
 from capdex_indexer.store import Store
+from tests.indexer.found import search_page
 
 Opened = Callable[..., Index]
 
@@ -68,7 +69,7 @@ def revision_of(index: Index) -> int:
 
 
 def names(index: Index, query: str = "") -> list[str | None]:
-    return [hit.release.name for hit in index.search(query, limit=50).hits]
+    return [hit.release.name for hit in search_page(index, query, limit=50).hits]
 
 
 def fresh(database_url: str, query: str = "") -> list[str | None]:
