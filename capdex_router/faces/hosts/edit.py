@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
 
-from capdex.errors import Code, InvalidInput, Refused
-from capdex.net.files import creating, replacing, unusable
+from capdex.errors import InvalidInput, Refused
+from capdex.net.files import creating, read_bounded, replacing, unusable
 from capdex_router.faces.hosts import jsonc, toml, yaml
 from capdex_router.faces.hosts.table import Host
 
@@ -114,19 +114,11 @@ def _form(file: Path) -> ModuleType:
 
 def _read(file: Path) -> tuple[bytes | None, str]:
     """Return the bytes of a file, None if there is none, and a text to edit."""
-    before, text = None, ""
+    before = read_bounded(file, MAX_FILE_BYTES)
     try:
-        with file.open("rb") as stream:
-            before = stream.read(MAX_FILE_BYTES + 1)
-        text = before.decode("utf-8")
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise unusable(f"{file} cannot be used", error) from None
+        text = (before or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is not UTF-8", why=f"at byte {error.start}") from None
-    if len(before or b"") > MAX_FILE_BYTES:
-        raise InvalidInput(f"{file} is too long", Code.TOO_LARGE)
     return before, text if text.strip() or _form(file) is not jsonc else "{}\n"
 
 

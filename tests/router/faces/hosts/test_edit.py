@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -201,13 +202,15 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(CapdexError) as refused:
         adding(HOSTS["claude"], tmp_path / "file" / "x.json", ENTRY)
     assert refused.value.code == Code.UNREADABLE
-    with pytest.raises(CapdexError):
-        adding(HOSTS["claude"], tmp_path, ENTRY)
+    os.mkfifo(tmp_path / "pipe")
+    for no_file in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(CapdexError):
+            adding(HOSTS["claude"], no_file, ENTRY)
     edit = adding(HOSTS["claude"], tmp_path / "new.json", ENTRY)
     (tmp_path / "new.json").symlink_to(tmp_path / "file" / "x.json")
     with pytest.raises(CapdexError):
         write(edit, tmp_path / "backups")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "new.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "new.json", "pipe"]
 
 
 def test_other_forms_of_tables_in_toml_are_edited_too(tmp_path: Path) -> None:
