@@ -19,7 +19,8 @@ MAX_PAGE_BYTES: Final = 32 * 1024  # of the items: a model reads them
 def read_limit(given: object, most: int) -> int:
     """Return a limit that a client sent; raises InvalidInput."""
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        raise InvalidInput(f"limit is not a whole number from 1 to {most}")
+        fix = "give one, or leave it out"
+        raise InvalidInput(f"limit is not a whole number from 1 to {most}", fix=fix)
     return given
 
 

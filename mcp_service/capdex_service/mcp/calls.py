@@ -144,7 +144,7 @@ def _is_whole(arguments: Arguments) -> bool:
     """Return True if the structured content is the whole answer (P15), not the one for a model."""
     detail = arguments.get("detail", "brief")
     if detail not in DETAILS:
-        raise InvalidInput("detail is full, or left out")
+        raise InvalidInput("there is no such detail", fix="give full, or leave it out")
     proof = arguments.get("proof", "none") != "none"
     return detail == "full" or proof or "include" in arguments
 
@@ -153,7 +153,8 @@ def _text(arguments: Arguments, key: str) -> str:
     value = arguments.get(key)
     if not isinstance(value, str):
         came = "nothing" if value is None else type(value).__name__
-        raise InvalidInput(f"{key} is missing or not a string", why=f"it is {came}")
+        what, fix = f"{key} is missing or not a string", f'give {{"{key}": "…"}}'
+        raise InvalidInput(what, why=f"it is {came}", fix=fix)
     return value
 
 

@@ -55,7 +55,8 @@ class SearchRequest:
         query, filters = given.get("query_string"), given.get("filters")
         if not isinstance(query, str):
             came = "nothing" if query is None else type(query).__name__
-            raise InvalidInput("query_string is missing or not a string", why=f"it is {came}")
+            what, fix = "query_string is missing or not a string", 'give {"query_string": "…"}'
+            raise InvalidInput(what, why=f"it is {came}", fix=fix)
         filters = _filters(filters)
         for key in ARGUMENTS.keys() & filters.keys():
             raise InvalidInput(
@@ -65,9 +66,10 @@ class SearchRequest:
         limit = read_limit(given.get("limit", DEFAULT_PAGE), MAX_PAGE)
         cursor, detail = given.get("cursor"), given.get("detail", "brief")
         if cursor is not None and not isinstance(cursor, str):
-            raise InvalidInput("cursor is not a string")
+            raise InvalidInput("cursor is not a string", fix="send next_cursor of a page")
         if detail not in DETAILS:
-            raise InvalidInput(f"detail is one of {', '.join(DETAILS)}")
+            fix = f"give {' or '.join(DETAILS)}, or leave it out"
+            raise InvalidInput("there is no such detail", fix=fix)
         facets = read_facets(given.get("facets"))
         return cls(query, SearchFilters.parse(filters), limit, cursor, str(detail), facets)
 

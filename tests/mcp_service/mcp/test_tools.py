@@ -459,6 +459,7 @@ async def test_a_search_that_makes_no_sense_is_refused(
         error = await refusal(client, "search_capabilities", **{"query_string": ""} | arguments)
     assert (error["code"], error["retryable"]) == ("INVALID_INPUT", False)
     assert word in error["message"]
+    assert error["details"]["fix"]
 
 
 async def test_an_unknown_filter_is_refused_with_the_one_meant(connect: Any) -> None:

@@ -56,7 +56,8 @@ class SearchFilters:
         lacks = [*_values(without, FILTER_NAMES)]
         if (prompt := given.get(HAS_PROMPT)) is not None:
             if not isinstance(prompt, bool):
-                raise InvalidInput(f"the filter {HAS_PROMPT} is not true or false")
+                fix = "write one of them, or leave it out"
+                raise InvalidInput(f"the filter {HAS_PROMPT} is not true or false", fix=fix)
             (has if prompt else lacks).append(_PROMPT)
         if len(has) + len(lacks) > MAX_VALUES:
             raise InvalidInput(f"the filters have more than {MAX_VALUES} values")
@@ -64,7 +65,8 @@ class SearchFilters:
         if window is not None and (
             isinstance(window, bool) or not isinstance(window, int) or not 0 < window < 2**53
         ):
-            raise InvalidInput(f"the filter {WINDOW} is not a number of tokens")
+            fix = "write one, as 8000"
+            raise InvalidInput(f"the filter {WINDOW} is not a number of tokens", fix=fix)
         return cls(tuple(has), tuple(lacks), None if since is None else _moment(since), window)
 
     def of_engine(self) -> search.Filters:
@@ -90,10 +92,8 @@ def _values(given: Mapping[str, Any], known: Iterable[str]) -> Iterable[tuple[st
             raise InvalidInput(f"the filter {key} has no value")
         for one in values[: MAX_VALUES + 1]:
             if not isinstance(one, str) or not 0 < len(one) <= MAX_FACET_CHARS:
-                raise InvalidInput(
-                    f"the filter {key} is not a text of 1 to {MAX_FACET_CHARS} characters,"
-                    " or a list of such texts"
-                )
+                what = f"the filter {key} is not a text of 1 to {MAX_FACET_CHARS} characters"
+                raise InvalidInput(what, fix="write such a text, or a list of them")
             yield key, facet_value(key, one)
 
 
