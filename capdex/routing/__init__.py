@@ -10,7 +10,7 @@ from capdex.door import door
 
 if TYPE_CHECKING:
     from capdex.routing.combine import Combined, combine
-    from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage
+    from capdex.routing.matches import Match, MatchedTrigger
     from capdex.routing.segment import Segment, merge
     from capdex.routing.stored import from_bytes, to_bytes, to_chunks
     from capdex.routing.triggers import TriggerSet
@@ -20,8 +20,6 @@ __all__ = [
     "Match",
     "MatchedTrigger",
     "Segment",
-    "TriggerHit",
-    "TriggerPage",
     "TriggerSet",
     "combine",
     "from_bytes",

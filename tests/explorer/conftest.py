@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from capdex import manifest
+from capdex.manifest import manifest
 from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex.problems import Verdict
 from capdex.registry.logs import BlockRef

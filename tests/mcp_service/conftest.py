@@ -18,7 +18,7 @@ import mcp
 import pytest
 import uvicorn
 
-from capdex import manifest
+from capdex.manifest import manifest
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_cli.node.serve import build_app

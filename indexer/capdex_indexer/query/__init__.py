@@ -8,14 +8,12 @@ if TYPE_CHECKING:
     from capdex.search.query import MAX_QUERY_CHARS
     from capdex_indexer.query.catalog import LISTED_BY, BoundReleases, count_listed, read_listed_by
     from capdex_indexer.query.changes import (
-        CommitWatch,
         ListedRelease,
         NameChange,
         read_changes,
         read_listed_releases,
         read_newest,
     )
-    from capdex_indexer.query.digest import Digest
     from capdex_indexer.query.history import (
         HistoryEvent,
         read_account_history,
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from capdex_indexer.query.name_state import NameRecord, read_name_state
     from capdex_indexer.query.names import read_names_like, read_versions_like
     from capdex_indexer.query.pages import (
-        WaitingRelease,
         count_versions,
         read_first_seen,
         read_newest_releases,
@@ -54,8 +51,6 @@ __all__ = [
     "MAX_PAGE",
     "MAX_QUERY_CHARS",
     "BoundReleases",
-    "CommitWatch",
-    "Digest",
     "HistoryEvent",
     "Index",
     "IndexStatus",
@@ -67,7 +62,6 @@ __all__ = [
     "Route",
     "SearchFilters",
     "SearchResult",
-    "WaitingRelease",
     "count_listed",
     "count_versions",
     "read_account_history",

@@ -9,8 +9,7 @@ from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json import Json
-from capdex.manifest import read
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, read
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI

@@ -2,7 +2,3 @@
 
 Nothing here sends a transaction: `capdex_publisher.tx` does.
 """
-
-from capdex_publisher.ethereum.transaction import Fees, Mined, Sent, Transaction, ether
-
-__all__ = ["Fees", "Mined", "Sent", "Transaction", "ether"]

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from capdex.manifest import read
 from capdex.manifest.effects import Effects, effects
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, read
 
 FILE = """\
 metadata: {{id: did:nuwa:cap:note@1.0.0, name: Note, description: Notes.,

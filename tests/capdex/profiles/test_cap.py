@@ -9,8 +9,7 @@ from jsonschema import Draft202012Validator
 
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
-from capdex.manifest import read
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, read
 from capdex.profiles import cap
 from tests.indexer import making
 

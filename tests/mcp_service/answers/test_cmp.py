@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.manifest import read
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, read
 from capdex_service.answers import cmp
 from capdex_service.answers.paging import MAX_PAGE_BYTES
 

@@ -11,7 +11,7 @@ import pytest
 
 from capdex.ipld.cid import Cid
 from capdex.json import Json
-from capdex.manifest import read
+from capdex.manifest.manifest import read
 from capdex.package import verify
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
