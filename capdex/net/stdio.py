@@ -113,8 +113,8 @@ class Stdio:
                 found = read(line)
                 if isinstance(found, Fault):
                     self._write(found.answer())
-                else:
-                    self._take(found)
+                    found = JsonRpcMessage(b"", found.id, None, b"")  # an answer to us, perhaps
+                self._take(found)
         finally:
             self._put(None)
 

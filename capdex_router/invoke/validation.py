@@ -19,6 +19,7 @@ MAX_COMPILED: Final = 1_024
 MAX_WORK: Final = 10_000_000  # parts of a value times parts of a schema; a fraction of a second
 MAX_WORK_TOLD: Final = 20_000  # to say where a value is wrong costs a thousand times as much
 MAX_WHY_CHARS: Final = 500
+_AUTHOR: Final = "no input helps: its author must change it, so use another capability"
 
 
 class _Compiled(NamedTuple):
@@ -81,14 +82,15 @@ class Validation:
 
 def _compile(schema: Json, size: int) -> _Compiled:
     if size > MAX_SCHEMA_BYTES or _nodes(schema) > MAX_NODES:
-        raise InvalidInput("the schema is too large to be used")
+        raise InvalidInput("the schema is too large to be used", fix=_AUTHOR)
     judging = evaluations(schema)
     try:
         validator = jsonschema_rs.Draft202012Validator(
             schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
         )
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise InvalidInput("the schema cannot be used", why=str(error)[:MAX_WHY_CHARS]) from None
+        why = str(error)[:MAX_WHY_CHARS]
+        raise InvalidInput("the schema cannot be used", why=why, fix=_AUTHOR) from None
     return _Compiled(validator, judging)
 
 

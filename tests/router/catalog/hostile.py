@@ -85,6 +85,8 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 "serverInfo": {"name": "hostile", "version": "1.0.0"},
             }
             yield head + b'"result":%s}\n' % orjson.dumps(found)
+        case "tools/list" if mode == "refuses":
+            yield head + b'"error":%s}\n' % ERRORS["own error"]
         case "tools/list":
             if mode == "logs":
                 yield b"listing my tools\n[]\n\xff\n\n" + b"[" * 1_000 + b"\n"

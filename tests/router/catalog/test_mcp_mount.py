@@ -238,6 +238,15 @@ async def test_a_list_of_tools_that_cannot_be_used_is_unavailable(
     assert refused.value.code == Code.NODE_UNAVAILABLE
 
 
+async def test_a_server_that_refuses_to_list_its_tools_is_unavailable_with_its_words(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(Unavailable) as refused:
+        async with hostile("refuses", tmp_path / "x"):
+            pass
+    assert "the disk is full" in refused.value.why
+
+
 async def test_a_program_that_ends_at_once_is_unavailable() -> None:
     with pytest.raises(CapdexError) as refused:
         async with mounted("true", StdioServerParameters(command="true")):

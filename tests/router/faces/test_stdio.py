@@ -16,6 +16,7 @@ from tests.capdex.net.test_introduction import ENVELOPE, META, hello, request
 from tests.mcp_service.mcp.test_envelope import BAD
 
 ROUTER = [sys.executable, "-m", "capdex", "router"]
+YES: dict[str, Any] = {"action": "accept"}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
@@ -140,7 +141,8 @@ def test_an_interrupt_ends_it_before_and_after_the_first_call(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "answer",
     [{"result": None}, {"result": "yes"}, {"result": []}, {"result": {"action": "maybe"}},
-     {"error": "no"}, {"error": None}, {"error": {"code": "no"}}, {"error": {}}],
+     {"error": "no"}, {"error": None}, {"error": {"code": "no"}}, {"error": {}},
+     {}, {"jsonrpc": "1.0", "result": YES}, {"result": YES | {"content": {"x": "\ud800"}}}],
     ids=str,
 )  # fmt: skip
 def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(
@@ -161,11 +163,12 @@ def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(
         send(hello(capabilities={"elicitation": {}}), INITIALIZED, request("tools/call", manage, 2))
         _, question = [json.loads(router.stdout.readline()) for _ in range(2)]
         send({"jsonrpc": "2.0", "id": question["id"]} | answer, request("ping", id_=3))
-        last = [json.loads(router.stdout.readline()) for _ in range(2)]
+        found: dict[Any, Any] = {}
+        while not {2, 3} <= found.keys():
+            one = json.loads(router.stdout.readline())
+            found[one["id"]] = one
         router.stdin.close()
-    found = next((x for x in last if x["id"] == 2), None)
-    assert found is not None
-    assert found["result"]["structuredContent"]["error"]["reason"] == "CONFIRM_NEEDED"
+    assert found[2]["result"]["structuredContent"]["error"]["reason"] == "CONFIRM_NEEDED"
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["a question is open", "it is cancelled"])
