@@ -13,8 +13,8 @@ from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import grouped, number_of, safe, short, size
 
 if TYPE_CHECKING:
-    from capdex_publisher.ethereum.transaction import Sent, Transaction
-    from capdex_publisher.progress import Reserving, Served, Shallow, Step, Uploaded
+    from capdex_publisher.ethereum.transaction import Sent, Shallow, Transaction
+    from capdex_publisher.progress import Reserving, Served, Step, Uploaded
     from capdex_publisher.registry.registry import Registry
 
 PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and cannot be deleted"
@@ -40,15 +40,8 @@ class Progress:
     def __call__(self, step: Step) -> None:
         """Show one step."""
         from capdex_publisher.ethereum.contract import Receipt
-        from capdex_publisher.ethereum.transaction import Sent, ether
-        from capdex_publisher.progress import (
-            FilesUploaded,
-            Reserved,
-            Reserving,
-            Served,
-            Shallow,
-            Uploaded,
-        )
+        from capdex_publisher.ethereum.transaction import Sent, Shallow, ether
+        from capdex_publisher.progress import FilesUploaded, Reserved, Reserving, Served, Uploaded
 
         if not isinstance(step, Uploaded):
             self._say_uploaded()

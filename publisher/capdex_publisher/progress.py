@@ -10,7 +10,7 @@ from typing import Final
 
 from capdex.errors import Unavailable
 from capdex_publisher.ethereum.contract import Receipt
-from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.ethereum.transaction import Sent, Shallow
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
 MAX_SERVED_POLL_S: Final = 1.0
@@ -58,14 +58,6 @@ class Reverted:
 
     tx_hash: str
     fee_wei: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shallow:
-    """A transaction is in a block, and counts when the chain has `missing` more of them."""
-
-    block_number: int
-    missing: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,8 @@ async def _deploy(
 ) -> None:
     from capdex_publisher.deploy.deploy import DEPLOYING_FEE_CAP_WEI, deploy, find, price
     from capdex_publisher.ethereum.client import Chain
-    from capdex_publisher.ethereum.transaction import ether
-    from capdex_publisher.progress import Shallow, Step
+    from capdex_publisher.ethereum.transaction import Shallow, ether
+    from capdex_publisher.progress import Step
 
     network = app.settings.need_network("rpc_url", "chain_id")
     cap = fee_cap_wei(app, usual=DEPLOYING_FEE_CAP_WEI)

@@ -23,7 +23,7 @@ from capdex_publisher.deploy.create2 import Creation
 from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep, Shallow, ignore
+from capdex_publisher.progress import OnStep, ignore
 from capdex_publisher.tx.confirm import RECEIPT_WAIT_S, confirm
 from capdex_publisher.tx.submit import submit
 
@@ -77,7 +77,7 @@ async def deploy(
             timeout_s=timeout_s,
             signer=signer,
             is_done=lambda: stands(chain, creation),
-            on_shallow=lambda mined, missing: on_step(Shallow(mined.block_number, missing)),
+            on_shallow=on_step,
         )
     except InvalidInput:
         # The factory refuses what exists already: another process may have deployed it.

@@ -127,6 +127,14 @@ class Mined:
     logs: tuple[RawLog, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Shallow:
+    """A transaction is in a block, and counts when the chain has `missing` more of them."""
+
+    block_number: int
+    missing: int
+
+
 def ether(wei: int) -> str:
     """Return an amount of wei in ether, with four significant digits."""
     return f"{wei / 10**18:.4g} ether"

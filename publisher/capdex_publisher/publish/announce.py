@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,12 +14,13 @@ from capdex_publisher.commit_reveal.maturity import makes_blocks_on_demand, retr
 from capdex_publisher.ethereum.contract import Receipt
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep, Shallow
+from capdex_publisher.progress import OnStep
 from capdex_publisher.publish.plan import Batch, PublishPlan, price_batch
 from capdex_publisher.publish.preflight import ReleaseCandidate, look_up, look_up_all, pending
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import confirm
-from capdex_publisher.tx.submit import submit
+from capdex_publisher.tx.pending import remembering
+from capdex_publisher.tx.submit import OnSigned, submit
 
 
 class Announced(NamedTuple):
@@ -129,16 +130,9 @@ class Announcer:
             bounded=makes_blocks_on_demand(self.registry.chain),
         )
 
-    def _remember(self, candidates: Sequence[ReleaseCandidate]) -> Callable[[Sent], None]:
-        """Return a callback that stores the transaction of each release before it is sent."""
-
-        def remember(signed: Sent) -> None:
-            for one in candidates:
-                pending(self.registry, one.package).save(signed)
-            if signed.earlier:  # it is sent again while it is waited for
-                self.on_step(signed)
-
-        return remember
+    def _remember(self, candidates: Sequence[ReleaseCandidate]) -> OnSigned:
+        files = [pending(self.registry, one.package) for one in candidates]
+        return remembering(files, self.on_step)
 
     async def _settle(self, sent: Sent, candidates: list[ReleaseCandidate]) -> None:
         """Wait for the block of a transaction, and set the result of each of its releases."""
@@ -150,9 +144,7 @@ class Announcer:
                 signer=self.signer,
                 on_signed=self._remember(candidates),
                 is_done=lambda: self._all_published(candidates),
-                on_shallow=lambda mined, missing: self.on_step(
-                    Shallow(mined.block_number, missing)
-                ),
+                on_shallow=self.on_step,
             )
             receipt = self.registry.receipt(mined)
         except (InvalidInput, Refused) as error:

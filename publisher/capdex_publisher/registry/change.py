@@ -17,10 +17,10 @@ from capdex.uri import check_name
 from capdex_publisher.ethereum.contract import Contract, Receipt
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep, Reverted, Shallow, Step, ignore, wait_served
+from capdex_publisher.progress import OnStep, Reverted, Step, ignore, wait_served
 from capdex_publisher.tx.confirm import RECEIPT_WAIT_S, confirm
-from capdex_publisher.tx.pending import PendingTransaction
-from capdex_publisher.tx.submit import OnSigned, submit
+from capdex_publisher.tx.pending import PendingTransaction, remembering
+from capdex_publisher.tx.submit import submit
 
 Stands = Callable[[str], Awaitable[bool]]
 Indexed = Callable[[int], Awaitable[bool]]  # True if the node has indexed this block
@@ -213,7 +213,7 @@ async def send_change(plan: ChangePlan, signer: Signer, on_step: OnStep) -> Sent
         if plan.transaction is None or await change.stands(plan.sender):
             change.pending(plan.sender).remove()
             return None
-        remember = _remember(change, plan.sender, on_step)
+        remember = remembering([change.pending(plan.sender)], on_step)
         sent = await submit(change.contract.chain, signer, plan.transaction, on_signed=remember)
     on_step(sent)
     return sent
@@ -230,10 +230,10 @@ async def await_change(
             sent,
             timeout_s=timeout_s,
             signer=signer,
-            on_signed=_remember(change, signer.address, on_step),
+            on_signed=remembering([pending], on_step),
             is_done=lambda: change.stands(signer.address),
             on_reverted=lambda mined: on_step(Reverted(mined.tx_hash, mined.fee_wei)),
-            on_shallow=lambda mined, missing: on_step(Shallow(mined.block_number, missing)),
+            on_shallow=on_step,
         )
         receipt = change.contract.receipt(mined)
     except (InvalidInput, Refused) as error:  # reverted
@@ -243,17 +243,6 @@ async def await_change(
         raise
     pending.remove()
     return receipt
-
-
-def _remember(change: RegistryChange, sender: str, on_step: OnStep) -> OnSigned:
-    """Return a callback that stores the transaction of a change before it is sent."""
-
-    def remember(signed: Sent) -> None:
-        change.pending(sender).save(signed)
-        if signed.earlier:  # it is sent again while it is waited for
-            on_step(signed)
-
-    return remember
 
 
 async def _stands_now(change: RegistryChange, sender: str, reverted: CapdexError) -> bool:

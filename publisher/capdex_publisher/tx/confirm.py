@@ -21,7 +21,7 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex_publisher.ethereum.client import Chain
-from capdex_publisher.ethereum.transaction import Mined, Sent, ether
+from capdex_publisher.ethereum.transaction import Mined, Sent, Shallow, ether
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.tx.submit import OnSigned, replace, submit
 
@@ -41,14 +41,14 @@ async def confirm(
     on_signed: OnSigned | None = None,
     is_done: IsDone | None = None,
     on_reverted: Callable[[Mined], None] = lambda _: None,
-    on_shallow: Callable[[Mined, int], None] = lambda *_: None,
+    on_shallow: Callable[[Shallow], None] = lambda _: None,
 ) -> Mined:
     """Return the transaction (or the one of a hash) once `chain.confirmations` blocks hold it.
 
     Before anything is sent again, `is_done` is called: it returns True if the purpose was achieved
     in another way. `on_reverted` gets a transaction that is mined and refused: its fee was paid.
-    `on_shallow` gets one that is mined, and how many blocks are missing until it counts. While the
-    endpoint fails, the wait goes on.
+    `on_shallow` hears of one that is mined but does not count yet. While the endpoint fails, the
+    wait goes on.
 
     Raises Unavailable TIMEOUT; InvalidInput ALREADY_DONE when `is_done` returns True; why the
     contract refused; and, where it has to be sent again, what `Chain.price` and `submit` raise.
@@ -79,7 +79,7 @@ class _Confirmation:
     signer: Signer | None
     on_signed: OnSigned | None
     is_done: IsDone | None
-    on_shallow: Callable[[Mined, int], None]
+    on_shallow: Callable[[Shallow], None]
     looked_at: float  # at the pool, in seconds since the epoch
     lost_since: float | None = None
     mined: Mined | None = None  # seen in a block that is not deep enough yet
@@ -131,7 +131,7 @@ class _Confirmation:
         missing = mined.block_number + wanted - 1 - await self.chain.head()
         if missing > 0:
             self.why = f"it needs {missing} more block{'s' * (missing > 1)}"
-            self.on_shallow(mined, missing)
+            self.on_shallow(Shallow(mined.block_number, missing))
             return False
         # The head may be another branch's: what counts is what holds the transaction now.
         again = await self.chain.receipt(mined.tx_hash)

@@ -6,6 +6,7 @@ The chain decides what happened; a lost file costs at most the fee of a transact
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from capdex.net.files import write_atomically
 from capdex_publisher.ethereum.contract import Contract
 from capdex_publisher.ethereum.transaction import Sent, Transaction
+from capdex_publisher.tx.submit import OnSigned
 
 
 class PendingTransaction:
@@ -66,6 +68,18 @@ class PendingTransaction:
             self._contract.address,
         )
         return sent if same and ours else None
+
+
+def remembering(files: Iterable[PendingTransaction], on_sent_again: OnSigned) -> OnSigned:
+    """Return a callback that stores a transaction in its files before it is sent."""
+
+    def remember(signed: Sent) -> None:
+        for file in files:
+            file.save(signed)
+        if signed.earlier:  # it is sent again while it is waited for
+            on_sent_again(signed)
+
+    return remember
 
 
 def _sent(entry: dict[str, Any]) -> Sent:

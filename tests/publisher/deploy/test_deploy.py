@@ -18,8 +18,9 @@ from capdex.net.rpc.errors import RpcFault, rpc_error
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import DeployedContract, deploy, find, read_deployment, stands
 from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.ethereum.transaction import Shallow
 from capdex_publisher.keys.signer import LocalSigner
-from capdex_publisher.progress import Shallow, Step
+from capdex_publisher.progress import Step
 from capdex_publisher.registry.registry import Registry
 
 SOMEONE = "0x8ba1f109551bD432803012645Ac136ddd64DBA72"
