@@ -52,8 +52,7 @@ class Sessions:
         directory = directory or self._own
         assert directory is not None  # noqa: S101 - one of the two
         self._subscribed, self._ended = directory / "subscribed", directory / "ended"
-        for folder in (self._subscribed, self._ended):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         self._key = _read_key(directory)
 
     def close(self) -> None:
@@ -168,7 +167,12 @@ def _record(data: bytes) -> Record | None:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the files that were not changed for the longest time, if there are too many."""
+    """Remove the files that were not changed for the longest time, if there are too many.
+
+    The folder is made where it is not: a machine may tidy up what is old in its /tmp.
+    """
+    for place in (folder.parent, folder):
+        place.mkdir(mode=0o700, exist_ok=True)
     found = os.listdir(folder)  # noqa: PTH208 - on each call: names alone are fastest
     if len(found) < MAX_FILES:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -139,6 +140,21 @@ def test_ended_sessions_take_no_room_from_those_with_subscriptions(
         sessions.end(sessions.issue())
     assert files(tmp_path) <= MAX_FILES + 2
     assert sessions.read(session) is not None
+
+
+def test_a_directory_that_was_tidied_away_is_made_again(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path / "one")
+    ended, subscribed = sessions.issue(), sessions.issue()
+    shutil.rmtree(tmp_path / "one", ignore_errors=True)
+    sessions.unsubscribe(ended, "capdex://a")
+    sessions.end(ended)
+    assert not sessions.knows(ended)
+    shutil.rmtree(tmp_path / "one")
+    sessions.subscribe(subscribed, "capdex://a", 1)
+    assert sessions.read(subscribed) is not None
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(tmp_path / "one")
+    assert not Sessions(tmp_path / "one").owns(subscribed)  # another process of the node
 
 
 def test_an_own_directory_is_private_and_removed() -> None:
