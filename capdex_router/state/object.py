@@ -34,7 +34,7 @@ from capdex_router.state import fields
 from capdex_router.state.strategies import Model, Strategy
 
 MAX_BLOB_BYTES: Final = 4 * 1024 * 1024  # of one object with its history
-MAX_FOREIGN_WRITES: Final = 400_000  # a character each: more than an object has, 3 s at worst
+MAX_FOREIGN_WRITES: Final = 400_000  # a character each: more than an object has, 3 s as a list
 MAX_TIME_S: Final = 1e11  # since 1970
 
 
@@ -141,6 +141,11 @@ class StateObject:
             raise InvalidInput(
                 "the document cannot be read", why="a part of its history is missing"
             )
+
+    def read_all(self) -> None:
+        """Read every value of the document, also those that no field shows."""
+        with _guarded():
+            self._doc.get_deep_value()
 
     def foreign(self, blob: bytes) -> None:
         """Check a blob that another installation exported, before it is merged.

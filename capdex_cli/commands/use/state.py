@@ -100,8 +100,9 @@ def merge_command(app: App, file: Path) -> None:
 
 
 def _merge(app: App, file: Path, what: str, *, empty: bool) -> None:
-    from capdex_router.state.sync import merge
+    from capdex_router.state.sync import judge, merge
 
+    judge(file)
     with _store() as store:
         owner, found = merge(store, file, empty=empty)
     human = [f"{safe(owner)}: {found.new} new, {found.changed} changed, {found.same} as before"]

@@ -7,12 +7,14 @@ from __future__ import annotations
 import io
 import json
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import loro
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,6 +187,61 @@ def test_an_object_of_32_mib_is_refused(machines: Callable[[], Machine]) -> None
     with pytest.raises(InvalidInput) as caught:
         merge(here.store, here.file)
     assert caught.value.code is Code.TOO_LARGE
+
+
+def crowded() -> loro.LoroDoc:
+    """A list of very many items: three bytes each, and much memory once imported."""
+    doc = loro.LoroDoc()
+    items = doc.get_list("l")
+    for _ in range(1_200_000):
+        items.insert(0, None)
+    return doc
+
+
+def nested() -> loro.LoroDoc:
+    """A value that is nested deeper than the stack of who reads it."""
+    doc = loro.LoroDoc()
+    value: Any = []
+    for _ in range(50_000):
+        value = [value]
+    doc.get_map("meta").insert("x", value)
+    return doc
+
+
+@pytest.mark.parametrize("make", [crowded, nested])
+def test_an_object_that_would_end_its_reader_is_refused_before_the_merge(
+    tmp_path: Path, make: Callable[[], loro.LoroDoc]
+) -> None:
+    blobs: list[bytes] = []
+
+    def build() -> None:
+        doc = make()
+        doc.commit()
+        blobs.append(doc.export(loro.ExportMode.Updates(loro.VersionVector())))
+
+    before = threading.stack_size(1 << 30)  # the writer of the file has the stack for it
+    builder = threading.Thread(target=build)
+    builder.start()
+    builder.join()
+    threading.stack_size(before)
+    path = tmp_path / "hostile.state"
+    with path.open("wb") as stream:
+        entry = sync.SyncEntry("sc:note", "did:nuwa:state:note#v1", "a", blobs[0])
+        assert sync._write(stream, OWNER, [entry]) == 1
+    with pytest.raises(InvalidInput) as refused:
+        sync.judge(path)
+    assert refused.value.code is Code.TOO_LARGE
+
+
+def test_whatever_else_is_in_a_file_is_left_to_its_merge(
+    machines: Callable[[], Machine], tmp_path: Path
+) -> None:
+    machine = machines()
+    machine.store.create(SPACE, MODEL, "a", {"n": 1})
+    sync.judge(machine.send())
+    (tmp_path / "none").write_bytes(b"no state")
+    sync.judge(tmp_path / "none")
+    sync.judge(tmp_path / "absent")
 
 
 def test_a_file_beyond_its_limit_is_refused_unread(
