@@ -24,6 +24,7 @@ from capdex_cli.devnet.examples import publish_examples
 from capdex_cli.node.options import semantic_wanted, served_verdicts
 from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
+from capdex_cli.node.workers import Serving
 from capdex_cli.terminal import logs
 from capdex_cli.terminal.output import Output
 from capdex_indexer.node.node import Node
@@ -119,9 +120,8 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
                 raise
             home.drop_index()  # it can be rebuilt from the chain
             node = await parts.enter_async_context(Node.open(node_options))
-        running = await parts.enter_async_context(
-            serve(node, listener, allowed=known_hosts(HOST, ()))
-        )
+        serving = Serving(known_hosts(HOST, ()))
+        running = await parts.enter_async_context(serve(node, listener, serving))
         output.step("ok", "node", f"{url}   log in {_short(home.path / 'node.log')}")
         storage = open_storage(ipfs)
         parts.push_async_callback(storage.close)

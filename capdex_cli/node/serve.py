@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO, cast
 
+import msgspec
 import structlog
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -24,7 +25,7 @@ from capdex_cli.node.descriptors import fit_descriptors
 from capdex_cli.node.explorer import build_explorer
 from capdex_cli.node.options import create_directories
 from capdex_cli.node.server import listen, serve_app, url_of
-from capdex_cli.node.workers import WorkerOptions, run_workers
+from capdex_cli.node.workers import Serving, WorkerOptions, run_workers
 from capdex_cli.terminal import logs
 from capdex_cli.terminal.output import Output
 from capdex_cli.terminal.status_line import StatusLine
@@ -40,7 +41,7 @@ from capdex_service.http.routes import ReaderRoutes, build_reader_routes
 from capdex_service.limits.bodies import WholeBody
 from capdex_service.limits.client_faults import ClientFaults
 from capdex_service.limits.clients import client_check
-from capdex_service.limits.hosts import HostCheck, known_hosts
+from capdex_service.limits.hosts import HostCheck
 from capdex_service.limits.options import ClientLimits
 from capdex_service.queries.reader import Reader
 
@@ -53,14 +54,11 @@ def run_node(
     options: NodeOptions,
     host: str,
     port: int,
-    allowed_hosts: Sequence[str],
+    serving: Serving,
     *,
     log_format: str,
     progress: Output | None,
-    profile: str = "default",
     workers: int = 1,
-    limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
-    explorer: bool = True,
 ) -> int:
     """Run a node until SIGINT (exit 130) or SIGTERM (143); raises why it could not start.
 
@@ -71,42 +69,29 @@ def run_node(
     logs.set_up(log_format, stream=cast("TextIO | None", line))
 
     async def run() -> None:
-        allowed = known_hosts(host, allowed_hosts)
         if options.role.writes:
             create_directories(options.db, options.blocks)
         async with AsyncExitStack() as parts:
             listener = parts.enter_context(listen(host, port))
             node = await parts.enter_async_context(Node.open(options))
             sessions = parts.enter_context(TemporaryDirectory(prefix="capdex-sessions-"))
+            shared = msgspec.structs.replace(serving, sessions=sessions)
             each = [
                 WorkerOptions(
                     number=number,
                     descriptor=listener.fileno(),
                     log_format=log_format,
-                    allowed=tuple(allowed),
-                    profile=profile,
+                    serving=shared,
                     rpc_urls=options.rpc_urls,
                     db=options.db,
                     blocks=str(options.blocks),
-                    sessions=sessions,
                     serve=options.serve,
-                    limits=limits,
                     semantic=options.semantic,
-                    explorer=explorer,
                 )
                 for number in range(2, workers + 1)
             ]
             others = await parts.enter_async_context(run_workers(each, node.surface))
-            serving = serve(
-                node,
-                listener,
-                allowed=allowed,
-                profile=profile,
-                sessions=Path(sessions),
-                limits=limits,
-                explorer=explorer,
-            )
-            running = await parts.enter_async_context(serving)
+            running = await parts.enter_async_context(serve(node, listener, shared))
             parts.callback(others.end)  # before this process waits for its own open requests
             log.info("listening", url=url_of(listener), role=str(options.role), version=__version__)
             if line is not None:
@@ -179,19 +164,10 @@ async def open_prover(
 async def serve(
     node: Node,
     listener: socket.socket,
-    *,
-    allowed: Sequence[str],
-    profile: str = "default",
-    sessions: Path | None = None,
+    serving: Serving,
     ask: Ask | None = None,
-    limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
-    explorer: bool = True,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Serve a node and run its loops; yields the task of the loops, which ends only by failing.
-
-    `sessions` is the directory of MCP sessions that this process shares with others of the node.
-    With `explorer` it serves pages for people, too.
-    """
+    """Serve a node and run its loops; yields the task of the loops, which ends only by failing."""
     options, surface = node.options, node.surface
     async with AsyncExitStack() as parts:
         face = prover = pages = None
@@ -213,14 +189,15 @@ async def serve(
                 warning=surface.health.warning,
             )
             parts.callback(reader.close)
-            face = build_reader_routes(reader, profile=profile, sessions=sessions)
-            pages = build_explorer(reader, surface, ask) if explorer else None
+            sessions = Path(serving.sessions) if serving.sessions else None
+            face = build_reader_routes(reader, profile=serving.profile, sessions=sessions)
+            pages = build_explorer(reader, surface, ask) if serving.explorer else None
         faults = ClientFaults()
-        limits = fit_descriptors(limits)
+        limits = fit_descriptors(serving.limits)
         app = build_app(
             surface,
             face,
-            allowed=allowed,
+            allowed=serving.allowed,
             faults=faults,
             ask=ask,
             limits=limits,

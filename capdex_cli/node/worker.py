@@ -10,7 +10,6 @@ import sys
 import time
 from collections import deque
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -97,16 +96,7 @@ async def _run() -> None:
         listener = parts.enter_context(socket.socket(fileno=options.descriptor))
         node = await parts.enter_async_context(Node.open(options.node_options()))
         await _hear(node.surface)
-        serving = serve(
-            node,
-            listener,
-            allowed=options.allowed,
-            profile=options.profile,
-            sessions=Path(options.sessions),
-            ask=link.ask,
-            limits=options.limits,
-            explorer=options.explorer,
-        )
+        serving = serve(node, listener, options.serving, link.ask)
         running = await parts.enter_async_context(serving)
         log.info("worker serves", worker=options.number, pid=os.getpid())
         await running

@@ -35,22 +35,32 @@ MAX_LINE_BYTES: Final = 1024 * 1024  # a page about the node has some ten thousa
 log = structlog.get_logger(part="node")
 
 
+class Serving(msgspec.Struct, frozen=True):
+    """How each process of a node answers its clients.
+
+    `allowed` are the Host headers it answers, `sessions` the directory of MCP sessions that the
+    processes share. With `explorer` they serve pages for people, too.
+    """
+
+    allowed: tuple[str, ...]
+    profile: str = "default"
+    sessions: str | None = None
+    limits: ClientLimits = ClientLimits()
+    explorer: bool = True
+
+
 class WorkerOptions(msgspec.Struct, frozen=True):
     """The options of a worker: those of its node that a reader needs."""
 
     number: int
     descriptor: int
     log_format: str
-    allowed: tuple[str, ...]
-    profile: str
+    serving: Serving
     rpc_urls: tuple[str, ...]
     db: str
     blocks: str
-    sessions: str
     serve: frozenset[Verdict]
-    limits: ClientLimits
     semantic: bool
-    explorer: bool
 
     def node_options(self) -> NodeOptions:
         """Return the options of a node that only reads."""

@@ -147,7 +147,9 @@ def node_command(
     from capdex.errors import UsageError
     from capdex_cli.config.settings import Network
     from capdex_cli.node.serve import run_node
+    from capdex_cli.node.workers import Serving
     from capdex_indexer.options import NodeOptions, Role
+    from capdex_service.limits.hosts import known_hosts
     from capdex_service.limits.options import ClientLimits
 
     if role == "writer" and workers > 1:
@@ -177,17 +179,20 @@ def node_command(
         finality_depth=finality_depth,
         poll_interval_s=poll_interval,
     )
+    serving = Serving(
+        allowed=known_hosts(host, allowed_host),
+        profile=profile,
+        limits=ClientLimits(**{x: value for x, value in limits.items() if value is not None}),
+        explorer=explorer,
+    )
     on_terminal = app.output.err.tty
     auto = log_format == "auto"
     return run_node(
         options,
         host,
         port,
-        allowed_host,
+        serving,
         log_format=("logfmt" if on_terminal else "json") if auto else log_format,
-        profile=profile,
-        explorer=explorer,
         workers=workers,
-        limits=ClientLimits(**{x: value for x, value in limits.items() if value is not None}),
         progress=app.output if auto and on_terminal and not os.environ.get("NO_COLOR") else None,
     )

@@ -10,6 +10,7 @@ import pytest
 
 from capdex_cli.node import serve as node_run
 from capdex_cli.node.limit_options import DEFAULTS
+from capdex_cli.node.workers import Serving
 from capdex_service.limits.options import ClientLimits
 
 READER = ("node", "--role", "reader", "--db", "sqlite:///index.db")
@@ -20,8 +21,8 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[ClientLimits]:
     """The limits of the nodes that would have been run."""
     found: list[ClientLimits] = []
 
-    def run_node(*_: object, limits: ClientLimits, **__: object) -> int:
-        found.append(limits)
+    def run_node(_: object, host: str, port: int, serving: Serving, **__: object) -> int:
+        found.append(serving.limits)
         return 0
 
     monkeypatch.setattr(node_run, "run_node", run_node)

@@ -20,6 +20,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
+from capdex_cli.node.workers import Serving
 from capdex_indexer.http.status import Surface
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.options import Role
@@ -51,7 +52,7 @@ async def served(
     node: Any = SimpleNamespace(surface=surface, run=run, options=options())
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with serve(node, listener, allowed=LOOPBACK) as loops:
+        async with serve(node, listener, Serving(LOOPBACK)) as loops:
             yield url, loops
 
 
@@ -84,7 +85,7 @@ async def test_a_writer_alone_answers_its_operator_and_nobody_else(surface: Surf
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with (
-            serve(node, listener, allowed=LOOPBACK),
+            serve(node, listener, Serving(LOOPBACK)),
             aiohttp.ClientSession() as http,
         ):
             for path in ("/health", "/status", "/metrics", "/mcp", "/c/note.json", "/ipfs/x"):

@@ -22,6 +22,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
+from capdex_cli.node.workers import Serving
 from capdex_indexer.chain import reorg
 from capdex_indexer.node.node import Node
 from capdex_indexer.options import NodeOptions
@@ -58,7 +59,7 @@ async def running(options: NodeOptions) -> AsyncIterator[Running]:
     async with Node.open(options) as node:
         with listen("127.0.0.1", 0) as listener:
             async with (
-                serve(node, listener, allowed=LOOPBACK) as loops,
+                serve(node, listener, Serving(LOOPBACK)) as loops,
                 aiohttp.ClientSession() as http,
             ):
                 yield Running(node, url_of(listener), http, loops)
