@@ -162,7 +162,7 @@ class Http(ABC):
                     self.outcome(response.status),
                     retry_after(response.headers.get("Retry-After")),
                 )
-            if response.headers.get("Content-Encoding", "identity") != "identity":
+            if response.headers.get("Content-Encoding", "").lower() not in ("", "identity"):
                 why = "it answered with an encoding that was not asked for"
                 raise self.fault(why, FetchOutcome.REFUSED)
             declared = response.content_length
@@ -193,3 +193,9 @@ class Gateway(Http):
     def request(self, cid: Cid) -> tuple[str, str]:
         """Return method and URL of the request for one raw block."""
         return "GET", f"{self.base_url}/ipfs/{cid}?format=raw"
+
+    @override
+    def hint(self, status: int, start: bytes) -> str:
+        """Return what a reply seems to be: a gateway says why it has no block, Kubo's RPC this."""
+        named = ": it is no gateway; write its URL alone if it is Kubo's RPC"
+        return named if start.strip() == b"404 page not found" else super().hint(status, start)

@@ -152,6 +152,19 @@ async def test_a_gateway_named_as_kubo_is_said_to_be_one(serve: Serve) -> None:
     assert "write gateway:URL" in raised.value.why
 
 
+async def test_kubo_named_as_a_gateway_is_said_to_be_none(serve: Serve) -> None:
+    url = await serve(body(b"404 page not found\n", 404))
+    assert "write its URL alone" in (await refused(url)).why
+    url = await serve(body(b"failed to resolve /ipfs/bafk: not found", 404))
+    assert "write its URL" not in (await refused(url)).why
+
+
+@pytest.mark.parametrize("coding", ["", "identity", "Identity"])
+async def test_a_reply_that_names_no_coding_is_taken(serve: Serve, coding: str) -> None:
+    async with Gateway(await serve(body(PACKAGE, Content_Encoding=coding))) as gateway:
+        assert await gateway.get(CID) == PACKAGE
+
+
 async def test_an_endless_body_is_cut_where_no_block_of_a_package_goes_on(serve: Serve) -> None:
     sent = 0
 
