@@ -6,6 +6,7 @@ are verified each time, so an entry that was changed by hand gives it nothing.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
@@ -187,6 +188,8 @@ def _checked(entry: Json) -> Locked:
         for item in items:
             _check_text(key, item)
         known[key] = tuple(items)
+    if any(posixpath.normpath(x) != x or not posixpath.isabs(x) for x in known["folders"]):
+        raise ValueError("folders has a path that is not absolute and plain")
     for key in ("sha256", "tools"):
         if len(known[key]) != 64 or not _HEX.issuperset(known[key]):
             raise ValueError(f"{key} is not a sha256")

@@ -118,6 +118,9 @@ def test_fields_of_a_later_version_stay() -> None:
         ("hosts", [1]),
         ("explicit", 1),
         ("signer", "x" * 5000),
+        ("folders", ["skills/weather"]),
+        ("folders", ["~/skills/weather"]),
+        ("folders", ["/skills/../weather"]),
     ],
 )
 def test_a_field_that_cannot_be_is_refused(field: str, value: Any) -> None:
