@@ -197,7 +197,7 @@ def test_the_balancer_asks_the_readers_where_they_listen() -> None:
         assert {*READERS, "balancer"} <= set(context.params["allowed_host"])
         assert "front" in SERVICES[name]["networks"]
         proxy = _filled(SERVICES["balancer"]["networks"]["front"]["ipv4_address"])
-        assert context.params["trusted_proxy"] == (proxy,)
+        assert context.params["trusted_proxies"] == (proxy,)
     (subnet,) = COMPOSE["networks"]["front"]["ipam"]["config"]
     assert ip_address(proxy) in ip_network(_filled(subnet["subnet"]))
     # Another network, where this one is taken: the same setting stands in all three places.

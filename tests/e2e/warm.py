@@ -33,6 +33,7 @@ MAX_REQUEST_BYTES = 1 << 20
 
 def serve(path: str, *more: str) -> None:
     """Fork one process a connection, until stdin ends."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as capdex_cli.main does, before numpy is imported
     for name in (*WARM, *more):
         importlib.import_module(name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

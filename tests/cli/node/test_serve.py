@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -193,3 +195,44 @@ async def test_no_answer_may_be_read_as_another_type_than_it_has(surface: Surfac
                 assert answer.content_type != "text/html", path
         async with http.post(f"{url}/mcp", json={}) as answer:
             assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"]
+
+
+ENCODE_AND_START = """
+import asyncio, contextlib, sys, threading, uvloop
+from capdex_cli.main import main
+
+sys.argv = ["capdex", "--version"]
+with contextlib.suppress(SystemExit):
+    main()
+
+from capdex.search.encoder import SentenceEncoder
+
+encoder = SentenceEncoder()
+texts = [f"Cap {number}." for number in range(8)]
+
+def encode():
+    while True:
+        encoder.encode(texts)
+
+async def start_processes():
+    for _ in range(600):
+        process = await asyncio.create_subprocess_exec("true")
+        await process.wait()
+
+for _ in range(4):
+    threading.Thread(target=encode, daemon=True).start()
+uvloop.run(start_processes())
+print("all ended")
+"""
+
+
+def test_processes_start_while_texts_are_encoded() -> None:
+    """A fork in the middle of a product by several threads never returned."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENCODE_AND_START],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.endswith("all ended\n"), done.stderr
