@@ -146,7 +146,7 @@ def main() -> None:
     # Imports make objects that live until the end: looking for cycles among them costs a tenth of
     # the time of `publish`.
     gc.set_threshold(100_000)
-    # uvloop forks, and a fork in the middle of a product by several threads never returns: a node
-    # stood still for good when it started a worker while it encoded a text.
+    # OpenBLAS ends its threads before a fork, and waits for ever for those that multiply: a node,
+    # whose uvloop forks, stood still for good when it started a worker while it encoded a text.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     program.main()

@@ -28,7 +28,7 @@ class Step(Enum):
 
 
 NONE, PATCH, MINOR, MAJOR = _ORDER = tuple(Step)
-RISK: Final = "risk"
+RISK: Final = True
 
 
 class Rule(Enum):
@@ -109,11 +109,11 @@ class Rule(Enum):
     TRIGGERS = ("triggers", PATCH, "triggers are added, removed, worded otherwise")
     METADATA = ("metadata", PATCH, "title, description, tags and all other fields")
 
-    def __init__(self, section: str, step: Step, what: str, risk: str = "") -> None:
+    def __init__(self, section: str, step: Step, what: str, risk: bool = False) -> None:
         self.section = section
         self.step = step
         self.what = what
-        self.risk = risk == RISK
+        self.risk = risk
 
 
 def taken_step(old: Version, new: Version) -> Step:

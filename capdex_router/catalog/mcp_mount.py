@@ -47,7 +47,7 @@ async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Mou
             async with asyncio.timeout(LIST_S):
                 tools = await session.tools()
         except (CapdexError, TimeoutError) as error:
-            why = error.line if isinstance(error, CapdexError) else f"it had {LIST_S:g} s"
+            why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
             raise Unavailable(
                 f"the MCP server {name} does not answer", Code.NODE_UNAVAILABLE, why=why
             ) from None

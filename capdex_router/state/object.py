@@ -34,7 +34,7 @@ from capdex_router.state import fields
 from capdex_router.state.strategies import Model, Strategy
 
 MAX_BLOB_BYTES: Final = 4 * 1024 * 1024  # of one object with its history
-MAX_FOREIGN_WRITES: Final = 400_000  # a character each: more than an object has, 3 s as a list
+MAX_FOREIGN_WRITES: Final = 400_000  # more than an object has; as items of a list they take 3 s
 MAX_TIME_S: Final = 1e11  # since 1970
 
 

@@ -119,7 +119,8 @@ def judge(path: Path) -> None:
         raise InvalidInput(
             "the file of state has an object that cannot be read within bounds",
             Code.TOO_LARGE,
-            why=f"they are {OBJECT_CPU_S} s and {OBJECT_MEMORY_BYTES >> 20} MiB for each object",
+            why=f"one object has {OBJECT_CPU_S} s and {OBJECT_MEMORY_BYTES >> 20} MiB to be read",
+            fix="nothing was changed: ask whoever sent the file to export it again",
         )
 
 

@@ -127,7 +127,7 @@ class Backfill:
                 if error.fault is RpcFault.RATE or blocks == 1:
                     raise
                 if not error.answered and error.fault is not RpcFault.TIMEOUT:
-                    await self._rpc.block("latest")  # raises in an outage, as of every range
+                    await self._rpc.block("latest")  # raises in an outage: the range stays as it is
                 # Endpoints agree on no words for a range that is too wide: any refusal may mean it,
                 # and so may a page of what stands before them, or a reply that is cut off.
                 less = self.range_sizer.shrink(blocks, error.blocks)

@@ -49,7 +49,7 @@ class LiveSearch:
 
     Without a follower each query brings in what changed. With one (`following`) a query waits for
     the first engine, brings in a few names at most, and waits for others that bring in a few. No
-    query waits for a change of many names, and one alone for a few that take longer than TURN_S.
+    query waits for a change of many names; of a few that take longer than TURN_S, one query waits.
     With the URL of the database the first engine of many packages is built by helpers.
     """
 

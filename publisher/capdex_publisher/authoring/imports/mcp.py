@@ -255,7 +255,8 @@ def _configured(source: str) -> tuple[str, list[str]]:
             continue
         words, env, sent = server.get("command"), server.get("env"), server.get("headers")
         env = env if isinstance(env, dict) else {}
-        told = os.path.expandvars if len(servers) == 1 else lambda _: "VALUE"  # in an error
+        # Several servers are listed in an error, which holds no key of theirs.
+        told = os.path.expandvars if len(servers) == 1 else lambda _: "VALUE"
         variables = [f"{x}={told(str(y))}" for x, y in env.items()]
         words = words if isinstance(words, list) else [words] if words else []
         words = [*words, *(server["args"] if isinstance(server.get("args"), list) else [])]
