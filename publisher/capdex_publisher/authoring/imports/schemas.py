@@ -227,7 +227,7 @@ class Resolver:
         return self._value(item)
 
     def _value(self, item: object, depth: int = 0) -> Any:
-        """Return any JSON that a package may hold; what YAML reads as a date becomes text."""
+        """Return any JSON that a package may hold."""
         if depth > MAX_VALUE_DEPTH:
             raise Unfit(f"it nests deeper than {MAX_VALUE_DEPTH} levels")
         self._count(8, parts=int(depth > 0 and isinstance(item, dict | list)))

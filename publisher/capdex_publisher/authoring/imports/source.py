@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +15,19 @@ from yaml.composer import Composer
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.limits import MAX_DEPTH
 from capdex.net.files import unreadable
+from capdex.yaml.scalars import TooManyDigits, resolve_plain
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 
 MAX_SOURCE_BYTES: Final = 32 * 1024 * 1024
 MAX_SOURCE_DEPTH: Final = 2 * MAX_DEPTH
 MAX_SOURCE_NODES: Final = 3_000_000
 TIMEOUT_S: Final = 30.0
+_PLAIN: Final = "plain"  # the tag of text without quotes
+_MERGE: Final = "tag:yaml.org,2002:merge"
+# Each match ends, with the text if need be, so that none is looked at again.
+_TEXT: Final = rb'"(?:[^"\\]|\\.)*+(?:"|\Z)'
+_COMMENT: Final = re.compile(_TEXT + rb"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA: Final = re.compile(_TEXT + rb"|(?<=[\w\]}\"])(\s*+),(?=\s*+[\]}])", re.DOTALL)
 
 
 async def read_source(source: str) -> bytes:
@@ -73,22 +82,37 @@ def utf8(data: bytes) -> tuple[bytes, list[Note]]:
 
 
 def parse(data: bytes, name: str) -> Any:
-    """Return the value of JSON or YAML; raises InvalidInput for what is neither, or is too deep."""
+    """Return the value of JSON, with comments or without, or of YAML.
+
+    Raises InvalidInput for what is neither, or is too deep.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        if data.lstrip()[:1] in (b"{", b"["):
-            raise _malformed(name, f"it is not JSON: {error}") from None
-        value = _parse_yaml(data, name)
+        if data.lstrip().startswith((b"{", b"[", b"//", b"/*")):
+            try:
+                bare = _COMMENT.sub(_shortened, data)
+                value = orjson.loads(_LAST_COMMA.sub(_shortened, bare))
+            except orjson.JSONDecodeError:
+                raise _malformed(name, f"it is not JSON: {error}") from None
+        else:
+            value = _parse_yaml(data, name)
     if _is_deep(value):
         raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
     return value
 
 
+def _shortened(match: re.Match[bytes]) -> bytes:
+    """Return a text of JSON as it is, and a space for a comment or a comma."""
+    return match[0] if match[0].startswith(b'"') else b" "
+
+
 class _BoundedLoader(Composer, yaml.CSafeLoader):
     """Composes in Python, within bounds: PyYAML's composer in C dies of a megabyte of `[`.
 
-    An alias counts as all that it stands for, so that merged mappings are bounded, too.
+    An alias counts as all that it stands for, so that merged mappings are bounded, too. Plain text
+    is read as that of a package: `no`, `12:30`, `2020-01-31` and `01` are text.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -113,6 +137,39 @@ class _BoundedLoader(Composer, yaml.CSafeLoader):
         if event.anchor and not is_alias:
             self._sizes[event.anchor] = self._count - before
         return node
+
+    @override
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                if key.value in keys:
+                    line = key.start_mark.line + 1
+                    raise yaml.YAMLError(f"line {line}: {key.value[:80]!r} stands twice")
+                keys.add(key.value)
+        return node
+
+    @override
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _MERGE if value == "<<" else _PLAIN
+        above: Any = super()
+        return str(above.resolve(kind, value, implicit))
+
+
+def _plain(_: Any, node: Any) -> Any:
+    try:
+        return resolve_plain(node.value)
+    except TooManyDigits:
+        pass
+    try:
+        return float(node.value)
+    except ValueError:
+        return math.inf
+
+
+_BoundedLoader.add_constructor(_PLAIN, _plain)
 
 
 def _parse_yaml(data: bytes, name: str) -> Any:

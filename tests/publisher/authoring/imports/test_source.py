@@ -1,0 +1,93 @@
+"""Texts of others are read as their formats say: YAML 1.2, JSON, and JSON with comments."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capdex.errors import InvalidInput
+from capdex.manifest.manifest import Manifest
+from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_publisher.authoring.imports.source import parse
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *((x, x) for x in ("on", "off", "yes", "NO", "y", "12:30", "1_000", "0b11", "=")),
+        *((x, x) for x in ("2020-01-31", "2020-01-31T00:00:00Z", "01234", "'1'", "1.2.3")),
+        *(("1e5", 1e5), ("0o17", 15), ("0x1F", 31), ("-0.5", -0.5), ("1.0", 1.0), ("+3", 3)),
+        *(("True", True), ("~", None), ("", None), ("!!str 12", "12"), ("!!int '3'", 3)),
+        *((str(2**64), float(2**64)), (".inf", math.inf)),
+    ],
+)
+def test_plain_text_of_yaml_is_read_by_its_core_schema(written: str, value: Any) -> None:
+    read = parse(f"{written or '~'}: 1\nof: {written}\n".encode(), "rain.yaml")["of"]
+    assert (read, type(read)) == (
+        value.strip("'") if isinstance(value, str) else value,
+        type(value),
+    )
+
+
+def test_words_of_an_older_yaml_stay_names_and_values(
+    manifest_of: Callable[[Imported], Manifest],
+) -> None:
+    document = b"""
+openapi: 3.1.0
+info: {title: Rain}
+servers: [{url: https://api.rain.dev}]
+paths:
+  /x:
+    get:
+      operationId: op
+      parameters:
+        - {name: no, in: query, schema: {type: string, enum: [yes, no, 01, 12:30]}}
+        - {name: from, in: query, schema: {type: string, default: 2020-01-31T00:00:00Z}}
+"""
+    (tool,) = manifest_of(write_package(import_openapi(document, "rain", ()))).tools
+    assert tool.parameters["properties"] == {
+        "no": {"type": "string", "enum": ["yes", "no", "01", "12:30"]},
+        "from": {"type": "string", "default": "2020-01-31T00:00:00Z"},
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["/a: 1\nb: 2\n/a: 3\n", "x: {200: a, '200': b}", "x:\n  - {k: 1, k: 1}\n"]
+)
+def test_a_key_that_stands_twice_in_yaml_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read") as error:
+        parse(text.encode(), "rain.yaml")
+    assert "stands twice" in error.value.why
+    assert "line " in error.value.why
+
+
+def test_a_merged_mapping_may_have_a_key_that_stands_beside_it() -> None:
+    text = "a: &a {k: 1, l: 2}\nb: &b {<<: *a, k: 3}\nc: {<<: [*a, *b], l: 4}\n"
+    assert parse(text.encode(), "rain.yaml")["c"] == {"k": 1, "l": 4}
+
+
+def test_json_may_have_comments_and_commas_at_its_ends() -> None:
+    text = """// servers
+    { /* of
+    rain */ "a": ["https://rain.dev/*no*/", "a \\"// b",], // one
+      "b": {"c": 1,  /* , */ },
+      "d": ",]",
+    }"""
+    value = {"a": ["https://rain.dev/*no*/", 'a "// b'], "b": {"c": 1}, "d": ",]"}
+    assert parse(text.encode(), "mcp.json") == value
+
+
+@pytest.mark.parametrize("text", ['{"a": 1 "b": 2} // c', "{,}", "[1,,]", '{"a" /* b: 1}'])
+def test_other_faults_of_json_are_told_as_they_are(text: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        parse(text.encode(), "mcp.json")
+    assert "it is not JSON: " in error.value.why
+
+
+def test_json_behind_a_byte_order_mark_is_json() -> None:
+    value = {"rain": "\U0001f327", "much": 1e5}
+    assert parse(b"\xef\xbb\xbf" + json.dumps(value).encode(), "rain.json") == value
