@@ -26,7 +26,7 @@ from capdex.errors import (
     untrusted_text,
 )
 from capdex.json import Json
-from capdex_router.bindings.mcp_transport import SAID
+from capdex_router.bindings.mcp_message import SAID
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20

@@ -11,7 +11,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from typing import Any, Final
 
@@ -27,22 +27,14 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex.json import Json
-from capdex.net import envelope
-from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
-from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
+from capdex_router.bindings.mcp_message import Replies, fault_in, malformed, read_message
 
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # of a program, as of a reply over HTTP
 MAX_UNREAD: Final = 64  # answers to what a program asks
 MAX_UNASKED_BYTES: Final = 64 * 1024 * 1024  # that it sends after one request, and at this rate:
 UNASKED_BYTES_S: Final = 256 * 1024  # a tenth of a core reads it
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
-# The SDK compares a part of a message with every shape that it may have: a part that fits none
-# takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
-MAX_PARTS: Final = 20_000
-SAID: Final = "said by the server"  # data of an error whose code the SDK has for ends of a session
-_SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
 _JSON: Final = "application/json"
@@ -100,6 +92,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self, request: httpx2.Request, url: URL, headers: dict[str, str]
     ) -> httpx2.Response:
         body = await request.aread()
+        asked = _asked(body)
         async with AsyncExitStack() as stack:
             response = await stack.enter_async_context(
                 self._egress.open(request.method, url, headers, body or None)
@@ -109,7 +102,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             _check_redirect(response)
             kept = [(x, y) for x, y in response.headers.items() if x.lower() in _KEPT_HEADERS]
             if "event-stream" in response.headers.get("Content-Type", ""):
-                events = _Events(response, stack.pop_all())
+                events = _Events(response, stack.pop_all(), asked, self._standing_for)
                 return httpx2.Response(response.status, headers=kept, stream=events)
             if response.status >= 500:
                 raise Unavailable(
@@ -124,39 +117,47 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 content += chunk
                 if len(content) > MAX_BODY_BYTES:
                     raise ExecutionFailed("the reply of the service is too large")
+            kind, data = response.headers.get("Content-Type", ""), b""
+            if response.status < 400 and asked is not None:
+                if not kind.lower().startswith(_JSON):
+                    why = f"it has the status {response.status} and the content type {kind[:80]!r}"
+                    raise malformed(why)
+                data = _answer(asked, bytes(content))
+                if asked.waits:
+                    raise malformed("it is no answer")
             # Of 404 the SDK believes the body, which each server words otherwise.
-            forgot = response.status == 404 and "mcp-session-id" in headers
-            data = b"" if forgot else bytes(content)
-            if data and response.headers.get("Content-Type", "").lower().startswith(_JSON):
-                try:
-                    data = orjson.dumps(read_message(data))
-                except ValueError as error:
-                    if response.status < 400:
-                        raise ExecutionFailed(f"the reply of the service is {error}") from None
-                    data = b""  # the status says enough
+            elif response.status != 404 or "mcp-session-id" not in headers:
+                with suppress(ValueError):  # else the status says enough
+                    data = orjson.dumps(read_message(bytes(content)))
             return httpx2.Response(response.status, headers=kept, content=data)
 
     def _carried(self, request: httpx2.Request, error: CapdexError) -> httpx2.Response:
+        headers = {"content-type": _JSON}
+        return httpx2.Response(
+            502, headers=headers, content=self._standing_for(error), request=request
+        )
+
+    def _standing_for(self, error: CapdexError) -> bytes:
+        """Return an answer that stands for an error of ours, which `fault` gives back."""
         token = secrets.token_hex(16)  # a server that repeats one cannot know the next
         while len(self._faults) >= _MAX_FAULTS:  # those of notifications are never asked for
             del self._faults[next(iter(self._faults))]
         self._faults[token] = error
         body = {"code": _FAULT, "message": "refused by the router", "data": token}
-        answer = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": body})
-        headers = {"content-type": "application/json"}
-        return httpx2.Response(502, headers=headers, content=answer, request=request)
+        return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": body})
 
 
 class McpProgram:
     """A program that speaks MCP on its stdin and stdout, each message a line within bounds."""
 
     def __init__(self, server: StdioServerParameters) -> None:
+        self.replies = Replies()
         self._server = server
         self._fault: CapdexError | None = None
 
-    def fault(self, _: object) -> CapdexError | None:
-        """Return why the session was ended, if the program gave a reason for it."""
-        return self._fault
+    def fault(self, data: object) -> CapdexError | None:
+        """Return the error of ours in the `data` of an error, else why the session was ended."""
+        return data if isinstance(data, CapdexError) else self._fault
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Any]:
@@ -190,7 +191,7 @@ class McpProgram:
                             then = now
                             if unasked > MAX_UNASKED_BYTES:
                                 break
-                            if message := _message(line):
+                            if message := self.replies.read(line):
                                 await incoming.send(SessionMessage(message))
                         raise asyncio.LimitOverrunError("", 0)
                 except asyncio.LimitOverrunError:
@@ -208,8 +209,8 @@ class McpProgram:
                     async for item in outgoing:
                         if isinstance(item.message, types.JSONRPCRequest):
                             unasked = 0.0
-                        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                        writer.write(text.encode() + b"\n")
+                            self.replies.asked(item.message.id)
+                        writer.write(_text(item.message) + b"\n")
                         await writer.drain()
 
             async with read, write, outgoing, anyio.create_task_group() as group:
@@ -224,9 +225,17 @@ class McpProgram:
 class _Events(httpx2.AsyncByteStream):
     """The body of a reply that is a stream of events, bounded in bytes."""
 
-    def __init__(self, response: aiohttp.ClientResponse, stack: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        stack: AsyncExitStack,
+        asked: Replies | None,
+        carried: Callable[[CapdexError], bytes],
+    ) -> None:
         self._response = response
         self._stack = stack
+        self._asked = asked
+        self._carried = carried
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -239,7 +248,7 @@ class _Events(httpx2.AsyncByteStream):
                 rest += chunk.replace(b"\r", b"")
                 if b"\n\n" in rest[-len(chunk) - 1 :]:
                     *events, rest = rest.split(b"\n\n")
-                    yield b"".join(map(_read_event, filter(None, events)))
+                    yield b"".join(map(self._read, filter(None, events)))
         except aiohttp.ClientError:
             raise httpx2.StreamError("the service closed its stream") from None
         except ValueError as error:
@@ -250,6 +259,23 @@ class _Events(httpx2.AsyncByteStream):
         self._response.close()  # an endless stream is not read to its end
         await self._stack.aclose()
 
+    def _read(self, event: bytearray) -> bytes:
+        """Return an event with its message as the SDK may read it; raises ValueError."""
+        parts = [line.partition(b":") for line in bytes(event).split(b"\n")]
+        fields = [(name, value.strip()) for name, _, value in parts]
+        data = b"\n".join(value for name, value in fields if name == b"data")
+        if dict(fields).get(b"event", b"message") != b"message":
+            return b""
+        told = [b"%s:%s\n" % field for field in fields if field[0] in (b"id", b"retry")]
+        try:
+            if self._asked is not None:
+                data = _answer(self._asked, data)
+            elif data:
+                data = orjson.dumps(read_message(data) or None)
+        except CapdexError as error:
+            data = self._carried(error)
+        return b"%sdata:%s\n\n" % (b"".join(told), data)
+
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     for number in (0, signal.SIGTERM, signal.SIGKILL):  # 0 only waits
@@ -259,65 +285,27 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _message(line: bytes) -> types.JSONRPCMessage | None:
-    """Return the message in a line; None for what a program logs.
+def _asked(body: bytes) -> Replies | None:
+    """Return what reads the replies to a request; None if there is to be none."""
+    message = orjson.loads(body) if body else {}
+    return Replies(message["id"]) if {"id", "method"} <= message.keys() else None
 
-    An answer that is none of MCP is an error, so that its call does not wait for another one.
+
+def _answer(asked: Replies, data: bytes) -> bytes:
+    """Return a message that came for a request, empty if it is of no use.
+
+    Raises ExecutionFailed for what answers nothing, since the answer is lost then.
     """
-    try:
-        return types.jsonrpc_message_adapter.validate_python(read_message(line))
-    except ValueError:
-        found = envelope.read(line)
-    if found.id is None or b'"jsonrpc"' not in line or getattr(found, "method", None):
-        return None
-    error = types.ErrorData(code=types.PARSE_ERROR, message="the answer is none of MCP")
-    return types.JSONRPCError(jsonrpc="2.0", id=found.id, error=error)
+    found = asked.read(data)
+    if (error := fault_in(found)) is not None:
+        raise error
+    if asked.stray:
+        raise malformed(f"it sent {asked.stray}")
+    return b"" if found is None else _text(found)
 
 
-def read_message(data: bytes) -> Json:
-    """Return a message of a server as the SDK may read it, empty for a notification without use.
-
-    What a server asks or tells loses its parameters, since nothing of them is used, and a response
-    of too many parts becomes an error. Raises ValueError in words that complete "it is …".
-    """
-    found = parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
-    if not isinstance(found, dict):
-        raise ValueError("no message of JSON-RPC")
-    if "method" in found:
-        used = "id" in found or found["method"] == "notifications/tools/list_changed"
-        found = {x: found[x] for x in ("jsonrpc", "id", "method") if used and x in found}
-    if isinstance(found.get("error"), dict) and found["error"].get("code") in _SDK_CODES:
-        found["error"] |= {"data": SAID}
-    result, typed = found.get("result"), found
-    if isinstance(result, dict):  # of which the SDK takes the structured content as it is
-        typed = {**found, "result": {**result, "structuredContent": None}}
-    if _parts(typed) > MAX_PARTS:
-        error = {"code": types.INTERNAL_ERROR, "message": "the response has too many parts"}
-        found = {"jsonrpc": "2.0", "id": found.get("id"), "error": error}
-    return found
-
-
-def _parts(value: object) -> int:
-    """Return how many values a JSON value has, or more than MAX_PARTS."""
-    count, rest = 0, [value]
-    while rest and count <= MAX_PARTS:
-        one = rest.pop()
-        count += 1
-        if isinstance(one, dict | list):
-            rest += one.values() if isinstance(one, dict) else one
-    return count
-
-
-def _read_event(event: bytearray) -> bytes:
-    """Return an event of a stream with its message as the SDK may read it; raises ValueError."""
-    parts = [line.partition(b":") for line in bytes(event).split(b"\n")]
-    fields = [(name, value.strip()) for name, _, value in parts]
-    data = b"\n".join(value for name, value in fields if name == b"data")
-    if dict(fields).get(b"event", b"message") != b"message":
-        return b""
-    told = [b"%s:%s\n" % field for field in fields if field[0] in (b"id", b"retry")]
-    message = read_message(data) if data else {}
-    return b"%sdata:%s\n\n" % (b"".join(told), orjson.dumps(message) if message else b"")
+def _text(message: types.JSONRPCMessage) -> bytes:
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 def _check_redirect(response: aiohttp.ClientResponse) -> None:

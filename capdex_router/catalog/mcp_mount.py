@@ -20,6 +20,7 @@ from mcp.client.stdio import StdioServerParameters
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json import Json
 from capdex.version import VERSION
+from capdex_router.bindings.mcp_message import Replies
 from capdex_router.bindings.mcp_session import McpSession
 from capdex_router.bindings.mcp_transport import McpProgram
 from capdex_router.catalog.catalog import Fixed
@@ -32,6 +33,7 @@ from capdex_router.policy.quoting import escaped, quoted
 
 LIST_S: Final = 40.0  # to start, and to list its tools
 MAX_URI_CHARS: Final = 2_048
+_SILENT: Final = "look at what the server prints: its stdout is for answers of MCP alone"
 
 
 @asynccontextmanager
@@ -48,10 +50,11 @@ async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Mou
                 tools = await session.tools()
         except (CapdexError, TimeoutError) as error:
             why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
+            why += f"; it sent {program.replies.stray}" if program.replies.stray else ""
             raise Unavailable(
                 f"the MCP server {name} does not answer", Code.NODE_UNAVAILABLE, why=why
             ) from None
-        yield Mounted(name, session, _capabilities(name, session, tools.values()))
+        yield Mounted(name, session, _capabilities(name, session, program.replies, tools.values()))
     finally:
         await session.close()
 
@@ -108,6 +111,7 @@ class MountedTool:
     server: str
     tool: str
     session: McpSession
+    replies: Replies
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one call that a run makes."""
@@ -119,10 +123,17 @@ class MountedTool:
             async with asyncio.timeout(timeout_s):
                 return await self.session.call(self.tool, arguments)
         except TimeoutError:
-            raise Unavailable(f"the MCP server {self.server} did not answer in time") from None
+            stray = self.replies.stray
+            raise Unavailable(
+                f"the MCP server {self.server} did not answer within {timeout_s:g} s",
+                why=f"it sent {stray}" if stray else "",
+                fix=_SILENT if stray else "try again",
+            ) from None
 
 
-def _capabilities(name: str, session: Any, tools: Iterable[types.Tool]) -> Iterator[Capability]:
+def _capabilities(
+    name: str, session: Any, replies: Replies, tools: Iterable[types.Tool]
+) -> Iterator[Capability]:
     info = session.server_info
     version = info.version if info is not None else ""
     version = version if VERSION.fullmatch(version) else "0.0.0"
@@ -153,5 +164,5 @@ def _capabilities(name: str, session: Any, tools: Iterable[types.Tool]) -> Itera
                 destructive=not reads and hints.destructive_hint is not False,
                 idempotent=hints.idempotent_hint is True,
             ),
-            executor=MountedTool(f"mcp:{name}", tool.name, session),
+            executor=MountedTool(f"mcp:{name}", tool.name, session, replies),
         )

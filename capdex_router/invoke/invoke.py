@@ -36,6 +36,7 @@ from capdex_router.policy.quoting import escaped
 from capdex_router.policy.tokens import Token, carrying
 
 MAX_REQUESTS: Final = 64  # of one call
+LATE_S: Final = 0.25  # an executor ends by itself before, and says better why it is late
 
 log = structlog.get_logger(part="router")
 
@@ -277,7 +278,10 @@ class Invoker:
         deadline = time.monotonic() + limit
         owner = call.capability.owner
         try:
-            async with asyncio.timeout(limit), self._turns.turn(f"{owner.source} {owner.name}"):
+            async with (
+                asyncio.timeout(limit + LATE_S),
+                self._turns.turn(f"{owner.source} {owner.name}"),
+            ):
                 left = max(0.0, deadline - time.monotonic())
                 with carrying(self._token(call, left)):
                     return await call.executor.run(call.arguments, timeout_s=left)

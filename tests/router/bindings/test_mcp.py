@@ -459,6 +459,40 @@ async def test_a_result_of_many_parts_is_refused_before_the_sdk_compares_them(
     assert failed.value.why == "the response has too many parts"
 
 
+JSON = "application/json"
+SSE = "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        (JSON, b'{"jsonrpc":"2.0","id":"x","result":{"content":[]}}', "an answer with the id 'x'"),
+        (SSE, b'data: {"jsonrpc":"2.0","id":"x","result":{}}\n\n', "an answer with the id 'x'"),
+        (
+            JSON,
+            b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"?"}}',
+            "an error without an id: ?",
+        ),
+        (JSON, b'{"jsonrpc":"2.0","id":%s,"method":"ping"}', "it is no answer"),
+        (JSON, b'{"jsonrpc":"2.0","id":%s,"result":{"x":NaN}}', "it is not JSON"),
+        (SSE, b'data: {"jsonrpc":"2.0","id":%s,"result":{"x":NaN}}\n\n', "it is not JSON"),
+        (JSON, b'{"id":%s,"result":{"content":[]}}', 'without "jsonrpc": "2.0"'),
+        (SSE, b'data: {"id":%s,"result":{"content":[]}}\n\n', 'without "jsonrpc": "2.0"'),
+        (JSON, b'{"jsonrpc":"2.0","id":%s}', "neither a result nor an error"),
+        (JSON, b'[{"jsonrpc":"2.0","id":%s,"result":{}}]', "no batches"),
+        (JSON, b"", "it is no answer"),
+        ("text/html", b"<html>", "the content type 'text/html'"),
+    ],
+)
+async def test_an_answer_that_is_none_fails_its_call_at_once(
+    kind: str, body: bytes, words: str, raw: Any
+) -> None:
+    with pytest.raises(ExecutionFailed, match="cannot be used") as failed:
+        await (await raw(kind, body)).run({}, timeout_s=60)
+    assert words in failed.value.why
+    assert "expected was an object" in failed.value.why
+
+
 async def test_a_line_end_that_only_the_sdk_knows_hides_no_result(raw: Any) -> None:
     tool = await raw("text/event-stream", b"id: 1\rdata: " + BLOCKS % (b"%s", MANY) + b"\n\n")
     with pytest.raises(Unavailable) as late:

@@ -40,7 +40,31 @@ ANSWERS: Final = {  # that are none of JSON-RPC, or that no reader of JSON takes
     "error text": b'"error":"boom"}',
     "error without a code": b'"error":{"message":"boom"}}',
     "half of a pair": b'"result":{"content":[{"type":"text","text":"\\ud800"}]}}',
+    "not a number": b'"result":{"content":[],"structuredContent":{"x":NaN}}}',
+    "cut": b'"result":{"content":[{"type":"te',
+    "bytes": b'"result":{"content":[{"type":"text","text":"\xff"}]}}',
+    "deep": b'"result":%s}' % (b"[" * 2_000 + b"]" * 2_000),
+    "both": b'"result":{"content":[]},"error":{"code":1,"message":"boom"}}',
     "long number": b'"result":{"content":[],"structuredContent":{"x":%s}}}' % (b"9" * 5_000),
+}
+LINES: Final = {  # answers with other heads
+    "no version": b'{"id":%s,"result":{"content":[]}}',
+    "version 1": b'{"jsonrpc":"1.0","id":%s,"result":{"content":[]}}',
+    "fraction": b'{"jsonrpc":"2.0","id":%s.0,"result":{"content":[]}}',
+    "batch": b'[{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}]',
+    "id behind": b'{"result":{"content":[],"structuredContent":{"x":NaN}},"jsonrpc":"2.0","id":%s}',
+}
+STRAYS: Final = {  # that are for no request, with the words for it
+    "foreign id": (
+        b'{"jsonrpc":"2.0","id":"x%s","result":{"content":[]}}',
+        "an answer with the id 'x",
+    ),
+    "no id": (
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}',
+        "an error without an id: ?",
+    ),
+    "a log": (b"listening on port %s", "what is not JSON: listening on port"),
+    "a log in JSON": (b'{"id":%s,"level":"info"}', "what is no message of JSON-RPC"),
 }
 HINTS: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
 # What MCP does not allow, with what real servers use beside it.
@@ -95,7 +119,12 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 yield head + b'"result":%s}\n' % orjson.dumps(found)
             if mode == "one page":
                 yield head + b'"result":{"tools":%s}}\n' % MANY
-            yield head + b'"result":{"tools":%s}}\n' % orjson.dumps(tools(mode))
+            stray = (
+                STRAYS[mode][0].replace(b"%s", orjson.dumps(message["id"]))
+                if mode in STRAYS
+                else b""
+            )
+            yield head + b'"result":{"tools":%s}}\n%s\n' % (orjson.dumps(tools(mode)), stray)
         case "tools/call" if mode == "long":
             yield head + b'"result":{"content":[{"type":"text","text":"'
             while True:
@@ -108,6 +137,8 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 yield b'{"jsonrpc":"2.0","method":"notifications/message"}\n' * 1_000
         case "tools/call" if mode in ANSWERS:
             yield head + ANSWERS[mode] + b"\n"
+        case "tools/call" if mode in LINES:
+            yield LINES[mode] % orjson.dumps(message["id"]) + b"\n"
         case "tools/call" if mode in RESULTS:
             yield head + b'"result":%s}\n' % RESULTS[mode]
         case "tools/call" if mode in ERRORS:

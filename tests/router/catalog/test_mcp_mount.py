@@ -26,7 +26,7 @@ from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
 from capdex_router.runtime import Mounts, open_runtime
-from tests.router.catalog.hostile import ANSWERS, ERRORS, HINTS, NAMES, USABLE
+from tests.router.catalog.hostile import ANSWERS, ERRORS, HINTS, LINES, NAMES, STRAYS, USABLE
 from tests.router.small_runtime import Person, Runtime
 
 SERVER = StdioServerParameters(
@@ -164,12 +164,27 @@ async def test_a_result_that_is_not_that_of_a_tool_is_a_failure(mode: str, tmp_p
             await run(tool)
 
 
-@pytest.mark.parametrize("mode", ANSWERS)
+@pytest.mark.parametrize("mode", [*ANSWERS, *LINES])
 async def test_an_answer_that_is_none_fails_its_call_at_once(mode: str, tmp_path: Path) -> None:
     async with hostile(mode, tmp_path / "x") as tool:
         with pytest.raises(ExecutionFailed) as failed:
             await run(tool)
-    assert failed.value.why == "the answer is none of MCP"
+    assert failed.value.message == "the answer of the MCP server cannot be used"
+    assert "expected was an object" in failed.value.why
+    assert failed.value.fix
+
+
+@pytest.mark.parametrize("mode", STRAYS)
+async def test_the_error_of_the_deadline_tells_what_came_and_was_no_answer(
+    mode: str, tmp_path: Path
+) -> None:
+    async with hostile(mode, tmp_path / "x") as tool:
+        assert tool.executor is not None
+        with pytest.raises(Unavailable) as late:
+            await tool.executor.run({}, timeout_s=0.01)
+    assert late.value.code == Code.TIMEOUT
+    assert f"it sent {STRAYS[mode][1]}" in late.value.why
+    assert "stdout" in late.value.fix
 
 
 async def test_a_flood_of_what_nobody_asked_for_ends_its_server(

@@ -1,0 +1,194 @@
+"""What an MCP server sends: each message read within bounds, as the SDK may read it.
+
+The SDK passes over what is no message of JSON-RPC, and the call that it was to answer waits for its
+deadline. Here an answer that cannot be used becomes an error of its call, at once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import mcp_types as types
+from pydantic import ValidationError
+
+from capdex.errors import CapdexError, ExecutionFailed
+from capdex.json import Json
+from capdex.net.json_reply import parse
+from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
+from capdex_router.policy.consent import clean
+
+# The SDK compares a part of a message with every shape that it may have: a part that fits none
+# takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
+MAX_PARTS: Final = 20_000
+MAX_ASKED: Final = 256  # requests that are remembered: far more than calls at a time
+SAID: Final = "said by the server"  # data of an error whose code the SDK has for ends of a session
+SHOWN_CHARS: Final = 80  # of what a server sent
+_SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
+_EXPECTED: Final = (
+    'an object with "jsonrpc": "2.0", the id of the request, and a result or an error'
+)
+# Where the id stands in a text that is no JSON, as one with NaN or one that is cut: servers write
+# it with the version before the result, or behind it.
+_VERSION: Final = rb'\s*"jsonrpc"\s*:\s*"[^"]{0,16}"\s*'
+_ID: Final = rb'\s*"id"\s*:\s*"?(\d{1,18})"?\s*'
+_HEAD: Final = re.compile(rb'\s*\{(?:%s,|%s,){1,2}\s*"(?:result|error)"' % (_VERSION, _ID))
+_TAIL: Final = re.compile(rb"(?:,%s|,%s){1,2}\}\s*$" % (_VERSION, _ID))
+
+
+class Malformed(ValueError):
+    """A text that is no message, in words that complete "it is …"; `id` if it is an answer."""
+
+    def __init__(self, words: str, id_: object = None) -> None:
+        super().__init__(words)
+        self.id = id_
+
+
+class Replies:
+    """The requests to a server that wait for an answer, and its messages.
+
+    `stray` completes "it sent …" with what came since the last answer that answers nothing.
+    """
+
+    def __init__(self, *asked: types.RequestId) -> None:
+        self.stray = ""
+        self._asked: dict[str, types.RequestId] = {}
+        for id_ in asked:
+            self.asked(id_)
+
+    @property
+    def waits(self) -> bool:
+        """True if a request has no answer yet."""
+        return bool(self._asked)
+
+    def asked(self, id_: types.RequestId) -> None:
+        """Note a request."""
+        self._asked[_key(id_)] = id_
+        if len(self._asked) > MAX_ASKED:
+            del self._asked[next(iter(self._asked))]
+
+    def read(self, data: bytes) -> types.JSONRPCMessage | None:
+        """Return the message in a text, None if it is of no use.
+
+        An answer that cannot be used is one with an error whose data is ours.
+        """
+        if not data.strip():
+            return None
+        try:
+            found = read_message(data)
+            message = types.jsonrpc_message_adapter.validate_python(found) if found else None
+            if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                return message
+            if self._answered(message.id) is not None:
+                return message
+            self.stray = f"an answer with the id {clean(repr(message.id))}, which no request has"
+            if isinstance(message, types.JSONRPCError) and message.id is None:
+                self.stray = f"an error without an id: {clean(message.error.message)}"
+        except ValueError as error:
+            words = "no message of MCP" if isinstance(error, ValidationError) else str(error)
+            asked = self._answered(getattr(error, "id", None))
+            if asked is not None:
+                return types.JSONRPCError(jsonrpc="2.0", id=asked, error=_error(words))
+            text = clean(data[: 4 * SHOWN_CHARS].decode("utf-8", "replace"), SHOWN_CHARS)
+            self.stray = f"what is {words}: {text}"
+        return None
+
+    def _answered(self, id_: object) -> types.RequestId | None:
+        """Return the id of the request that waits with an id, and no longer does; None if none."""
+        asked = self._asked.pop(_key(id_), None)
+        if asked is not None:
+            self.stray = ""
+        return asked
+
+
+def malformed(why: str) -> ExecutionFailed:
+    """Return the error for an answer, where `why` says what came."""
+    return ExecutionFailed(
+        "the answer of the MCP server cannot be used",
+        why=f"{why}; expected was {_EXPECTED}",
+        fix="report this to the author of the server, or use another version of it",
+    )
+
+
+def fault_in(message: object) -> CapdexError | None:
+    """Return the error of ours that an answer carries."""
+    data = message.error.data if isinstance(message, types.JSONRPCError) else None
+    return data if isinstance(data, CapdexError) else None
+
+
+def read_message(data: bytes) -> Json:
+    """Return a message of a server as the SDK may read it, empty for a notification without use.
+
+    What a server asks or tells loses its parameters, since nothing of them is used, and a response
+    of too many parts becomes an error. Raises Malformed.
+    """
+    try:
+        found = parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+    except ValueError as error:
+        place = _HEAD.match(data[:256]) or _TAIL.search(data[-256:])
+        raise Malformed(str(error), place and place[1] and place[1].decode()) from None
+    if isinstance(found, list):
+        ids = (x.get("id") for x in found if isinstance(x, dict) and "method" not in x)
+        raise Malformed("a list, and MCP has no batches", next(ids, None))
+    if not isinstance(found, dict) or not found.keys() & {"jsonrpc", "method", "result", "error"}:
+        raise Malformed("no message of JSON-RPC")
+    _check(found)
+    if found.get("method") is not None:
+        used = "id" in found or found["method"] == "notifications/tools/list_changed"
+        found = {x: found[x] for x in ("jsonrpc", "id", "method") if used and x in found}
+    if isinstance(found.get("error"), dict) and found["error"].get("code") in _SDK_CODES:
+        found["error"] |= {"data": SAID}
+    result, typed = found.get("result"), found
+    if isinstance(result, dict):  # of which the SDK takes the structured content as it is
+        typed = {**found, "result": {**result, "structuredContent": None}}
+    if _parts(typed) > MAX_PARTS:
+        many = {"code": types.INTERNAL_ERROR, "message": "the response has too many parts"}
+        found = {"jsonrpc": "2.0", "id": found.get("id"), "error": many}
+    return found
+
+
+def _check(found: Json) -> None:
+    """Raise Malformed for an object that is no message of JSON-RPC."""
+    asks = found.get("method") is not None
+    result, error, id_ = found.get("result"), found.get("error"), found.get("id")
+    words = ""
+    if found.get("jsonrpc") != "2.0":
+        words = 'a message without "jsonrpc": "2.0"'
+    elif asks and not isinstance(found["method"], str):
+        words = "a message whose method is no text"
+    elif not asks and result is None and error is None:
+        words = "an answer with neither a result nor an error"
+    elif not asks and result is not None and error is not None:
+        words = "an answer with both a result and an error"
+    elif not asks and not isinstance(error if result is None else result, dict):
+        words = f"an answer whose {'error' if result is None else 'result'} is no object"
+    elif not asks and type(id_) not in (str, int) and (id_ is not None or error is None):
+        words = "an answer whose id is neither a text nor an integer"
+    elif not asks and error is not None:
+        try:
+            types.ErrorData.model_validate(error)
+        except ValidationError:
+            words = "an answer whose error has no code and message"
+    if words:
+        raise Malformed(words, None if asks else id_)
+
+
+def _error(words: str) -> types.ErrorData:
+    data = malformed(f"it is {words}")
+    return types.ErrorData(code=types.PARSE_ERROR, message=data.message, data=data)
+
+
+def _key(id_: object) -> str:
+    """Return what two ids of one request have in common: `3`, `"3"` and `3.0` are the same."""
+    return str(int(id_) if isinstance(id_, float) and id_.is_integer() else id_)
+
+
+def _parts(value: object) -> int:
+    """Return how many values a JSON value has, or more than MAX_PARTS."""
+    count, rest = 0, [value]
+    while rest and count <= MAX_PARTS:
+        one = rest.pop()
+        count += 1
+        if isinstance(one, dict | list):
+            rest += one.values() if isinstance(one, dict) else one
+    return count
