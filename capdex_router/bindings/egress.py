@@ -143,7 +143,7 @@ class Egress:
                 return Reply(response.status, found, content)
         raise Unavailable(
             f"{url.host} did not answer in time",
-            why=f"the reply was not complete after {timeout_s:g} s",
+            why=f"the reply was not complete after {timeout_s:.3g} s",
             fix="try again later",
         )
 

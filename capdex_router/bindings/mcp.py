@@ -76,7 +76,7 @@ class McpServices:
         self._drop(uri, session)  # what a late service still sends is for nobody
         raise Unavailable(
             "the MCP service did not answer in time",
-            why=f"{uri[:200]} had {timeout_s:g} s",
+            why=f"{uri[:200]} had {timeout_s:.3g} s",
             fix="try again later",
         )
 

@@ -125,7 +125,7 @@ class MountedTool:
         except TimeoutError:
             stray = self.replies.stray
             raise Unavailable(
-                f"the MCP server {self.server} did not answer within {timeout_s:g} s",
+                f"the MCP server {self.server} did not answer within {timeout_s:.3g} s",
                 why=f"it sent {stray}" if stray else "",
                 fix=_SILENT if stray else "try again",
             ) from None

@@ -277,11 +277,9 @@ class Invoker:
         limit = min(caller.timeout_s or self._limits.deadline_s, self._limits.longest_deadline_s)
         deadline = time.monotonic() + limit
         owner = call.capability.owner
+        turn = self._turns.turn(f"{owner.source} {owner.name}")
         try:
-            async with (
-                asyncio.timeout(limit + LATE_S),
-                self._turns.turn(f"{owner.source} {owner.name}"),
-            ):
+            async with asyncio.timeout(limit + LATE_S), turn:
                 left = max(0.0, deadline - time.monotonic())
                 with carrying(self._token(call, left)):
                     return await call.executor.run(call.arguments, timeout_s=left)

@@ -122,7 +122,7 @@ class Sandbox:
                     return await run(argv, around, stack)
         except TimeoutError:
             raise Unavailable(
-                f"{Path(argv[0]).name} did not end within {timeout_s:g} s",
+                f"{Path(argv[0]).name} did not end within {timeout_s:.3g} s",
                 Code.TIMEOUT,
                 why="it and every process that it started were ended",
             ) from None
