@@ -11,15 +11,12 @@ import orjson
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex_router.invoke.schema_bounds import evaluations, measure
+from capdex.json_schema.bounds import NO_INPUT_HELPS, evaluations_of, measure
 
-MAX_NODES: Final = 1_000  # as a package's schema may have (P8)
-MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_COMPILED: Final = 1_024
 MAX_WORK: Final = 10_000_000  # parts of a value times parts of a schema; a fraction of a second
 MAX_WORK_TOLD: Final = 20_000  # to say where a value is wrong costs a thousand times as much
 MAX_WHY_CHARS: Final = 500
-_AUTHOR: Final = "no input helps: its author must change it, so use another capability"
 
 
 class _Compiled(NamedTuple):
@@ -81,32 +78,16 @@ class Validation:
 
 
 def _compile(schema: Json, size: int) -> _Compiled:
-    if size > MAX_SCHEMA_BYTES or _nodes(schema) > MAX_NODES:
-        raise InvalidInput("the schema is too large to be used", fix=_AUTHOR)
-    judging = evaluations(schema)
+    judging = evaluations_of(schema, size)
     try:
         validator = jsonschema_rs.Draft202012Validator(
             schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
         )
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         why = str(error)[:MAX_WHY_CHARS]
-        raise InvalidInput("the schema cannot be used", why=why, fix=_AUTHOR) from None
+        raise InvalidInput("the schema cannot be used", why=why, fix=NO_INPUT_HELPS) from None
     return _Compiled(validator, judging)
 
 
 def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"a schema refers to nothing outside of it: {uri[:100]}")
-
-
-def _nodes(value: object) -> int:
-    """Return how many objects and lists a value has, or more than MAX_NODES."""
-    count, rest = 0, [value]
-    while rest and count <= MAX_NODES:
-        found = rest.pop()
-        if isinstance(found, dict):
-            count += 1
-            rest += found.values()
-        elif isinstance(found, list):
-            count += 1
-            rest += found
-    return count

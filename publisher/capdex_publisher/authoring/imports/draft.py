@@ -12,8 +12,11 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Final
 
+import orjson
+
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex.json_schema.bounds import evaluations_of
 from capdex.manifest import manifest
 from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
 from capdex.manifest.resources import Resource
@@ -140,6 +143,12 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     notes, tools = list(draft.notes), []
     names, sources = list[str](), [x.source for x in draft.tools]
     for tool in draft.tools[:MAX_TOOLS]:
+        if fault := _unusable(tool.parameters):
+            notes.append(Note(tool.source, "tool", "refused", "", fault))
+            continue
+        if fault := _unusable(tool.output_schema or {}):
+            notes.append(Note(tool.source, "output schema", "left out", "", fault))
+            tool = replace(tool, output_schema=None)
         names.append(name := tool_name_of(tool.source, names, sources))
         description = clean(tool.description)
         kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
@@ -168,6 +177,15 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         "license": license_,
     }
     return replace(draft, **texts, tools=tools), notes
+
+
+def _unusable(schema: Json) -> str:
+    """Return the reason why no router uses a schema, empty if they do."""
+    try:
+        evaluations_of(schema, len(orjson.dumps(schema)))
+    except InvalidInput as error:
+        return f"{error.message}: {error.why}".removesuffix(": ")
+    return ""
 
 
 def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]]:

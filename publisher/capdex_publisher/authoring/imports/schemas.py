@@ -7,8 +7,9 @@ from typing import Any, Final
 import jsonschema_rs
 
 from capdex.json import Json
+from capdex.json_schema import bounds
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
-from capdex.json_schema.schema import MAX_SUBSCHEMAS, at_pointer, pointer_steps
+from capdex.json_schema.schema import at_pointer, pointer_steps
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
 from capdex_publisher.authoring.imports.report import Note
@@ -17,7 +18,7 @@ from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
 MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
 MAX_TOOL_SCHEMA_BYTES: Final = 160 * 1024  # of the 256 KiB that a package has
 MAX_DESCRIPTION_BYTES: Final = 1024  # of one part of a schema
-MAX_PARTS: Final = MAX_SUBSCHEMAS - 20  # objects and lists of one tool: what a router holds
+MAX_PARTS: Final = bounds.MAX_PARTS - 20  # objects and lists of one tool: what a router holds
 MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has at most 32 levels
 MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 MAX_REFERENCES: Final = 32  # that lead to one another
@@ -153,6 +154,7 @@ class Resolver:
             except Unfit as fault:
                 self._lose(key, item, str(fault))
         made = _bounds(_nullable(made, value))
+        self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
         if "required" in made and isinstance(own := value.get("properties"), dict):
@@ -170,6 +172,7 @@ class Resolver:
             known = len(self._names)
             name, value = list(self._names.values())[len(made)]
             counts = self._parts, self._nodes, self._bytes
+            self._parts -= 1  # counted with its name
             try:
                 made[name] = self.schema(value)
             except TooLarge as fault:
@@ -199,7 +202,7 @@ class Resolver:
             taken = [name for name, _ in self._names.values()]
             name = tool_name_of(reference.rpartition("/")[2], taken)
             self._names[reference] = name, value
-            self._count(2 * len(name))
+            self._count(2 * len(name), parts=1)  # of the schema that accepts any value, at least
         return f"#/$defs/{self._names[reference][0]}"
 
     def _item(self, key: str, item: object, depth: int) -> Any:

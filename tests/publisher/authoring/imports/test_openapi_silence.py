@@ -10,6 +10,7 @@ import pytest
 
 from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json
+from capdex.json_schema.bounds import evaluations_of
 from capdex.manifest.manifest import Manifest
 from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
 
@@ -192,3 +193,36 @@ def test_what_stands_beside_a_reference_to_a_path_adds_to_it(manifest_of: Manife
 def test_a_list_that_is_none_is_no_reason_to_call_without_it(word: str, value: Any) -> None:
     with pytest.raises(InvalidInput, match="none of these operations"):
         imported({word: value})
+
+
+@pytest.mark.parametrize("count", [20, 95, 300])
+def test_what_is_too_much_for_a_router_is_cut_to_what_it_holds(
+    count: int, manifest_of: ManifestOf
+) -> None:
+    names = [f"s{i}" for i in range(count)]
+    own = {x: {"type": "string", "nullable": True} for x in "abcdefghijklmnopqrstuvwxyz"}
+    schemas = {x: {"type": "object", "properties": own} for x in names}
+    refs = {x: {"$ref": f"#/components/schemas/{x}"} for x in names}
+    schema = {"type": "object", "properties": refs}
+    package = imported(
+        posting(schema), method="post", openapi="3.0.3", components={"schemas": schemas}
+    )
+    parameters = manifest_of(package).tools[0].parameters
+    assert evaluations_of(parameters, len(json.dumps(parameters))) > 0
+    cut = {x for x, y in parameters["$defs"].items() if y == {}}
+    assert {f"schema {x}" for x in cut} == rows(package).keys() - {"body"}
+
+
+def test_a_tool_that_no_router_can_check_is_refused() -> None:
+    one, other = {"$ref": "#/components/schemas/a"}, {"$ref": "#/components/schemas/b"}
+    schemas = {"a": {"anyOf": [other, other, TEXT]}, "b": {"anyOf": [one, one]}}
+    parameter = {"name": "q", "in": "query", "schema": one}
+    item = {"post": {"operationId": "other"}}
+    with pytest.raises(InvalidInput) as error:
+        imported({"parameters": [parameter]}, components={"schemas": schemas})
+    assert "too complex to be used" in error.value.why
+    both = imported(
+        *({"parameters": [parameter]},),
+        item=item, wanted=("op", "other"), components={"schemas": schemas},
+    )  # fmt: skip
+    assert rows(both)["tool"] == ("refused", "")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex_router.invoke.schema_bounds import (
+from capdex.json_schema.bounds import (
     MAX_DEPTH,
     MAX_EVALUATIONS,
     MAX_NODES,

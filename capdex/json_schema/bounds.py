@@ -15,6 +15,8 @@ from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.json_schema.schema import pointer_steps
 
+MAX_PARTS: Final = 1_000  # objects and lists of a schema
+MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_EVALUATIONS: Final = 1_000  # of subschemas at one place of a value
 MAX_WORK: Final = 200_000  # of counting: subschemas times places below, of places that differ
 MAX_DEPTH: Final = 64  # of values
@@ -25,6 +27,18 @@ _SAME: Final = ("not", "if", "then", "else")
 _SAME_LISTS: Final = ("allOf", "anyOf", "oneOf")
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 _UNEVALUATED: Final = ("unevaluatedItems", "unevaluatedProperties")
+NO_INPUT_HELPS: Final = "no input helps: its author must change it, so use another capability"
+
+
+def evaluations_of(schema: Json, size: int) -> int:
+    """Return at most how many subschemas of a schema of a tool judge one place of a value.
+
+    `size` is its bytes as JSON. Raises InvalidInput for a schema that no router uses, since it is
+    too large or too complex.
+    """
+    if size > MAX_SCHEMA_BYTES or _parts(schema) > MAX_PARTS:
+        raise InvalidInput("the schema is too large to be used", fix=NO_INPUT_HELPS)
+    return evaluations(schema)
 
 
 def evaluations(schema: Json) -> int:
@@ -68,6 +82,20 @@ def measure(value: object) -> int:
             raise InvalidInput(f"the value has more than {MAX_NODES} values in it")
         level = inner
     raise InvalidInput(f"the value is nested deeper than {MAX_DEPTH} levels")
+
+
+def _parts(value: object) -> int:
+    """Return how many objects and lists a value has, or more than MAX_PARTS."""
+    count, rest = 0, [value]
+    while rest and count <= MAX_PARTS:
+        found = rest.pop()
+        if isinstance(found, dict):
+            count += 1
+            rest += found.values()
+        elif isinstance(found, list):
+            count += 1
+            rest += found
+    return count
 
 
 # The subschemas that judge a place, by number, each with how often it does.
