@@ -7,11 +7,12 @@ from typing import Final
 
 from capdex.errors import InvalidInput
 from capdex_publisher.authoring.imports.openai import is_tool_list, tools_in
+from capdex_publisher.authoring.imports.servers import is_server, listed
 from capdex_publisher.authoring.imports.skill import FRONT
 from capdex_publisher.authoring.imports.source import parse, utf8
 
 MAX_LOOKED_AT_BYTES: Final = 1024 * 1024
-
+_CODEX: Final = re.compile(rb"(?m)^\[mcp_servers\.")  # its configuration is TOML
 
 FORMATS: Final = {
     "--from-skill": "an Agent Skill",
@@ -31,20 +32,15 @@ def import_option_for(data: bytes) -> str:
     try:
         value = parse(utf8(data)[0], "")
     except InvalidInput:
-        return ""
+        value = None
+    if not isinstance(value, dict | list) and _CODEX.search(data):
+        return "--from-mcp"
     if isinstance(value, dict) and "metadata" in value:
         return ""  # a package with mistakes
     if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
         return "--from-openapi"
-    if isinstance(value, dict) and (
-        "mcpServers" in value or "servers" in value or is_server(value)
-    ):
+    if isinstance(value, dict) and (listed(value) or is_server(value)):
         return "--from-mcp"
     if is_tool_list(tools_in(value)):
         return "--from-openai"
     return ""
-
-
-def is_server(value: dict[str, object]) -> bool:
-    """Return True for a server.json of the MCP registry."""
-    return "remotes" in value or ("packages" in value and "name" in value)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
-import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
@@ -19,11 +16,10 @@ import orjson
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json
 from capdex.manifest.tools import MCP_HINTS
-from capdex_publisher.authoring.imports.detect import is_server
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
-from capdex_publisher.authoring.imports.source import parse, read_file
+from capdex_publisher.authoring.imports.servers import Server, server_of
 from capdex_publisher.authoring.imports.text import clean, name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
 
@@ -34,11 +30,8 @@ TIMEOUT_S: Final = 60.0  # a command may install the server first
 MAX_PAGES: Final = 50
 MAX_LISTED: Final = 1_000  # tools that are looked at
 MAX_TOOL_BYTES: Final = 64 * 1024
-MAX_NAMED: Final = 40  # tools or servers in an error
+MAX_NAMED: Final = 40  # tools in an error
 MAX_SAID_BYTES: Final = 500  # of what a program that fails wrote to stderr
-
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_URLS: Final = ("url", "httpUrl", "serverUrl")  # as Gemini CLI and Windsurf write it
 
 
 async def import_mcp(
@@ -47,28 +40,30 @@ async def import_mcp(
     """Return the draft of the tools of an MCP server.
 
     `source` is the server's http(s) URL, or the command that starts it on stdio, which gets the
-    environment of this process without the variables of capdex, and those in front of it; or a
-    file with `mcpServers`. `wanted` are the names of the tools to take: all, if none. `service` is
-    the https address at which others reach it; by default the URL, and a line to edit for a
-    command. Raises UsageError for a command that cannot be read, and Unavailable if the server does
-    not answer.
+    environment of this process without the variables of capdex, and those in front of it; or the
+    file of a host that has one server. `wanted` are the names of the tools to take: all, if none.
+    `service` is the https address at which others reach it; by default the URL, and a line to edit
+    for a command. Raises UsageError for what names no server, and Unavailable if it does not
+    answer.
     """
-    source, unsent = _configured(source)
-    is_url = source.startswith(("http://", "https://"))
+    server = server_of(source)
+    unsent = server.headers
     with _quiet(), tempfile.TemporaryFile("w+", errors="replace") as errors:
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                found = await _ask(source, is_url, errors)
+                found = await _ask(server, errors)
         except TimeoutError:
-            said = "" if is_url else _last_lines(errors)
+            said = "" if server.url else _last_lines(errors)
             why = f"it did not answer in {TIMEOUT_S:g} s" + (f"; it wrote: {said}" if said else "")
-            raise _unavailable(source, why) from None
+            raise _unavailable(server, why) from None
         except Unavailable as error:
             more = f"; its headers were not sent: {', '.join(unsent)}" if unsent else ""
             raise replace(error, why=f"{error.why}{more}") from None
-    draft = _draft(found, source if is_url else "", service, name, wanted)
+    draft = _draft(found, server.url, service, name, wanted)
     why = "a binding mcp_service sends no header: add by --service a URL that needs none"
     added = [Note(DOCUMENT, f"header {x}", "left out", "", why) for x in unsent]
+    why = "it is not read; --tool NAME takes single tools"
+    added += [Note(DOCUMENT, f"server {x}", "left out", "", why) for x in server.unread]
     return replace(draft, notes=[*draft.notes, *added])
 
 
@@ -86,18 +81,20 @@ class _Found:
         self.tools: list[Any] = []  # as JSON
 
 
-async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
+async def _ask(server: Server, errors: TextIO) -> _Found:
     import mcp
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
-    if is_url:
-        client = mcp.Client(source)
+    if server.url:
+        client = mcp.Client(server.url)
     else:
-        command, variables = _command(source)
         # By default the SDK hides the shell's keys, proxies and certificates, which servers need.
         shell = {key: x for key, x in os.environ.items() if not key.startswith("CAPDEX_")}
         parameters = StdioServerParameters(
-            command=command[0], args=command[1:], env=shell | variables
+            command=server.command[0],
+            args=list(server.command[1:]),
+            env={**shell, **server.env},
+            cwd=server.cwd,
         )
         client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
@@ -113,19 +110,19 @@ async def _ask(source: str, is_url: bool, errors: TextIO) -> _Found:
         raise
     except FileNotFoundError:
         raise UsageError(
-            f"the command {_shown(source)!r} cannot be started",
-            why="there is no such program",
+            f"the command {server.shown!r} cannot be started",
+            why="there is no such program, or no folder to start it in",
             fix="give the command as you type it in a shell, or the server's URL",
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
-        said = "" if is_url else _last_lines(errors)
+        said = "" if server.url else _last_lines(errors)
         inner = _innermost(error)
         # The SDK reports the end of a program in the same class.
         answered = isinstance(inner, mcp.MCPError) and str(inner) != "Connection closed"
         cause = clean(f"{type(inner).__name__}: {inner}".removesuffix(": "))[:300]
         parts = [cause] if answered or not said else []
         raise _unavailable(
-            source, "; it wrote: ".join([*parts, *([said] if said else [])])
+            server, "; it wrote: ".join([*parts, *([said] if said else [])])
         ) from None
 
 
@@ -223,77 +220,6 @@ def _annotations(tool: Json) -> dict[str, bool]:
     return stated
 
 
-def _command(text: str) -> tuple[list[str], dict[str, str]]:
-    """Return the words of a command, and the variables that stand in front of it as in a shell."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"the command {text!r} cannot be read", why=str(error)) from None
-    first = next((i for i, x in enumerate(words) if not _VARIABLE.match(x)), len(words))
-    variables = dict(x.split("=", 1) for x in words[:first])
-    if not words[first:]:
-        raise UsageError("--from-mcp is empty", fix="give a URL, or the command of a server")
-    return words[first:], variables
-
-
-def _configured(source: str) -> tuple[str, list[str]]:
-    """Return the command line or URL of the one server in a file of `mcpServers`.
-
-    With it come the names of the headers of a URL. Another source is returned as it is. Raises
-    UsageError if the file has several or none.
-    """
-    path = Path(source)
-    if path.suffix != ".json" or not path.is_file():
-        return source, []
-    value = parse(read_file(path), source)
-    given = value.get("mcpServers", value.get("servers")) if isinstance(value, dict) else None
-    servers: Json = given if isinstance(given, dict) else {}
-    lines: dict[str, str] = {}
-    headers: list[str] = []
-    for name, server in servers.items():
-        if not isinstance(server, dict):
-            continue
-        words, env, sent = server.get("command"), server.get("env"), server.get("headers")
-        env = env if isinstance(env, dict) else {}
-        # Several servers are listed in an error, which holds no key of theirs.
-        told = os.path.expandvars if len(servers) == 1 else lambda _: "VALUE"
-        variables = [f"{x}={told(str(y))}" for x, y in env.items()]
-        words = words if isinstance(words, list) else [words] if words else []
-        words = [*words, *(server["args"] if isinstance(server.get("args"), list) else [])]
-        url = next((server[x] for x in _URLS if server.get(x)), "")
-        if url or words:
-            lines[str(name)] = str(url or shlex.join([*variables, *map(str, words)]))
-        headers = [clean(x) for x in sent] if isinstance(sent, dict) else []
-    if len(lines) == 1:
-        return next(iter(lines.values())), headers
-    if isinstance(value, dict) and is_server(value):
-        commands = {"npm": "npx -y", "pypi": "uvx"}
-        ways = [str(x["url"]) for x in _objects(value.get("remotes")) if x.get("url")]
-        ways += [
-            f"{commands.get(str(x.get('registryType')), 'COMMAND')} {x.get('identifier')}"
-            for x in _objects(value.get("packages"))
-        ]
-        raise UsageError(
-            f"{source} describes a server of the MCP registry, and lists no tools",
-            why="they are asked for at the server's URL, or of the command that starts it",
-            fix="; or ".join(f"capdex init --from-mcp {shlex.quote(clean(x))}" for x in ways)
-            or "give the URL of the server, or its command",
-        )
-    raise UsageError(
-        f"{source} lists {len(lines)} MCP servers; a package is made of one",
-        why=", ".join(map(clean, lines)) or "it has no mcpServers",
-        fix="; or ".join(
-            f"capdex init {name_of(x) or 'NAME'} --from-mcp {shlex.quote(line)}"
-            for x, line in list(lines.items())[:MAX_NAMED]
-        )
-        or "give the URL of a server, or its command",
-    )
-
-
-def _objects(value: object) -> list[Json]:
-    return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
-
-
 def _last_lines(errors: TextIO) -> str:
     """Return the end of what the program wrote to stderr."""
     errors.seek(0, os.SEEK_END)
@@ -308,16 +234,9 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _shown(source: str) -> str:
-    """Return a source without the variables in front of its command, which may be keys."""
-    is_url = source.startswith(("http://", "https://"))
-    words, variables = ([], {}) if is_url else _command(source)
-    return shlex.join(words) if variables else source
-
-
-def _unavailable(source: str, why: str) -> Unavailable:
+def _unavailable(server: Server, why: str) -> Unavailable:
     return Unavailable(
-        f"the MCP server {_shown(source)!r} did not list its tools",
+        f"the MCP server {server.shown!r} did not list its tools",
         Code.SERVICE_UNAVAILABLE,
         why=why,
         fix="start it by hand to see what it says, or give its URL with its path, often /mcp",

@@ -1,0 +1,233 @@
+"""How an MCP server is reached: by a URL, by a command, or as the file of a host says (P10).
+
+The files are those of the hosts in docs/router.md: JSON with comments or without, TOML and YAML.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from capdex.errors import InvalidInput, UsageError
+from capdex.json import Json
+from capdex_publisher.authoring.imports.source import parse, read_file
+from capdex_publisher.authoring.imports.text import clean, name_of
+
+MAX_NAMED: Final = 40  # servers in an error
+
+_FILES: Final = (".json", ".jsonc", ".toml", ".yaml", ".yml")
+_LISTS: Final = ("mcpServers", "servers", "mcp_servers", "context_servers", "amp.mcpServers")
+_LAST_LISTS: Final = ("mcp", "extensions")  # of OpenCode and Goose; to others they say more
+_COMMANDS: Final = ("command", "cmd")
+_ENVS: Final = ("env", "environment", "envs")
+_URLS: Final = ("url", "httpUrl", "serverUrl", "uri")  # of Gemini CLI, Windsurf, Goose
+_HEADERS: Final = ("headers", "http_headers", "env_http_headers")
+_BEARER: Final = "bearer_token_env_var"
+_READ: Final = frozenset(["args", "cwd", *_COMMANDS, *_ENVS, *_URLS, *_HEADERS, _BEARER])
+# Words about the host alone: neither the server nor its tools are others for them.
+_OF_HOST: Final = re.compile(
+    "type|transport|name|title|description|disabled|enabled|required|trust|version|gallery|dev|icon"
+    "|alwaysAllow|autoApprove|source|.*[tT]ime_?out.*|env_vars|env_keys|bundled|display_name"
+)
+_HOST_FOLDERS: Final = (".vscode", ".cursor", ".gemini", ".codex", ".claude")
+_ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_BRACED: Final = re.compile(r"\$\{[^{}]*\}")
+_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server: its URL, or the command that starts it with these variables in this folder.
+
+    `shown` is what an error calls it, without the values of variables, which may be keys.
+    `headers` and `unread` are names of what the file says, and an import does not use.
+    """
+
+    shown: str
+    url: str = ""
+    command: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    headers: Sequence[str] = ()
+    unread: Sequence[str] = ()
+
+
+def server_of(source: str) -> Server:
+    """Return the server of a URL, of a command, or of a file that has one.
+
+    Raises UsageError for a command that cannot be read, for a file with several servers or none,
+    and for a value that the file takes from elsewhere and that is not set.
+    """
+    if source.startswith(("http://", "https://")):
+        return Server(source, source)
+    path = Path(source)
+    if path.suffix not in _FILES or not path.is_file():
+        return _of_command(source)
+    value = _parsed(path)
+    entries = listed(value)
+    if len(entries) == 1:
+        return _of_entry(next(iter(entries.values())), path, value)
+    raise _several(source, value, entries)
+
+
+def listed(value: Json) -> dict[str, Json]:
+    """Return the entries of the servers in a file of a host, by name."""
+    inner = value.get("mcp")  # in the settings of VS Code
+    holders = [value, inner] if isinstance(inner, dict) else [value]
+    lists = [x.get(word) for x in holders for word in _LISTS]
+    for entries in [*lists, *(value.get(x) for x in _LAST_LISTS)]:
+        given = entries.items() if isinstance(entries, dict) else ()
+        found = {str(x): y for x, y in given if isinstance(y, dict) and (_words(y) or _url(y))}
+        if found:
+            return found
+    return {}
+
+
+def is_server(value: Json) -> bool:
+    """Return True for a server.json of the MCP registry."""
+    return "remotes" in value or ("packages" in value and "name" in value)
+
+
+def _of_command(text: str) -> Server:
+    """Return the server of a command, with variables in front of it as in a shell."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command {text!r} cannot be read", why=str(error)) from None
+    first = next((i for i, x in enumerate(words) if not _ASSIGNED.match(x)), len(words))
+    if not words[first:]:
+        raise UsageError("--from-mcp is empty", fix="give a URL, or the command of a server")
+    variables = dict(x.split("=", 1) for x in words[:first])
+    shown = shlex.join(words[first:]) if variables else text
+    return Server(shown, command=words[first:], env=variables)
+
+
+def _parsed(path: Path) -> Json:
+    data = read_file(path)
+    if path.suffix != ".toml":
+        value = parse(data, str(path))
+        return value if isinstance(value, dict) else {}
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        why = f"it is not TOML: {error}"
+        raise InvalidInput(f"{path} cannot be read", why=why, fix="correct the file") from None
+
+
+def _words(entry: Json) -> list[str]:
+    command, given = _first(entry, _COMMANDS), entry.get("args")
+    words = command if isinstance(command, list) else [command] if command else []
+    return [str(x) for x in [*words, *(given if isinstance(given, list) and words else [])]]
+
+
+def _url(entry: Json) -> str:
+    return str(_first(entry, _URLS) or "")
+
+
+def _env(entry: Json) -> dict[str, Any]:
+    found = _first(entry, _ENVS)
+    return {str(x): y for x, y in found.items()} if isinstance(found, dict) else {}
+
+
+def _first(entry: Json, words: Sequence[str]) -> Any:
+    return next((entry[x] for x in words if entry.get(x)), None)
+
+
+def _line(entry: Json) -> str:
+    """Return the URL or the command line of an entry, with VALUE for each of its variables."""
+    words = [f"{x}=VALUE" for x in _env(entry)] + _words(entry)
+    url, *words = (_BRACED.sub("VALUE", x) for x in [_url(entry), *words])
+    return url or shlex.join(words)
+
+
+def _of_entry(entry: Json, path: Path, value: Json) -> Server:
+    folder = path.resolve().parent
+    folder = folder.parent if folder.name in _HOST_FOLDERS else folder
+    values = _Values(folder, value)
+    words, url = [values.told(x) for x in _words(entry)], values.told(_url(entry))
+    env = {x: values.told(str(y), bare=True) for x, y in _env(entry).items()}
+    cwd = values.told(str(entry.get("cwd") or ""))
+    if values.missing:
+        raise UsageError(
+            f"{path} takes values from elsewhere that are not set",
+            why=", ".join(f"${{{clean(x)}}}" for x in values.missing),
+            fix="set these variables, or give the command with its values: capdex init --from-mcp "
+            + shlex.quote(_line(entry)),
+        )
+    headers = [clean(x) for x in _HEADERS if isinstance(entry.get(x), dict) for x in entry[x]]
+    headers += ["Authorization"] if entry.get(_BEARER) else []
+    unread = [clean(x) for x in entry if x not in _READ and not _OF_HOST.fullmatch(str(x))]
+    if url:
+        return Server(_url(entry), url, headers=headers, unread=unread)
+    where = folder / cwd if cwd else None
+    return Server(shlex.join(_words(entry)), "", words, env, where, headers, unread)
+
+
+class _Values:
+    """What stands for `${…}` in a file: variables of the shell, folders, and inputs of VS Code."""
+
+    def __init__(self, folder: Path, value: Json) -> None:
+        self._known = {
+            "workspaceFolder": str(folder),
+            "workspaceFolderBasename": folder.name,
+            "userHome": str(Path.home()),
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
+        for one in _objects(value.get("inputs")):
+            if one.get("default"):
+                self._known[f"input:{one.get('id')}"] = str(one["default"])
+        self.missing: list[str] = []
+
+    def told(self, text: str, *, bare: bool = False) -> str:
+        """Return a text with its variables told; `bare`: also those without braces."""
+
+        def value(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return os.environ.get(match[2], match[0]) if bare else match[0]
+            name, has_default, default = match[1].partition(":-")
+            found = self._known.get(name) or os.environ.get(name.removeprefix("env:"))
+            if found is None and not has_default:
+                self.missing += [match[1]] if match[1] not in self.missing else []
+                return "VALUE"
+            return found or default
+
+        return _VARIABLE.sub(value, text)
+
+
+def _several(source: str, value: Json, entries: Mapping[str, Json]) -> UsageError:
+    if not entries and is_server(value):
+        ways = list(_ways(value))
+        return UsageError(
+            f"{source} describes a server of the MCP registry, and lists no tools",
+            why="they are asked for at the server's URL, or of the command that starts it",
+            fix="; or ".join(f"capdex init --from-mcp {shlex.quote(clean(x))}" for x in ways)
+            or "give the URL of the server, or its command",
+        )
+    return UsageError(
+        f"{source} lists {len(entries)} MCP servers; a package is made of one",
+        why=", ".join(map(clean, entries)) or "it has no mcpServers",
+        fix="; or ".join(
+            f"capdex init {name_of(x) or 'NAME'} --from-mcp {shlex.quote(_line(entry))}"
+            for x, entry in list(entries.items())[:MAX_NAMED]
+        )
+        or "give the URL of a server, or its command",
+    )
+
+
+def _ways(value: Json) -> Iterator[str]:
+    """Yield the URLs and commands of a server.json of the MCP registry."""
+    commands = {"npm": "npx -y", "pypi": "uvx"}
+    yield from (str(x["url"]) for x in _objects(value.get("remotes")) if x.get("url"))
+    for x in _objects(value.get("packages")):
+        yield f"{commands.get(str(x.get('registryType')), 'COMMAND')} {x.get('identifier')}"
+
+
+def _objects(value: object) -> list[Json]:
+    return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
