@@ -52,7 +52,6 @@ class StorageProver(Protocol):
 
 
 POLL_S: Final = 0.05  # how old the moment may be on PostgreSQL, where looking costs a query
-LOOK_S: Final = 0.001  # and on SQLite, where it costs some microseconds
 MAX_CARDS: Final = 20_000  # kept of search hits: some 40 MB
 MAX_CHANGES: Final = 2000  # more changed names than this between two looks: drop everything
 THREADS: Final = 4  # on PostgreSQL; SQLite answers fastest from one thread
@@ -93,7 +92,7 @@ class Reader:
         self._short = ThreadPoolExecutor(count, thread_name_prefix="resolve")
         self._long = ThreadPoolExecutor(count, thread_name_prefix="search")
         self._token: int | None = None
-        self._looked_at, self._pause_s = 0.0, LOOK_S if self._watch.immediate else POLL_S
+        self._looked_at = 0.0
         self._moment: Moment | None = None
         self._looking = asyncio.Lock()
 
@@ -222,13 +221,9 @@ class Reader:
             return Moment.of(*read_revision(connection)), make(connection)
 
     def _is_old(self) -> bool:
-        now = time.monotonic()
-        if now - self._looked_at <= self._pause_s:
-            return False
-        if not self._watch.immediate or self._watch.token() != self._token:
-            return True
-        self._looked_at = now
-        return False
+        if self._watch.immediate:
+            return self._watch.token() != self._token
+        return time.monotonic() - self._looked_at > POLL_S
 
     async def _look(self) -> None:
         """Read the moment, and drop the cached answers about names that have changed since."""

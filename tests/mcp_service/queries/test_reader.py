@@ -16,6 +16,9 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_indexer.store.operator import Operator
 from capdex_service.answers.rendered import Answer, Rendered
+from capdex_service.mcp.subscriptions.feed import Feed
+from capdex_service.mcp.subscriptions.interest import Interest
+from capdex_service.queries import reader
 from capdex_service.queries.answer_cache import AnswerCache
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import WHOLE, name_page, question, resolve
@@ -60,12 +63,17 @@ class Writing:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.real)])
-def writing(making: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Writing]:
+def writing(
+    making: Any,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Writing]:
     url = f"sqlite:///{tmp_path / 'index.db'}"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")
     made = Writing(making, url, tmp_path)
-    made.reader._pause_s = 0.0  # look for commits at every request
+    monkeypatch.setattr(reader, "POLL_S", 0.0)  # look for commits at every request
     yield made
     made.close()
 
@@ -122,6 +130,19 @@ async def test_an_answer_made_before_a_commit_that_was_seen_is_not_kept(writing:
     made.append(await writing.reader.answer("question", make))
     assert made[0].to_json()["semver"] == "1.0.0"
     assert writing.reader.answer_now("question") is None
+
+
+async def test_a_client_that_is_told_of_a_change_gets_an_answer_with_it(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await resolve(writing.reader, NOTE)
+    seen = (await writing.reader.moment()).revision
+    monkeypatch.setattr(reader, "POLL_S", 2.0)  # on PostgreSQL a kept answer is of that time
+    writing.publish("note", "1.1.0")
+    interest = Interest.of(["capdex://note"])
+    async with Feed(writing.reader).follow(lambda: interest, since=seen) as follower:
+        assert await follower.next()
+        assert (await resolve(writing.reader, NOTE)).to_json()["semver"] == "1.1.0"
 
 
 async def test_a_whole_package_has_the_bytes_that_the_chain_names(writing: Writing) -> None:

@@ -150,7 +150,7 @@ class Feed:
             self._task = asyncio.create_task(self._run())
         follower.begin(self._seen if since is None else min(since, self._seen))
         if since is not None:
-            async for changes in self._changes(since, MAX_MISSED):
+            async for changes in self._changes(since, now, MAX_MISSED):
                 follower.notice(change.name for change in changes)
 
     async def _stop(self) -> None:
@@ -162,7 +162,7 @@ class Feed:
         while True:
             try:
                 moment = await self.reader.wait(self._seen)
-                async for changes in self._changes(self._seen):
+                async for changes in self._changes(self._seen, moment.revision):
                     self.tell([change.name for change in changes])
                     self._seen = max(self._seen, changes[-1].revision - 1)
                 self._seen = max(self._seen, moment.revision)
@@ -171,12 +171,17 @@ class Feed:
                 await asyncio.sleep(RETRY_S)
 
     async def _changes(
-        self, since: int, most: int | None = None
+        self, since: int, upto: int, most: int | None = None
     ) -> AsyncIterator[list[NameChange]]:
-        """Iterate over the changes after a revision, in batches."""
+        """Iterate over the changes after a revision, in batches.
+
+        `upto` is the revision of the reader's moment: a client that is told of a later change, and
+        asks at once, could be given the answer from before it.
+        """
         after, found = (since, LAST), BATCH
         while found == BATCH and (most is None or most > 0):
-            changes = await self.reader.run(self.reader.index.changes, after, BATCH)
+            batch = await self.reader.run(self.reader.index.changes, after, BATCH)
+            changes = [change for change in batch if change.revision <= upto]
             if found := len(changes):
                 yield changes
                 after = (changes[-1].revision, changes[-1].name)
