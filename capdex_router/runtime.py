@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
 from mcp.client.stdio import StdioServerParameters
 
-from capdex.errors import Unavailable
 from capdex.net.files import write_whole
 from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
 from capdex_router.catalog.mcp_mount import Mounted, mount_proposal, mounted
@@ -26,8 +25,6 @@ from capdex_router.invoke.results import Results
 from capdex_router.invoke.validation import Validation
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
-
-log = structlog.get_logger(part="router")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +63,24 @@ async def open_runtime(
 
     `work` is the directory that learned programs see.
 
-    A server that does not start is left out, with a warning in the log. Raises InvalidInput for a
-    folder that holds no valid skill, UsageError for files that cannot be read.
+    A server that does not start has no tools yet, with a warning in the log. Raises InvalidInput
+    for a folder that holds no valid skill, UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
         grants = open_grants(directory)
         audit = stack.enter_context(AuditLog(Home(directory).audit))
         mounts = mounts or Mounts({})
-        servers = []
-        for name, server in mounts.servers.items():
-            try:
-                source = await stack.enter_async_context(mounted(name, server))
-            except Unavailable as error:  # the other tools go on
-                log.warning("not mounted", server=name, why=error.why)
-                continue
-            servers.append(source)
+
+        def noted(source: Mounted) -> None:
             # Who started the router named the server: nobody is asked, and it is on record.
-            audit.write("mount", **mount_proposal(name, server, source).audited(), agreed=True)
+            proposal = mount_proposal(source.name, mounts.servers[source.name], source)
+            audit.write("mount", **proposal.audited(), agreed=True)
+
+        servers = [
+            await stack.enter_async_context(mounted(name, server, noted))
+            for name, server in mounts.servers.items()
+        ]
+        await asyncio.gather(*(server.awake(None) for server in servers))
         folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
         learning = Learning(open_learned(directory), grants=grants, audit=audit)
         learned = LearnedTools(learning, work=work, own=directory)

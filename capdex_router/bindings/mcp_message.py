@@ -24,6 +24,7 @@ MAX_PARTS: Final = 20_000
 MAX_ASKED: Final = 256  # requests that are remembered: far more than calls at a time
 SAID: Final = "said by the server"  # data of an error whose code the SDK has for ends of a session
 SHOWN_CHARS: Final = 80  # of what a server sent
+REPORT: Final = "report this to the author of the server, or use another version of it"
 _SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
 _EXPECTED: Final = (
     'an object with "jsonrpc": "2.0", the id of the request, and a result or an error'
@@ -106,7 +107,7 @@ def malformed(why: str) -> ExecutionFailed:
     return ExecutionFailed(
         "the answer of the MCP server cannot be used",
         why=f"{why}; expected was {_EXPECTED}",
-        fix="report this to the author of the server, or use another version of it",
+        fix=REPORT,
     )
 
 

@@ -26,7 +26,8 @@ from capdex.errors import (
     untrusted_text,
 )
 from capdex.json import Json
-from capdex_router.bindings.mcp_message import SAID
+from capdex_router.bindings.mcp_message import REPORT, SAID
+from capdex_router.bindings.mcp_transport import ENDED
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20
@@ -37,7 +38,6 @@ CONNECT_S: Final = 30.0  # a program may be fetched before it starts
 CLOSE_S: Final = 2.0
 DRAIN_S: Final = 30.0  # for other calls of a session that is given up
 
-_ENDED: Final = "the session with the MCP server ended"
 _RESULT: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
@@ -224,7 +224,7 @@ class McpSession:
                 return carried
             said = error.data == SAID
             if error.message == "Session terminated" and not said:  # the SDK's words for 404
-                return Forgotten(_ENDED, Code.SERVICE_UNAVAILABLE, fix="try again")
+                return Forgotten(ENDED, Code.SERVICE_UNAVAILABLE, fix="try again")
             why = untrusted_text(error.message)
             if error.code != types.CONNECTION_CLOSED or said:
                 details = {"jsonrpc_code": error.code}
@@ -232,9 +232,13 @@ class McpSession:
                     "the MCP server answers with an error", why=why, details=details
                 )
         if isinstance(error, ValidationError):
-            return ExecutionFailed("the reply of the MCP server is not MCP")
-        why = type(error).__name__
-        return Unavailable(_ENDED, Code.SERVICE_UNAVAILABLE, why=why, fix="try again")
+            first = error.errors(include_url=False, include_input=False)[0]
+            why = untrusted_text(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+            return ExecutionFailed("the reply of the MCP server is not MCP", why=why, fix=REPORT)
+        why = untrusted_text(error.message if isinstance(error, MCPError) else type(error).__name__)
+        if isinstance(error, TimeoutError):
+            why = f"it gave no answer to the handshake in {CONNECT_S:g} s"
+        return Unavailable(ENDED, Code.SERVICE_UNAVAILABLE, why=why, fix="try again")
 
 
 _SESSION_ERRORS: Final = (

@@ -34,7 +34,9 @@ MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # of a program, as of a reply over HTTP
 MAX_UNREAD: Final = 64  # answers to what a program asks
 MAX_UNASKED_BYTES: Final = 64 * 1024 * 1024  # that it sends after one request, and at this rate:
 UNASKED_BYTES_S: Final = 256 * 1024  # a tenth of a core reads it
+ENDED: Final = "the session with the MCP server ended"
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
+_GONE: Final = Code.SERVICE_UNAVAILABLE
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
 _JSON: Final = "application/json"
@@ -152,6 +154,7 @@ class McpProgram:
 
     def __init__(self, server: StdioServerParameters) -> None:
         self.replies = Replies()
+        self.ended = False
         self._server = server
         self._fault: CapdexError | None = None
 
@@ -161,19 +164,23 @@ class McpProgram:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Any]:
-        """Start the program, and end it with its whole process group; raises OSError."""
+        """Start the program, and end it with its whole process group; raises Unavailable."""
         # A socket, as Node.js gives it: its end does not wait for others that hold it, as a pipe's.
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE_BYTES)
         with theirs, closing(writer):
-            process = await asyncio.create_subprocess_exec(
-                *(self._server.command, *self._server.args),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                env=get_default_environment() | (self._server.env or {}),
-                cwd=self._server.cwd,
-                start_new_session=True,
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(self._server.command, *self._server.args),
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    env=get_default_environment() | (self._server.env or {}),
+                    cwd=self._server.cwd,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                why = f"{self._server.command}: {error.strerror}"
+                raise Unavailable("its program does not start", _GONE, why) from None
             theirs.close()
             incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -182,8 +189,8 @@ class McpProgram:
 
             async def hear() -> None:
                 nonlocal unasked, then
-                try:
-                    async with incoming:
+                async with incoming:  # whose end is told when it is known how the program ended
+                    try:
                         while write.statistics().tasks_waiting_send <= MAX_UNREAD:
                             await asyncio.sleep(0)  # many lines are there at once
                             line, now = await reader.readuntil(), clock()
@@ -194,14 +201,16 @@ class McpProgram:
                             if message := self.replies.read(line):
                                 await incoming.send(SessionMessage(message))
                         raise asyncio.LimitOverrunError("", 0)
-                except asyncio.LimitOverrunError:
-                    self._fault = ExecutionFailed("the MCP server was ended", why=_OVER)
-                except (asyncio.IncompleteReadError, OSError, anyio.BrokenResourceError):
-                    pass  # one of both sides has ended the session
-                finally:
-                    writer.transport.abort()
-                    with anyio.CancelScope(shield=True):
-                        await _end(process)
+                    except asyncio.LimitOverrunError:
+                        self._fault = ExecutionFailed("the MCP server was ended", why=_OVER)
+                    except (asyncio.IncompleteReadError, OSError, anyio.BrokenResourceError):
+                        pass  # one of both sides has ended the session
+                    finally:
+                        writer.transport.abort()
+                        with anyio.CancelScope(shield=True):
+                            why = await _end(process)
+                        self._fault = self._fault or Unavailable(ENDED, _GONE, why)
+                        self.ended = True
 
             async def tell() -> None:
                 nonlocal unasked
@@ -277,12 +286,17 @@ class _Events(httpx2.AsyncByteStream):
         return b"%sdata:%s\n\n" % (b"".join(told), data)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process) -> str:
+    """End a program with its process group; return why, in words."""
+    why = "its program closed its output"
     for number in (0, signal.SIGTERM, signal.SIGKILL):  # 0 only waits
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with anyio.move_on_after(END_S):
-            await process.wait()
+            status = await process.wait()
+            by = f"with status {status}" if status >= 0 else f"by signal {-status}"
+            why = why if number else f"its program ended {by}"
+    return why
 
 
 def _asked(body: bytes) -> Replies | None:

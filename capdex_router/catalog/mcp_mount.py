@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import shlex
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import mcp_types as types
 import orjson
+import structlog
 from mcp.client.stdio import StdioServerParameters
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.json import Json
 from capdex.version import VERSION
 from capdex_router.bindings.mcp_message import Replies
 from capdex_router.bindings.mcp_session import McpSession
-from capdex_router.bindings.mcp_transport import McpProgram
+from capdex_router.bindings.mcp_transport import ENDED, McpProgram
 from capdex_router.catalog.catalog import Fixed
 from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
@@ -31,46 +33,137 @@ from capdex_router.policy.consent import clean
 from capdex_router.policy.proposal import Access, Proposal, accessed
 from capdex_router.policy.quoting import escaped, quoted
 
+log = structlog.get_logger(part="router")
+
 LIST_S: Final = 40.0  # to start, and to list its tools
+AWAKE_S: Final = 5.0  # that a search waits for a server that is started
+RETRY_S: Final = 30.0  # between two starts of a server that ends
+MAX_RETRY_S: Final = 960.0
 MAX_URI_CHARS: Final = 2_048
 _SILENT: Final = "look at what the server prints: its stdout is for answers of MCP alone"
 
 
 @asynccontextmanager
-async def mounted(name: str, server: StdioServerParameters) -> AsyncIterator[Mounted]:
-    """Connect to an MCP server and give its tools as `mcp:<name>#<tool>` for as long as it runs.
-
-    Raises Unavailable NODE_UNAVAILABLE if it does not start, or list its tools.
-    """
-    program = McpProgram(server)
-    session = McpSession(program.connected(), program.fault)
+async def mounted(
+    name: str, server: StdioServerParameters, noted: Callable[[Mounted], None] = lambda _: None
+) -> AsyncIterator[Mounted]:
+    """Give the tools of an MCP server as `mcp:<name>#<tool>`; `noted` is called at each start."""
+    source = Mounted(name, server, noted)
     try:
-        try:
-            async with asyncio.timeout(LIST_S):
-                tools = await session.tools()
-        except (CapdexError, TimeoutError) as error:
-            why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
-            why += f"; it sent {program.replies.stray}" if program.replies.stray else ""
-            raise Unavailable(
-                f"the MCP server {name} does not answer", Code.NODE_UNAVAILABLE, why=why
-            ) from None
-        yield Mounted(name, session, _capabilities(name, session, program.replies, tools.values()))
+        yield source
     finally:
-        await session.close()
+        await source.close()
 
 
 class Mounted(Fixed):
-    """The tools of a server, and its resources, which are asked for whenever they are wanted."""
+    """A server: its tools, and its resources, which are asked for whenever they are wanted.
 
-    def __init__(self, name: str, session: McpSession, tools: Iterable[Capability]) -> None:
-        super().__init__(tools, domain="mcp")
-        self.name, self._session = name, session
+    One that does not run is started at its next use, at most once in RETRY_S, and half as often
+    each time that it ends soon after.
+    """
+
+    def __init__(
+        self, name: str, server: StdioServerParameters, noted: Callable[[Mounted], None]
+    ) -> None:
+        super().__init__(domain="mcp")
+        self.name, self._server, self._noted = name, server, noted
+        self._program = McpProgram(server)
+        self._session: McpSession | None = None
+        self._digests: dict[str, str] = {}
+        self._error: CapdexError = Unavailable(ENDED, Code.NODE_UNAVAILABLE)
+        self._starting: asyncio.Task[None] | None = None
+        self._pause_s, self._next = 0.0, asyncio.get_running_loop().time()
+
+    @property
+    def replies(self) -> Replies:
+        """What the server sent."""
+        return self._program.replies
+
+    @property
+    def down(self) -> CapdexError | None:
+        """Why the server does not run, and when it is started again; None if it runs."""
+        if self._session is not None and not (self._session.ended or self._program.ended):
+            return None
+        wait = math.ceil(self._next - asyncio.get_running_loop().time())
+        when = f", {wait} s from now or later" if wait > 0 else ""
+        fix = f"it is started again at its next use{when}"
+        return replace((self._session and self._program.fault(None)) or self._error, fix=fix)
+
+    async def awake(self, wait_s: float | None = AWAKE_S) -> None:
+        """Start the server if it does not run and its time has come, and wait for it so long."""
+        with suppress(CapdexError, TimeoutError):
+            if self._starting is None:
+                async with asyncio.timeout(wait_s):
+                    await self.session()
+
+    async def session(self) -> McpSession:
+        """Return the session with the server, which is started if its time has come.
+
+        Raises `down`.
+        """
+        loop = asyncio.get_running_loop()
+        if self._starting is None and self.down and loop.time() >= self._next:
+            self._starting = loop.create_task(self._start())
+        if self._starting is not None:  # a caller whose time is over leaves it to the next one
+            await asyncio.shield(self._starting)
+        session, error = self._session, self.down
+        if session is None or error is not None:
+            raise error or self._error
+        return session
+
+    async def close(self) -> None:
+        """End the server."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
+        if self._session is not None:
+            await self._session.close()
+
+    async def _start(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._pause_s = next_pause(self._pause_s, now - self._next)
+        self._next = now + self._pause_s
+        if self._session is not None:
+            await self._session.close()
+        self._program, self._session = McpProgram(self._server), None
+        session = McpSession(self._program.connected(), self._program.fault)
+        try:
+            async with asyncio.timeout(LIST_S):
+                tools = await session.tools()
+            self.put(_capabilities(self, session.server_info, tools.values()))
+            self._digests = {x.name: x.owner.digest for x in self._found.values()}
+            self._noted(self)
+            self._session = session
+        except (CapdexError, TimeoutError) as error:
+            why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
+            why += f"; it sent {self.replies.stray}" if self.replies.stray else ""
+            message = f"the MCP server {self.name} does not answer"
+            self._error = Unavailable(message, Code.NODE_UNAVAILABLE, why)
+            log.warning("not mounted", server=self.name, why=why)  # the other tools go on
+        finally:
+            self._starting = None
+            if self._session is None:
+                await session.close()
+
+    async def call(self, tool: str, digest: str, arguments: Json) -> Json:
+        """Call the tool with this definition; raises as `McpSession.call`, and Refused."""
+        session = await self.session()
+        if self._digests.get(tool) != digest:
+            raise Refused(
+                f"the tool {tool[:64]!r} changed when its server was started again",
+                Code.PERMISSION_DENIED,
+                fix="look at it with describe, and call it again",
+            )
+        try:
+            return await session.call(tool, arguments)
+        except CapdexError as error:
+            raise self.down or error from None
 
     async def resources(self) -> list[types.Resource]:
         """Return what the server lists; nothing if it has none, or does not answer in time."""
         with suppress(CapdexError, TimeoutError):
             async with asyncio.timeout(LIST_S):
-                found = await self._session.resources()
+                found = await (await self.session()).resources()
                 return [x for x in found if clean(x.uri, MAX_URI_CHARS) == x.uri]
         return []
 
@@ -83,9 +176,14 @@ class Mounted(Fixed):
             raise InvalidInput(f"{self.name} has no resource {uri[:128]!r}", Code.NOT_FOUND)
         try:
             async with asyncio.timeout(LIST_S):
-                return await self._session.read(uri)
+                return await (await self.session()).read(uri)
         except TimeoutError:
             raise Unavailable(f"{self.name} did not answer in time", Code.TIMEOUT) from None
+
+
+def next_pause(pause_s: float, idle_s: float) -> float:
+    """Return how long no start follows on one that came `idle_s` after it was allowed."""
+    return RETRY_S if idle_s >= pause_s else min(2 * pause_s, MAX_RETRY_S)
 
 
 def mount_proposal(name: str, server: StdioServerParameters, source: Fixed) -> Proposal:
@@ -108,33 +206,32 @@ def mount_proposal(name: str, server: StdioServerParameters, source: Fixed) -> P
 class MountedTool:
     """A tool of a mounted server."""
 
-    server: str
+    mount: Mounted
     tool: str
-    session: McpSession
-    replies: Replies
+    digest: str
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one call that a run makes."""
-        return [ServiceRequest(self.server, self.tool)]
+        return [ServiceRequest(f"mcp:{self.mount.name}", self.tool)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
-        """Call the tool; return its output and raise as `McpSession.call` does."""
+        """Call the tool; return its output as `McpSession.call`, and raise as `Mounted.call`."""
         try:
             async with asyncio.timeout(timeout_s):
-                return await self.session.call(self.tool, arguments)
+                return await self.mount.call(self.tool, self.digest, arguments)
         except TimeoutError:
-            stray = self.replies.stray
+            stray = self.mount.replies.stray
             raise Unavailable(
-                f"the MCP server {self.server} did not answer within {timeout_s:.3g} s",
+                f"the MCP server {self.mount.name} did not answer within {timeout_s:.3g} s",
                 why=f"it sent {stray}" if stray else "",
                 fix=_SILENT if stray else "try again",
             ) from None
 
 
 def _capabilities(
-    name: str, session: Any, replies: Replies, tools: Iterable[types.Tool]
+    mount: Mounted, info: types.Implementation | None, tools: Iterable[types.Tool]
 ) -> Iterator[Capability]:
-    info = session.server_info
+    owner = f"mcp:{mount.name}"
     version = info.version if info is not None else ""
     version = version if VERSION.fullmatch(version) else "0.0.0"
     for tool in tools:
@@ -150,19 +247,20 @@ def _capabilities(
             ],
             option=orjson.OPT_SORT_KEYS,
         )
+        digest = hashlib.sha256(definition).hexdigest()
         reads = hints.read_only_hint is True
         yield Capability(
-            CapabilityRef(f"mcp:{name}#{tool.name}", version),
+            CapabilityRef(f"{owner}#{tool.name}", version),
             "tool",
             tool.name,
             tool.description or "",
             tool.input_schema or NO_INPUT,
-            Owner("mcp", f"mcp:{name}", hashlib.sha256(definition).hexdigest()),
+            Owner("mcp", owner, digest),
             output_schema=tool.output_schema,
             annotations=ToolHints(
                 read_only=reads,
                 destructive=not reads and hints.destructive_hint is not False,
                 idempotent=hints.idempotent_hint is True,
             ),
-            executor=MountedTool(f"mcp:{name}", tool.name, session, replies),
+            executor=MountedTool(mount, tool.name, digest),
         )

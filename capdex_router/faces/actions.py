@@ -6,6 +6,7 @@ answers alone, cut and without characters that do not show.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -53,6 +54,7 @@ class Actions:
 
     async def find(self, want: str, limit: int = 5, *, remote: bool = True) -> str:
         """Return one line a hit, with why it was found; without a wish the domains."""
+        await self._awake()
         if not want.strip():
             domains = [f"{name} ({count})" for name, count in self.search.domains().items()]
             return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
@@ -70,6 +72,7 @@ class Actions:
         lines += [_registry_hit(x) for x in new]
         lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
         lines = lines or ["nothing found: try other words"]
+        lines += self._missing() if len(lines) < limit else []
         return "\n".join([*lines, asked] if asked else lines)
 
     def describe(self, uri: str, level: int = 3) -> Json | str:
@@ -100,6 +103,8 @@ class Actions:
             given = read_arguments(READ_ON, wanted.input)
             return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0)
         uri, given = wanted.uri, wanted.input
+        if uri is not None and uri.startswith("mcp:"):
+            await self._awake()
         if uri is None:
             if self.learned is None:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
@@ -129,9 +134,11 @@ class Actions:
                 f"there is no action {action[:32]!r}", fix="give one of " + ", ".join(ACTIONS)
             )
         if action == "list":
+            await self._awake()
             shown = self._installed()
             more = len(shown) - MAX_HITS
             lines = shown[:MAX_HITS] + ([f"and {more} more: use find"] if more > 0 else [])
+            lines += self._missing()
             return "\n".join(lines) or "nothing is installed"
         if not target:
             raise InvalidInput(f"{action} needs a target", fix="give a name as target")
@@ -141,11 +148,22 @@ class Actions:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.packages.act(action, target, asker)
 
+    async def _awake(self) -> None:
+        await asyncio.gather(*(server.awake() for server in self.servers))
+
+    def _missing(self) -> list[str]:
+        """Return a line for each server that does not run."""
+        down = ((server.name, server.down) for server in self.servers)
+        return [f"mcp:{x} is missing: {clean(y.line)}; {y.fix}" for x, y in down if y is not None]
+
     def _named(self, uri: str) -> Capability:
         """Return what a model names; the error for what is not installed says how that is done."""
         try:
             return self.catalog.find(uri)
         except InvalidInput as error:
+            for server in self.servers:
+                if uri.startswith(f"mcp:{server.name}#") and (down := server.down) is not None:
+                    raise down from None
             name, separator, _ = uri.removeprefix(PACKAGE).partition("#")
             name = name.partition("@")[0]
             near = [x.ref.capability_id for x in self.catalog.latest()] if separator else []

@@ -38,7 +38,7 @@ async def test_a_server_that_does_not_start_takes_no_other_tool_away(tmp_path: P
         "foreign": StdioServerParameters(command=sys.executable, args=[FOREIGN]),
     }
     async with open_runtime(tmp_path / "router", mounts=Mounts(servers)) as runtime:
-        assert [server.name for server in runtime.servers] == ["foreign"]
+        assert [server.name for server in runtime.servers if server.down] == ["gone"]
         assert runtime.catalog.find("mcp:foreign#read").name == "read"
 
 

@@ -66,6 +66,7 @@ STRAYS: Final = {  # that are for no request, with the words for it
     "a log": (b"listening on port %s", "what is not JSON: listening on port"),
     "a log in JSON": (b'{"id":%s,"level":"info"}', "what is no message of JSON-RPC"),
 }
+AGAIN: Final = {"ends once": "plain", "other then": "schema"}  # from its second start on
 HINTS: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
 # What MCP does not allow, with what real servers use beside it.
 NAMES: Final = (
@@ -137,13 +138,15 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 yield b'{"jsonrpc":"2.0","method":"notifications/message"}\n' * 1_000
         case "tools/call" if mode in ANSWERS:
             yield head + ANSWERS[mode] + b"\n"
+        case "tools/call" if mode in ("plain", "schema"):
+            yield head + b'"result":{"content":[]}}\n'
         case "tools/call" if mode in LINES:
             yield LINES[mode] % orjson.dumps(message["id"]) + b"\n"
         case "tools/call" if mode in RESULTS:
             yield head + b'"result":%s}\n' % RESULTS[mode]
         case "tools/call" if mode in ERRORS:
             yield head + b'"error":%s}\n' % ERRORS[mode]
-        case "tools/call" if mode == "ends":
+        case "tools/call" if mode.startswith(("ends", "other")):
             sys.exit()
         case "server/discover":
             yield head + b'"error":{"code":-32601,"message":"no"}}\n'
@@ -152,6 +155,8 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
 def main(mode: str, file: Path) -> None:
     if mode == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if mode in AGAIN and file.exists():
+        mode = AGAIN[mode]
     file.write_text(str(os.getpid()))
     sent = 0
     for line in sys.stdin.buffer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,14 +16,16 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 from structlog.testing import capture_logs
 
-from capdex.errors import CapdexError, Code, ExecutionFailed, Unavailable
+from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex.json import Json
 from capdex_router.bindings import mcp_transport
 from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
-from capdex_router.catalog.mcp_mount import mounted
+from capdex_router.catalog import mcp_mount
+from capdex_router.catalog.mcp_mount import Mounted, mounted
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import Wanted
 from capdex_router.faces.tools import MAX_HITS
+from capdex_router.home.audit_log import tail
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
@@ -35,11 +39,22 @@ SERVER = StdioServerParameters(
 HOSTILE = str(Path(__file__).with_name("hostile.py"))
 
 
+def hostile_server(mode: str, file: Path) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=[HOSTILE, mode, str(file)])
+
+
+@asynccontextmanager
+async def started(name: str, server: StdioServerParameters) -> AsyncIterator[Mounted]:
+    """A server that runs; raises Unavailable."""
+    async with mounted(name, server) as source:
+        await source.session()
+        yield source
+
+
 @asynccontextmanager
 async def hostile(mode: str, file: Path) -> AsyncIterator[Capability]:
     """The tool of the hostile server."""
-    server = StdioServerParameters(command=sys.executable, args=[HOSTILE, mode, str(file)])
-    async with mounted("hostile", server) as source:
+    async with started("hostile", hostile_server(mode, file)) as source:
         (listed,) = source.listed()
         yield source.load(listed.ref)
 
@@ -52,7 +67,7 @@ async def run(tool: Capability) -> Json:
 async def test_its_tools_are_capabilities_with_the_whole_pipeline(
     runtime: Callable[..., Runtime],
 ) -> None:
-    async with mounted("foreign", SERVER) as source:
+    async with started("foreign", SERVER) as source:
         tools = [source.load(listed.ref) for listed in source.listed()]
         run = runtime(*tools)
         person = Person()
@@ -76,10 +91,7 @@ async def test_its_tools_are_capabilities_with_the_whole_pipeline(
 async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with_a_line(
     tmp_path: Path,
 ) -> None:
-    server = StdioServerParameters(
-        command=sys.executable, args=[HOSTILE, "names", str(tmp_path / "x")]
-    )
-    mounts = Mounts({"hostile": server})
+    mounts = Mounts({"hostile": hostile_server("names", tmp_path / "x")})
     with capture_logs() as logs:
         async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
             actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
@@ -101,9 +113,12 @@ async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with
 
 async def test_a_server_that_does_not_start_is_unavailable() -> None:
     with pytest.raises(Unavailable) as refused:
-        async with mounted("none", StdioServerParameters(command="/nonexistent")):
+        async with started("none", StdioServerParameters(command="/nonexistent")):
             pass
     assert refused.value.code == Code.NODE_UNAVAILABLE
+    assert (
+        refused.value.why == "its program does not start: /nonexistent: No such file or directory"
+    )
 
 
 async def test_a_pattern_of_the_server_is_checked_in_linear_time(
@@ -138,8 +153,81 @@ async def test_an_error_of_the_server_is_told_whatever_its_code_and_words(
 
 async def test_a_server_that_ends_in_a_call_is_unavailable(tmp_path: Path) -> None:
     async with hostile("ends", tmp_path / "x") as tool:
-        with pytest.raises(Unavailable, match="the session with the MCP server ended"):
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="the session with the MCP server ended") as ended:
+                await run(tool)
+            assert ended.value.why == "its program ended with status 0"
+            assert re.fullmatch(
+                "it is started again at its next use, [0-9]+ s from now or later", ended.value.fix
+            )
+
+
+async def test_a_server_that_ended_is_started_again_by_its_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_mount, "RETRY_S", 0.0)
+    async with hostile("ends once", tmp_path / "x") as tool:
+        with pytest.raises(Unavailable) as ended:
             await run(tool)
+        assert ended.value.fix == "it is started again at its next use"
+        assert await run(tool) == {"text": ""}
+
+
+async def test_a_tool_that_changed_with_a_start_does_not_run_as_the_one_that_was_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_mount, "RETRY_S", 0.0)
+    async with started("hostile", hostile_server("other then", tmp_path / "x")) as source:
+        (before,) = [source.load(listed.ref) for listed in source.listed()]
+        with pytest.raises(Unavailable):
+            await run(before)
+        with pytest.raises(Refused, match="changed"):
+            await run(before)
+        (after,) = [source.load(listed.ref) for listed in source.listed()]
+        assert await run(after) == {"text": ""}
+    assert after.owner.digest != before.owner.digest
+
+
+@pytest.mark.parametrize("use", ["find", "list", "call"])
+async def test_a_server_that_did_not_start_is_told_and_started_again_at_the_next_use(
+    use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "server"
+    mounts = Mounts({"late": StdioServerParameters(command=str(program))})
+    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+        actions = Actions(
+            runtime.catalog, runtime.search, runtime.invoker, runtime.results,
+            servers=runtime.servers,
+        )  # fmt: skip
+        wanted, caller = Wanted("mcp:late#t", None, {}), Caller(Person())
+        with pytest.raises(Unavailable, match="does not answer") as early:
+            await actions.call(wanted, caller)
+        assert "s from now or later" in early.value.fix
+        for text in (await actions.find("t"), await actions.manage("list", "", Refuse())):
+            assert "mcp:late is missing: the MCP server late does not answer" in text
+        command = shlex.join([sys.executable, HOSTILE, "plain", str(tmp_path / "x")])
+        program.write_text(f"#!/bin/sh\nexec {command}\n")
+        program.chmod(0o700)
+        monkeypatch.setattr(runtime.servers[0], "_next", 0.0)
+        match use:
+            case "find":
+                assert "mcp:late#t" in await actions.find("t")
+            case "list":
+                assert await actions.manage("list", "", Refuse()) == "mcp:late#t@1.0.0"
+            case _:
+                assert (await actions.call(wanted, caller)).ok
+    lines = [
+        line for line in tail(tmp_path / "home" / "audit.jsonl", 9) if line["event"] == "mount"
+    ]
+    assert len(lines) == 1
+
+
+def test_starts_of_a_server_that_ends_are_ever_further_apart() -> None:
+    pauses = [0.0]
+    for _ in range(8):
+        pauses.append(mcp_mount.next_pause(pauses[-1], 0.001))
+    assert pauses[1:] == [30, 60, 120, 240, 480, 960, 960, 960]
+    assert mcp_mount.next_pause(960, 961) == 30
 
 
 @pytest.mark.parametrize("mode", ["blocks", "icons", "keys"])
@@ -203,7 +291,7 @@ async def test_an_empty_cursor_is_that_of_the_last_page(tmp_path: Path) -> None:
 
 async def test_a_line_without_end_ends_its_server_and_no_other(tmp_path: Path) -> None:
     file = tmp_path / "x"
-    async with mounted("foreign", SERVER) as source, hostile("long", file) as tool:
+    async with started("foreign", SERVER) as source, hostile("long", file) as tool:
         for _ in range(2):
             with pytest.raises(ExecutionFailed) as failed:
                 await run(tool)
@@ -264,7 +352,7 @@ async def test_a_server_that_refuses_to_list_its_tools_is_unavailable_with_its_w
 
 async def test_a_program_that_ends_at_once_is_unavailable() -> None:
     with pytest.raises(CapdexError) as refused:
-        async with mounted("true", StdioServerParameters(command="true")):
+        async with started("true", StdioServerParameters(command="true")):
             pass
     assert refused.value.code == Code.NODE_UNAVAILABLE
 
