@@ -9,9 +9,9 @@ import jsonschema_rs
 from capdex.json import Json
 from capdex.json_schema import bounds
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
-from capdex.json_schema.schema import at_pointer, pointer_steps
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
+from capdex_publisher.authoring.imports.references import found_at, read_only, renamed, united
 from capdex_publisher.authoring.imports.report import Note
 from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
 
@@ -21,11 +21,11 @@ MAX_DESCRIPTION_BYTES: Final = 1024  # of one part of a schema
 MAX_PARTS: Final = bounds.MAX_PARTS - 20  # objects and lists of one tool: what a router holds
 MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has at most 32 levels
 MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
-MAX_REFERENCES: Final = 32  # that lead to one another
 
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
 _DROPPED: Final = frozenset(["$schema", "$id", "$comment"])
+_SAME_PLACE: Final = frozenset(["allOf", "anyOf", "oneOf", "if", "then", "else", "not"])
 
 
 class TooLarge(Exception):
@@ -47,7 +47,7 @@ def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     if not is_object(schema):
         why = "they are not the schema of an object"
         return dict(_EMPTY), [Note(source, "parameters", "left out", "", why)]
-    resolver = Resolver()
+    resolver = Resolver(root=schema)
     try:
         converted = resolver.schema(schema)
     except TooLarge as fault:
@@ -64,9 +64,11 @@ def adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]
         why = "it is not the schema of an object"
         return None, [Note(source, "output schema", "left out", "", why)]
     try:
-        return _of_object(Resolver().schema(schema)), []
+        resolver = Resolver(root=schema)
+        converted = _of_object(resolver.schema(schema))
     except TooLarge:
         return None, [Note(source, "output schema", "left out", "", "it is too large")]
+    return converted, [Note(source, f"output {x}", "left out", *more) for x, *more in resolver.lost]
 
 
 def is_object(schema: Any) -> bool:
@@ -81,38 +83,6 @@ def _of_object(schema: Json) -> Json:
     return {"type": "object", **schema} | {"type": "object"}
 
 
-def found_at(document: Json | None, reference: str) -> Any:
-    """Return what a reference into a document names; None if nothing, or if it leads elsewhere."""
-    steps = pointer_steps(reference) if reference.startswith("#") else None
-    return None if steps is None else at_pointer(document, steps)[1]
-
-
-def target(document: Json | None, value: object) -> Any:
-    """Return a value, or what it refers to in a document: None if that is missing."""
-    for _ in range(MAX_REFERENCES):
-        if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
-            return value
-        value = found_at(document, value["$ref"])
-    return None
-
-
-def beside(document: Json | None, value: object) -> Json:
-    """Return what stands beside the references of a schema: OpenAPI 3.1 adds it, 3.0 ignores it."""
-    found: Json = {}
-    for _ in range(MAX_REFERENCES):
-        if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
-            break
-        found |= {key: item for key, item in value.items() if key != "$ref"}
-        value = found_at(document, value["$ref"])
-    return found
-
-
-def is_read_only(schema: object, document: Json | None, *, old: bool) -> bool:
-    """Return True for a property that a reply has and a request has not (OpenAPI)."""
-    found = [target(document, schema), {} if old else beside(document, schema)]
-    return any(isinstance(x, dict) and x.get("readOnly") is True for x in found)
-
-
 class Resolver:
     """Copies schemas in the words of JSON Schema 2020-12.
 
@@ -121,15 +91,24 @@ class Resolver:
     what was not copied, as subject, old value and reason.
     """
 
-    def __init__(self, document: Json | None = None, *, old: bool = False) -> None:
+    def __init__(
+        self, document: Json | None = None, *, old: bool = False, root: object = None
+    ) -> None:
         self._document = document
+        self._root = (
+            root if isinstance(root, dict) else {}
+        )  # what references of a schema without a document lead into
         self._old = old  # of a dialect that ignores what stands beside a reference
         self._parts = self._nodes = self._bytes = 0
-        self._names: dict[str, tuple[str, Any]] = {}  # by reference: the name here, and the schema
+        # By reference, and what is hidden there: the name here, and the schema.
+        self._names: dict[tuple[str, frozenset[str]], tuple[str, Any]] = {}
         self.lost: list[tuple[str, str, str]] = []
 
-    def schema(self, value: object, depth: int = 0) -> Any:
-        """Return a schema, an object or a boolean; raises TooLarge."""
+    def schema(self, value: object, depth: int = 0, hidden: frozenset[str] = frozenset()) -> Any:
+        """Return a schema, an object or a boolean; raises TooLarge.
+
+        `hidden` are members that a part beside it leaves to the service: none is required.
+        """
         if isinstance(value, bool):
             return value
         if not isinstance(value, dict):
@@ -137,10 +116,11 @@ class Resolver:
             return {}
         self._count(0, parts=1)
         reference = value.get("$ref")
+        hidden |= read_only(self._document, value, old=self._old)
         if self._document is not None and isinstance(reference, str):
-            return self._reference(reference, value, depth)
+            return self._reference(reference, value, depth, hidden)
         if self._document is not None and depth > MAX_INLINE_DEPTH:
-            return {"$ref": self._named(f"part {id(value)}", value)}
+            return {"$ref": self._named(f"part {id(value)}", value, hidden)}
         made: Json = {}
         value = _modern(value)
         for key, item in value.items():
@@ -148,21 +128,22 @@ class Resolver:
             if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:
                 continue
             try:
-                found = self._item(key, item, depth)
-                both = key == "$defs" and isinstance(found, dict) and key in made
-                made[key] = {**found, **made[key]} if both else found
+                found = self._item(key, item, depth, hidden if key in _SAME_PLACE else frozenset())
+                if key == "$defs" and isinstance(found, dict) and key in made:
+                    if other := [x for x, y in found.items() if made[key].get(x, y) != y]:
+                        self._lose(key, ", ".join(other), "definitions has others of these names")
+                    found |= made[key]
+                made[key] = found
             except Unfit as fault:
                 self._lose(key, item, str(fault))
         made = _bounds(_nullable(made, value))
         self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
-        if "required" in made and isinstance(own := value.get("properties"), dict):
-            made["required"] = [
-                x
-                for x in made["required"]
-                if not is_read_only(own.get(x), self._document, old=self._old)
-            ]
+        if "required" in made:
+            made["required"] = [x for x in made["required"] if x not in hidden]
+        if told := self.discriminator(value):
+            made["description"] = f"{made.get('description', '')} {told}".strip()
         return made
 
     def definitions(self) -> Json:
@@ -170,11 +151,11 @@ class Resolver:
         made: Json = {}
         while len(made) < len(self._names):
             known = len(self._names)
-            name, value = list(self._names.values())[len(made)]
+            (_, hidden), (name, value) = list(self._names.items())[len(made)]
             counts = self._parts, self._nodes, self._bytes
             self._parts -= 1  # counted with its name
             try:
-                made[name] = self.schema(value)
+                made[name] = self.schema(value, hidden=hidden)
             except TooLarge as fault:
                 while len(self._names) > known:
                     self._names.popitem()
@@ -183,35 +164,59 @@ class Resolver:
                 self.lost.append((f"schema {name}", str(fault), "any value is accepted there"))
         return made
 
-    def _reference(self, reference: str, value: Json, depth: int) -> Json:
+    def discriminator(self, value: Json) -> str:
+        """Return what the discriminator of a choice says, as a sentence (OpenAPI)."""
+        given = value.get("discriminator")
+        name = given.get("propertyName") if isinstance(given, dict) else given
+        if self._document is None or not isinstance(name, str):
+            return ""
+        mapping = given.get("mapping") if isinstance(given, dict) else None
+        parts = [value.get(word) for word in ("oneOf", "anyOf")]
+        choices = [y for x in parts if isinstance(x, list) for y in x if isinstance(y, dict)]
+        schemas = ", ".join(str(x["$ref"]).rpartition("/")[2] for x in choices if "$ref" in x)
+        told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
+        if isinstance(mapping, dict) and mapping:
+            pairs = ", ".join(f"{x} for {str(y).rpartition('/')[2]}" for x, y in mapping.items())
+            told = f"{name} tells which schema is meant: {pairs}."
+        if not choices:
+            self._lose("discriminator", name, "the schemas that it leads to are not described")
+        told = cut(clean(told), MAX_DESCRIPTION_BYTES)
+        self._count(len(told))
+        return told
+
+    def _reference(self, reference: str, value: Json, depth: int, hidden: frozenset[str]) -> Json:
         found = found_at(self._document, reference)
         if not isinstance(found, dict | bool):
             self._lose("$ref", reference, "it leads to no schema of the document")
             made: Json = {}
         else:
-            made = {"$ref": self._named(reference, found)}
+            made = {"$ref": self._named(reference, found, hidden)}
         beside = {
             key: item
             for key, item in value.items()
             if key != "$ref" and not (self._old and key not in ANNOTATIONS)
         }
-        return {**self.schema(beside, depth), **made} if beside else made
+        return {**self.schema(beside, depth, hidden), **made} if beside else made
 
-    def _named(self, reference: str, value: object) -> str:
-        if reference not in self._names:
+    def _named(self, reference: str, value: object, hidden: frozenset[str]) -> str:
+        parts = united(self._document, value, old=self._old)
+        required = [x.get("required") for x in parts]
+        needed = {y for x in required if isinstance(x, list) for y in x if isinstance(y, str)}
+        key = reference, hidden & needed
+        if key not in self._names:
             taken = [name for name, _ in self._names.values()]
             name = tool_name_of(reference.rpartition("/")[2], taken)
-            self._names[reference] = name, value
+            self._names[key] = name, value
             self._count(2 * len(name), parts=1)  # of the schema that accepts any value, at least
-        return f"#/$defs/{self._names[reference][0]}"
+        return f"#/$defs/{self._names[key][0]}"
 
-    def _item(self, key: str, item: object, depth: int) -> Any:
+    def _item(self, key: str, item: object, depth: int, hidden: frozenset[str]) -> Any:
         self._count(len(key), parts=int(isinstance(item, dict | list)))
         shape = RULES[key][0] if key in RULES else None
         if shape is Shape.SCHEMA and isinstance(item, dict | bool):
-            return self.schema(item, depth + 1)
+            return self.schema(item, depth + 1, hidden)
         if shape is Shape.SCHEMAS and isinstance(item, list):
-            return [self.schema(x, depth + 2) for x in item]
+            return [self.schema(x, depth + 2, hidden) for x in item]
         if shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES) and isinstance(item, dict):
             return {
                 str(x): self.schema(y, depth + 2) if isinstance(y, dict | bool) else self._value(y)
@@ -226,7 +231,7 @@ class Resolver:
         if key == "pattern" and isinstance(item, str):
             _check_pattern(item)
         if key == "$ref":
-            item = str(item).replace("#/definitions/", "#/$defs/")
+            item = renamed(self._root, str(item))
         return self._value(item)
 
     def _value(self, item: object, depth: int = 0) -> Any:

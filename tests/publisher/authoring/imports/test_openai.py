@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput
+from capdex.json import Json
 from capdex.manifest.manifest import Manifest, read
 from capdex_publisher.authoring.imports import Imported, import_openai, write_package
+from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]
 
@@ -104,3 +106,57 @@ def test_any_tool_gives_a_package_or_a_typed_error(name: str, text: Any, schema:
         assert error.message  # noqa: PT017 - or a package
         return
     assert read(package.text.encode()).manifest is not None
+
+
+INTEGER = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "more"),
+    [
+        ("#/definitions/N", {"definitions": {"N": INTEGER}}),
+        ("#/$defs/N", {"$defs": {"N": INTEGER}}),
+        ("#/definitions/a~1b~0c%7Bd%7D", {"definitions": {"a/b~c{d}": INTEGER}}),
+        ("#/definitions/n%C3%A9e", {"definitions": {"née": INTEGER}}),
+        ("#/definitions/definitions", {"definitions": {"definitions": INTEGER}}),
+        (
+            "#/definitions/A/definitions/N",
+            {"definitions": {"A": {"definitions": {"N": INTEGER}}}},
+        ),
+        ("#/properties/definitions/items", {"definitions": {"N": {}}}),
+        ("#/properties/t/items/0", {}),
+        ("#/properties/t/additionalItems", {}),
+        ("#/dependencies/card", {"dependencies": {"card": INTEGER, "x": ["y"]}}),
+        ("https://rain.dev/s#/definitions/N", {"definitions": {"N": INTEGER}}),
+        ("#n", {"$defs": {"N": {"$anchor": "n", **INTEGER}}}),
+    ],
+)
+def test_references_lead_to_the_same_schema_in_the_words_of_today(
+    reference: str, more: Json
+) -> None:
+    own = {
+        "q": {"$ref": reference},
+        "definitions": {"type": "array", "items": INTEGER},
+        "t": {"type": "array", "items": [INTEGER], "additionalItems": INTEGER},
+    }
+    schema = {"$id": "https://rain.dev/s", "type": "object", "properties": own, **more}
+    data = json.dumps([{"name": "find", "parameters": schema}]).encode()
+    reading = read(write_package(import_openai(data, "mine")).text.encode())
+    (tool,) = reading.require().tools
+    assert Validation().check(tool.parameters, {"q": 1}) is None
+    assert "integer" in str(Validation().check(tool.parameters, {"q": "x"}))
+
+
+def test_a_definition_of_two_names_that_differ_is_named() -> None:
+    both = {"definitions": {"N": INTEGER}, "$defs": {"N": {"type": "string"}}}
+    data = json.dumps([{"name": "find", "parameters": {"type": "object", **both}}]).encode()
+    notes = write_package(import_openai(data, "mine")).notes
+    assert ("schema word $defs", "left out") in [(x.subject, x.fate) for x in notes]
+
+
+def test_what_is_read_only_is_required_where_no_document_says_that_it_is_left_out() -> None:
+    own = {"id": {"type": "string", "readOnly": True}}
+    schema = {"type": "object", "properties": own, "required": ["id"]}
+    data = json.dumps([{"name": "find", "parameters": schema}]).encode()
+    (tool,) = read(write_package(import_openai(data, "mine")).text.encode()).require().tools
+    assert tool.parameters == schema

@@ -13,6 +13,7 @@ from capdex.json import Json
 from capdex.json_schema.bounds import evaluations_of
 from capdex.manifest.manifest import Manifest
 from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]
 TEXT = {"type": "string"}
@@ -226,3 +227,78 @@ def test_a_tool_that_no_router_can_check_is_refused() -> None:
         item=item, wanted=("op", "other"), components={"schemas": schemas},
     )  # fmt: skip
     assert rows(both)["tool"] == ("refused", "")
+
+
+SERVICE_SETS: Json = {"type": "object", "properties": {"id": {**TEXT, "readOnly": True}, "a": TEXT}}
+NEEDS_ID: Json = {"type": "object", "required": ["id", "a"]}
+PARTS: dict[str, Json] = {  # of an object whose `id` the service sets
+    "beside": {**SERVICE_SETS, "required": ["id", "a"]},
+    "parts": {"allOf": [SERVICE_SETS, NEEDS_ID]},
+    "outer": {**SERVICE_SETS, "allOf": [NEEDS_ID]},
+    "inner": {**NEEDS_ID, "allOf": [{"allOf": [SERVICE_SETS]}]},
+    "choice": {"allOf": [SERVICE_SETS], "oneOf": [NEEDS_ID]},
+    "references": {
+        "allOf": [{"$ref": "#/components/schemas/S"}, {"$ref": "#/components/schemas/N"}]
+    },
+    "twice": {"allOf": [SERVICE_SETS, {"allOf": [{"$ref": "#/components/schemas/N"}]}]},
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_the_service_sets_is_not_required_in_any_part(
+    name: str, deep: bool, manifest_of: ManifestOf
+) -> None:
+    schema = PARTS[name]
+    if deep:
+        schema = {"type": "object", "properties": {"of": {"type": "array", "items": schema}}}
+    components = {"schemas": {"S": SERVICE_SETS, "N": NEEDS_ID}}
+    package = imported(posting(schema), method="post", components=components)
+    parameters = manifest_of(package).tools[0].parameters
+    arguments: Json = {"of": [{"a": "x"}]} if deep else {"a": "x"}
+    wrapped = {"body": arguments} if "body" in parameters["properties"] else arguments
+    assert Validation().check(parameters, wrapped) is None
+    del (arguments["of"][0] if deep else arguments)["a"]
+    assert Validation().check(parameters, wrapped) is not None
+
+
+def test_a_schema_that_needs_what_another_one_hides_is_needed_elsewhere(
+    manifest_of: ManifestOf,
+) -> None:
+    properties = {"plain": {"$ref": "#/components/schemas/N"}, "cut": PARTS["references"]}
+    components = {"schemas": {"S": SERVICE_SETS, "N": NEEDS_ID}}
+    schema = {"type": "object", "properties": properties}
+    package = imported(posting(schema), method="post", components=components)
+    parameters = manifest_of(package).tools[0].parameters
+    assert Validation().check(parameters, {"cut": {"a": "x"}}) is None
+    assert "required" in str(Validation().check(parameters, {"plain": {"a": "x"}}))
+
+
+@pytest.mark.parametrize(
+    ("discriminator", "told"),
+    [
+        ({"propertyName": "kind"}, "kind is the name of the schema that is meant: Dog, Cat."),
+        (
+            {"propertyName": "kind", "mapping": {"d": "#/components/schemas/Dog", "c": "Cat"}},
+            "kind tells which schema is meant: d for Dog, c for Cat.",
+        ),
+    ],
+)
+def test_a_discriminator_is_told_where_the_choice_is(
+    discriminator: Json, told: str, manifest_of: ManifestOf
+) -> None:
+    one = {"type": "object", "properties": {"kind": TEXT}}
+    choice = [{"$ref": "#/components/schemas/Dog"}, {"$ref": "#/components/schemas/Cat"}]
+    schema = {"oneOf": choice, "discriminator": discriminator, "description": "A pet."}
+    components = {"schemas": {"Dog": one, "Cat": one}}
+    package = imported(posting(schema), method="post", components=components)
+    body = manifest_of(package).tools[0].parameters["properties"]["body"]
+    assert body["description"] == f"A pet. {told}"
+
+
+def test_members_that_only_a_discriminator_leads_to_are_named() -> None:
+    pet = {**B, "discriminator": {"propertyName": "a"}}
+    assert rows(imported(posting(pet), method="post"))["schema word discriminator"] == (
+        "left out",
+        "a",
+    )

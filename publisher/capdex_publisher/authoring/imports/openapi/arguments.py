@@ -12,7 +12,8 @@ from capdex.manifest.bindings.http_request import JSON
 from capdex_publisher.authoring.imports.openapi import forms, swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
-from capdex_publisher.authoring.imports.schemas import Resolver, is_read_only
+from capdex_publisher.authoring.imports.references import is_read_only, united
+from capdex_publisher.authoring.imports.schemas import Resolver
 from capdex_publisher.authoring.imports.text import clean
 
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
@@ -213,6 +214,8 @@ class Arguments:
             self._operation.note("body", "changed", "optional", why)
         self.plain = self.plain and not is_form
         self.more = flat.more
+        for part in united(self._document.value, schema, old=self._document.is_old):
+            self._schemas.discriminator(part)
         for name, value in flat.schemas.items():
             if is_read_only(value, self._document.value, old=self._document.is_old):
                 continue  # the service sets it

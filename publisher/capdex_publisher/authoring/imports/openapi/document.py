@@ -12,8 +12,8 @@ from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.openapi import swagger
+from capdex_publisher.authoring.imports.references import target
 from capdex_publisher.authoring.imports.report import DOCUMENT, Fate, Note
-from capdex_publisher.authoring.imports.schemas import target
 from capdex_publisher.authoring.imports.source import parse
 from capdex_publisher.authoring.imports.text import clean
 from capdex_publisher.authoring.scaffold import placeholder_url

@@ -8,7 +8,7 @@ from capdex.json import Json
 from capdex.json_schema.keywords import ANNOTATIONS
 from capdex.manifest.bindings.http_request import STYLES
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Unsendable
-from capdex_publisher.authoring.imports.schemas import beside
+from capdex_publisher.authoring.imports.references import beside
 
 SCALAR: Final = frozenset(["scalar"])
 ANY: Final = frozenset(["scalar", "array", "object"])
