@@ -47,7 +47,12 @@ class AuditLog:
     """Appends to a log that several processes share; the file is for its user alone."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            fix = f"see who owns {path}, and its mode"
+            raise unusable("the audit log cannot be opened", error, fix) from None
         self._end = 0
         self._last = FIRST
 
@@ -114,32 +119,33 @@ def verify(path: Path) -> Report:
     """
     expected = FIRST
     number = 0
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                text = line.removesuffix(b"\n")
-                if not _follows(text, expected):
-                    return Report(number, number)
-                expected = _digest(text)
-    except FileNotFoundError:
-        pass
+    for number, line in enumerate(_lines(path), 1):
+        text = line.removesuffix(b"\n")
+        if not _follows(text, expected):
+            return Report(number, number)
+        expected = _digest(text)
     return Report(number)
 
 
 def tail(path: Path, count: int) -> list[dict[str, Any]]:
     """Return the last lines of a log; what is not a JSON object is left out."""
-    try:
-        with path.open("rb") as lines:
-            last = deque(lines, maxlen=count)
-    except FileNotFoundError:
-        return []
     found = []
-    for line in last:
+    for line in deque(_lines(path), maxlen=count):
         with suppress(orjson.JSONDecodeError):
             value = orjson.loads(line)
             if isinstance(value, dict):
                 found.append(value)
     return found
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as lines:
+            yield from lines
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unusable(f"{path} cannot be read", error, "see who owns it, and its mode") from None
 
 
 def _follows(line: bytes, expected: str) -> bool:

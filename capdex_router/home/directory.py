@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from filelock import FileLock, Timeout
 
-from capdex.errors import Code, Unavailable
+from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import unusable
 
 LOCK_FILE: Final = "capdex.lock"
 AUDIT_FILE: Final = "audit.jsonl"
 GRANTS_FILE: Final = "grants.json"
+_FOLDERS: Final = ("blocks", "learned", "results")
+_FILES: Final = (".json", ".jsonl", ".lock", ".sqlite")
+_FOLDER: Final = "a folder"
+_FILE: Final = "a regular file"
+_KINDS: Final = {
+    stat.S_IFREG: _FILE,
+    stat.S_IFDIR: _FOLDER,
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
 WAIT_S: Final = 30.0  # a commit takes milliseconds, however many packages it is about
 
 
@@ -33,10 +44,13 @@ class Home:
     def open(cls, path: Path) -> Self:
         """Return the home at a path; its directory is made if it is not there.
 
-        Raises UsageError UNREADABLE if it cannot be made.
+        Raises UsageError UNREADABLE if it cannot be made, or if a file of it is something else: who
+        opens a pipe waits for its writer.
         """
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for entry in path.iterdir():
+                _check_kind(entry)
         except OSError as error:
             fix = "set CAPDEX_HOME to a directory of yours"
             raise unusable(f"the data directory {path} cannot be made", error, fix) from None
@@ -99,3 +113,16 @@ class Home:
             yield
         finally:
             lock.release()
+
+
+def _check_kind(entry: Path) -> None:
+    with suppress(FileNotFoundError):  # also for a link to nothing
+        mode = entry.stat().st_mode
+        wanted = _FOLDER if entry.name in _FOLDERS else _FILE if entry.suffix in _FILES else None
+        if wanted not in (None, found := _KINDS.get(stat.S_IFMT(mode), "a device")):
+            raise UsageError(
+                f"{entry} cannot be used",
+                Code.UNREADABLE,
+                why=f"expected {wanted}, it is {found}",
+                fix="remove it, or move it away",
+            )

@@ -19,6 +19,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
+from capdex.net.files import read_bounded
 from capdex_router.model.refs import InvokeResult
 
 PREFIX: Final = "result:"
@@ -64,14 +65,12 @@ class Results:
             raise InvalidInput("offset is not a number from 0 on", fix="give next of a slice")
         found = _HANDLE.fullmatch(handle)
         self._expire()
-        try:
-            if found is None:
-                raise FileNotFoundError
-            text = (self._directory / found[1]).read_bytes()
-        except FileNotFoundError:
+        file = None if found is None else self._directory / found[1]
+        text = None if file is None else read_bounded(file, self._bounds.all_bytes)
+        if text is None:
             raise InvalidInput(
                 "there is no such stored result", Code.NOT_FOUND, fix="call the tool again"
-            ) from None
+            )
         return self._slice(handle, text, offset)
 
     def _slice(self, handle: str, text: bytes, offset: int) -> Json:

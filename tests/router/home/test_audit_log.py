@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.errors import UsageError
 from capdex_router.home.audit_log import MAX_LINE_BYTES, AuditLog, Report, tail, verify
 
 
@@ -25,6 +26,13 @@ def written(path: Path, count: int = 3) -> Path:
 
 def test_a_log_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
     assert verify(tmp_path / "audit.jsonl") == Report(0)
+
+
+def test_a_log_that_cannot_be_opened_is_a_typed_error(tmp_path: Path) -> None:
+    for use in (AuditLog, verify, lambda path: tail(path, 1)):
+        with pytest.raises(UsageError) as caught:
+            use(tmp_path)
+        assert caught.value.fix
 
 
 def test_the_chain_holds_over_processes_and_starts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -36,6 +37,42 @@ def test_a_home_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Home.open(tmp_path / "file" / "router")
     assert "CAPDEX_HOME" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("audit.jsonl", "pipe", "expected a regular file, it is a pipe"),
+        ("state.sqlite", "pipe", "expected a regular file, it is a pipe"),
+        ("pins.json.lock", "pipe", "expected a regular file, it is a pipe"),
+        ("grants.json", "folder", "expected a regular file, it is a folder"),
+        ("capdex.lock", "device", "expected a regular file, it is a device"),
+        ("results", "pipe", "expected a folder, it is a pipe"),
+    ],
+)
+def test_a_file_of_the_home_that_is_something_else_is_named_at_once(
+    name: str, kind: str, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            path.symlink_to("/dev/zero")
+    with pytest.raises(UsageError) as caught:
+        Home.open(tmp_path)
+    assert (caught.value.code, caught.value.why) == (Code.UNREADABLE, words)
+    assert str(path) in caught.value.message
+    assert "remove it" in caught.value.fix
+
+
+def test_what_a_home_has_beside_its_files_may_be_anything(tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").symlink_to(tmp_path / "gone")
+    (tmp_path / "old.copies").mkdir()
+    os.mkfifo(tmp_path / "mine")
+    assert Home.open(tmp_path).path == tmp_path
 
 
 def test_one_process_writes_and_a_killed_one_gives_the_lock_up(tmp_path: Path) -> None:
