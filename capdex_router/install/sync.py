@@ -28,10 +28,14 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
     lock file and refuses such an entry. An outcome has the error of its package alone: a no of the
     person, another signer, a release that the nodes or the chain do not have as the entry says.
-    Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, and for one that does not say what
-    its package says; Unavailable for bytes that nobody has.
+    Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, for one that does not say what its
+    package says, and for one whose proof does not hold; Unavailable for bytes that nobody has.
     """
     entries = list(installer.lock.packages.values())
+    if forged := [problem for entry in entries for problem in _forged(entry)]:
+        names = ", ".join(problem["name"] for problem in forged[:5])
+        fix = f"take capdex.lock back from a copy, or remove and install again: {names}"
+        raise replace(drift(forged), fix=fix)
     stale = [entry for entry in entries if not entry.wanted.admits(entry.uri)]
     if stale and frozen:
         raise drift([_stale(entry) for entry in stale])
@@ -66,9 +70,9 @@ def check(installer: Installer) -> list[Drift]:
     for entry in installer.lock.packages.values():
         if not entry.wanted.admits(entry.uri):
             found.append(_stale(entry))
+        found += _forged(entry)
         try:
             contents = installer.contents(entry)
-            check_proof(entry)
         except CapdexError as error:
             found.append({"name": entry.name, "why": error.line})
         else:
@@ -96,7 +100,6 @@ async def _announced(installer: Installer, entry: Locked) -> InstallPlan:
 
     Raises VerificationFailure if the nodes, or the chain, say something else than the entry.
     """
-    check_proof(entry)
     try:
         plan = await installer.plan(entry.uri, folders=entry.folders)
     except InvalidInput as error:
@@ -147,6 +150,15 @@ async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
             installer.cache.put([package.data, *named.values()])
 
         await asyncio.gather(*map(one, entries))
+
+
+def _forged(entry: Locked) -> list[Drift]:
+    """Return what is wrong with the storage proof that an entry keeps."""
+    try:
+        check_proof(entry)
+    except CapdexError as error:
+        return [{"name": entry.name, "why": error.message}]
+    return []
 
 
 def _stale(entry: Locked) -> Drift:

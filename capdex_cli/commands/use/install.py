@@ -221,7 +221,8 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
     What you agreed to on this machine is verified, and fetched if it is missing. Every other line
     is resolved like an installation: the nodes (and the chain, with a trusted endpoint) must know
     the release as the line has it, and you are asked about each package. A line that fails is told
-    and has no effect. Folders of skills are compared file by file, and written anew if they differ.
+    and has no effect. A storage proof that a line keeps must hold, else nothing is done. Folders of
+    skills are compared file by file, and written anew if they differ.
     """
     from capdex_router.install.sync import check, drift, sync
 

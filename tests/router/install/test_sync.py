@@ -209,6 +209,22 @@ async def test_a_lock_edited_by_hand_is_refused(
     assert problem["name"] == "weather"
 
 
+@pytest.mark.parametrize("proof", [{"name": "weather"}, {}, [], "x", 5, True], ids=str)
+async def test_a_proof_in_the_lock_that_does_not_hold_is_refused_however_one_looks(
+    installed: Machine, person: Person, no_network: None, proof: Any
+) -> None:
+    entry = LockStore(installed.home.lock_file).read().packages["weather"]
+    edit(installed, chain=entry.chain | {"proof": proof})
+    (problem,) = check(installed.installer)
+    assert problem["name"] == "weather"
+    assert "proof" in problem["why"]
+    for frozen in (False, True):
+        error = await failed(sync(installed.installer, person, frozen=frozen))
+        assert error.code is Code.LOCK_DRIFT
+        assert error.why == f"weather: {problem['why']}"
+        assert error.fix.endswith("install again: weather")
+
+
 @pytest.mark.parametrize(
     "changed",
     [
