@@ -302,3 +302,48 @@ def test_members_that_only_a_discriminator_leads_to_are_named() -> None:
         "left out",
         "a",
     )
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "application/vnd.rain+json"])
+def test_a_parameter_of_json_with_a_charset_is_json(kind: str, manifest_of: ManifestOf) -> None:
+    parameter = {"name": "q", "in": "query", "content": {kind: {"schema": TEXT}}}
+    manifest = manifest_of(imported({"parameters": [parameter]}))
+    assert manifest.bindings["op"]["parameters"]["q"]["content"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        (
+            {"url": "https://rain.dev/{base}", "variables": {"base": {"default": ""}}},
+            "https://rain.dev/x",
+        ),
+        ({"url": "HTTPS://API.rain.dev/V1"}, "https://api.rain.dev/V1/x"),
+        (
+            {"url": "https://{region}rain.dev", "variables": {"region": {"default": ""}}},
+            "https://rain.dev/x",
+        ),
+    ],
+)
+def test_a_server_is_written_as_its_document_says(
+    server: Json, url: str, manifest_of: ManifestOf
+) -> None:
+    package = imported(servers=[{"url": "http://rain.dev"}, server])
+    assert manifest_of(package).bindings["op"]["url"] == url
+
+
+def test_a_header_that_openapi_3_alone_ignores_is_an_argument_in_swagger(
+    manifest_of: ManifestOf,
+) -> None:
+    names = ("Accept", "Content-Type")
+    listed = [{"name": x, "in": "header", "type": "string", "required": True} for x in names]
+    value = {
+        "swagger": "2.0",
+        "host": "api.rain.dev",
+        "paths": {"/x": {"get": {"operationId": "op", "parameters": listed}}},
+    }
+    package = write_package(import_openapi(json.dumps(value).encode(), "rain", ()))
+    manifest = manifest_of(package)
+    assert manifest.tools[0].parameters["required"] == ["Accept"]
+    assert manifest.bindings["op"]["parameters"]["Accept"] == {"in": "header", "name": "Accept"}
+    assert rows(package)["header Content-Type"] == ("left out", "")

@@ -19,7 +19,7 @@ from capdex_publisher.authoring.imports.text import clean
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
 _ANY_TYPE: Final = ("*/*", "application/*")
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
-_IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2: by `name`
+_IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2; Swagger: the second alone
 
 
 class Arguments:
@@ -97,8 +97,10 @@ class Arguments:
 
     def _carry(self, place: str, name: str, item: Json, needed: bool) -> None:
         is_header = place == "header"
-        if is_header and name.lower() in _IGNORED:
+        swagger_ = self._document.is_swagger
+        if is_header and name.lower() in (_IGNORED[1:] if swagger_ else _IGNORED):
             why = "OpenAPI ignores parameters of this name"
+            why = "the media type of the body says it" if swagger_ else why
             self._operation.note(f"header {name}", "left out", "", why)
             return
         if place == "path" and f"{{{name}}}" not in self._operation.path:
@@ -117,7 +119,7 @@ class Arguments:
         content = item.get("content")
         if isinstance(content, dict) and content:
             kind, media = next(iter(content.items()))
-            if not _IS_JSON.fullmatch(str(kind)):
+            if not _IS_JSON.fullmatch(str(kind).partition(";")[0].strip().lower()):
                 raise Unsendable("", "a parameter's content is carried as JSON alone", str(kind))
             schema = media.get("schema") if isinstance(media, dict) else None
             rule: Json = {"content": JSON}

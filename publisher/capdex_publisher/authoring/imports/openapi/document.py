@@ -22,6 +22,7 @@ METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "t
 MAX_OPERATIONS: Final = 10_000  # that are looked at
 MAX_NAMED: Final = 40  # operations in an error
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
+_HTTPS: Final = re.compile("https:", re.IGNORECASE)
 
 
 class Unsendable(Exception):
@@ -144,7 +145,7 @@ class ApiDocument:
             servers = holder.get("servers")
             if not listed and isinstance(servers, list):
                 level, listed = name, [x for x in servers if isinstance(x, dict)]
-        first = next((x for x in listed if str(x.get("url")).startswith("https:")), None)
+        first = next((x for x in listed if _HTTPS.match(str(x.get("url")))), None)
         server = first or (listed[0] if listed else {})
         if others := ", ".join(str(x.get("url")) for x in listed if x is not server):
             why = "a tool has one server: edit its url for another one"
@@ -154,10 +155,15 @@ class ApiDocument:
         edits = []
         for name in dict.fromkeys(_VARIABLE.findall(written)):
             variable = variables.get(name) if isinstance(variables, dict) else None
-            default = clean(variable.get("default", "")) if isinstance(variable, dict) else ""
-            url = url.replace(f"{{{name}}}", default or "example")
-            edits.append(f"{clean(name)} is a variable of the server: {default or 'no default'}")
+            given = variable.get("default") if isinstance(variable, dict) else None
+            default = "example" if given is None else clean(given)
+            url = url.replace(f"{{{name}}}", default)
+            told = "no default" if given is None else default or "an empty default"
+            edits.append(f"{clean(name)} is a variable of the server: {told}")
         url = urljoin(self.base, url).partition("#")[0].partition("?")[0].rstrip("/")
+        scheme, separator, rest = url.partition("://")
+        host, slash, path = rest.partition("/")
+        url = f"{scheme.lower()}{separator}{host.lower()}{slash}{path}" if separator else url
         if url_fault(url) or not url.startswith("https://"):
             url = placeholder_url(urlsplit(url).path.strip("/")).rstrip("/")
         if edits or url != written.rstrip("/"):
