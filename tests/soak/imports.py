@@ -195,7 +195,11 @@ class Sent:
 
     def parts(self, origin: str) -> dict[str, Any]:
         """What is compared, by the subject that a report has for it."""
-        made: dict[str, Any] = {"server": origin, "method": self.method, "path": self.path}
+        made: dict[str, Any] = {
+            "server": origin.removesuffix(":443"),
+            "method": self.method,
+            "path": self.path,
+        }
         for pair in self.query:
             made.setdefault(f"query {unquote(pair.partition('=')[0])}", []).append(pair)
         made |= {f"header {name}": value for name, value in self.headers.items()}
@@ -387,7 +391,7 @@ class Judge:
         listed, values, members = [], {}, list[str]()
         body: Any = None
         required = tool.parameters.get("required", [])
-        if "{" in path.partition("?")[2]:  # placeholders that the library does not fill
+        if "{" in path and "?" in path:  # placeholders that the library does not fill
             return {}, {}
         for one in document.parameters(operation, item):
             listed.append({key: x for key, x in one.items() if key != "default"})
@@ -556,6 +560,8 @@ def _is_said(part: str, package: Imported, asked: Json) -> bool:
         return True
     if kind == "server":
         return bool({"server", "servers"} & subjects)
+    if kind == "path" and "servers" in subjects:  # another one has another path
+        return True
     if kind == "query":  # a form of an object has names of its own
         return (
             any(

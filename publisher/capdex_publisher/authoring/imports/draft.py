@@ -153,9 +153,7 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         description = clean(tool.description)
         kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
         if kept != description:
-            size = f"{len(description.encode())} bytes"
-            after = f"{MAX_TOOL_DESCRIPTION_BYTES} bytes, without its end"
-            notes.append(Note(tool.source, "description", "changed", size, after))
+            notes.append(_shorter(tool.source, description, MAX_TOOL_DESCRIPTION_BYTES))
         if name != tool.source:
             notes.append(Note(tool.source, "name", "changed", tool.source, name))
             kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
@@ -168,7 +166,10 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         license_ = ""
         notes.append(Note(DOCUMENT, "license", "left out", draft.license, error.why))
     summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
-    description = cut(" ".join(clean(draft.description).split()), MAX_DESCRIPTION_BYTES)
+    whole = " ".join(clean(draft.description).split())
+    description = cut(whole, MAX_DESCRIPTION_BYTES)
+    if description != whole:
+        notes.append(_shorter(DOCUMENT, whole, MAX_DESCRIPTION_BYTES))
     title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
     texts: Any = {
         "title": title,
@@ -177,6 +178,12 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         "license": license_,
     }
     return replace(draft, **texts, tools=tools), notes
+
+
+def _shorter(source: str, text: str, most_bytes: int) -> Note:
+    size = f"{len(text.encode())} bytes"
+    after = f"{most_bytes} bytes, without its end"
+    return Note(source, "description", "changed", size, after)
 
 
 def _unusable(schema: Json) -> str:

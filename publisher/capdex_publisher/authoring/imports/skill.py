@@ -25,8 +25,11 @@ SKILL: Final = "SKILL.md"
 FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
 # What YAML cannot read other readers of skills take as text: `: ` in it, or `@`, `[a] b` in front.
 _UNQUOTED: Final = re.compile(
-    rb"(?m)^([A-Za-z][\w-]*):[ \t]+((?:[^\s>|\[{]|\[[^\]\n]*\][ \t]*\S).*(?:\n[ \t]+\S.*)*)$"
+    rb"(?m)^([A-Za-z][\w-]*):[ \t]+("
+    rb"(?:[^\s>|\[{]|\[[^\]\n]*\][ \t]*\S|\{[^}\n]*\}[ \t]*\S|[>|][ \t]+[^\s#])"
+    rb".*(?:\n[ \t]+\S.*)*)$"
 )
+_COMMENT: Final = re.compile(rb"(?m)^(name|description|license):[ \t]+[^\s'\">|][^\n]*?[ \t](#.*)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"")
 _CARRIED: Final = frozenset(["name", "description", "license"])
 
@@ -37,11 +40,16 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     Files that a package cannot carry are in the notes, with the reason. Raises UsageError
     UNREADABLE, or InvalidInput for a SKILL.md that does not follow its specification.
     """
-    lower = folder / SKILL.replace("SKILL", "skill")
-    path = folder if folder.is_file() else lower if lower.is_file() else folder / SKILL
+    path = folder if folder.is_file() else folder / SKILL
+    if not path.is_file() and folder.is_dir():
+        others = (x for x in sorted(folder.iterdir()) if x.name.lower() == SKILL.lower())
+        path = next(others, path)
     data, notes = utf8(read_file(path))
     front, prompt, odd = split(data, str(path))
     notes += odd
+    for word in _CARRIED & front.keys():
+        if isinstance(front[word], dict | list):
+            raise _bad(str(path), f"the {word} in its front matter is no text: put it in quotes")
     name, description = clean(front.get("name")), clean(front.get("description"))
     own = wanted or name_of(name) or name_of(path.resolve().parent.name)
     if own != name and not wanted:
@@ -77,16 +85,26 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
     match = FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
     if match is None:
         raise _bad(name, "it does not begin with front matter between two lines ---")
-    reading = read_yaml(match[1])
+    front = match[1].replace(b"\r\n", b"\n") + b"\n"
+    reading = read_yaml(front)
     if not isinstance(reading.value, dict):
-        reading = read_yaml(_UNQUOTED.sub(_quoted, match[1]))
+        reading = read_yaml(front := _UNQUOTED.sub(_quoted, front))
     if not isinstance(reading.value, dict):
         why = reading.problems[0].message if reading.problems else "it is not a mapping"
         raise _bad(name, f"its front matter cannot be read: {why}")
-    prompt = clean(match[2].decode("utf-8", "replace").replace("\r\n", "\n"))
+    text = match[2].decode("utf-8", "replace").replace("\r\n", "\n").strip()
+    prompt = clean(text)
     if not prompt:
         raise _bad(name, "it has no instructions below its front matter")
     notes = [Note(DOCUMENT, "front matter", "changed", "", x.message) for x in reading.problems]
+    for word, comment in _COMMENT.findall(front):
+        why = "to YAML it is a comment: put the text in quotes"
+        notes.append(
+            Note(DOCUMENT, word.decode(), "left out", comment.decode("utf-8", "replace"), why)
+        )
+    if lost := len(text) - len(prompt):
+        why = "no package holds characters that are not seen"
+        notes.append(Note(DOCUMENT, "instructions", "left out", f"{lost} characters", why))
     return reading.value, prompt, notes
 
 

@@ -72,7 +72,13 @@ def read_file(path: Path) -> bytes:
 
 
 def utf8(data: bytes) -> tuple[bytes, list[Note]]:
-    """Return a text in UTF-8, and what was changed for it: other bytes are taken for Latin-1."""
+    """Return a text in UTF-8, and what was changed for it.
+
+    A text in UTF-16 begins with a byte order mark; other bytes are taken for Latin-1.
+    """
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        note = Note(DOCUMENT, "encoding", "changed", "UTF-16", "UTF-8")
+        return data.decode("utf-16", "replace").encode(), [note]
     try:
         data.decode()
     except UnicodeDecodeError:

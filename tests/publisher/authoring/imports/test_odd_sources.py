@@ -335,6 +335,7 @@ def skill(folder: Path, text: str, name: str = "SKILL.md", encoding: str = "utf-
             "*all* use: it",
         ),
         *('"Charts" for: all', "[beta] draws", "it's 'a': \\"),
+        *("{chart} draws", "> draws", "| a | b |"),
     ],
 )
 def test_a_text_that_lacks_its_quotes_is_read(tmp_path: Path, told: str) -> None:
@@ -408,3 +409,59 @@ async def test_a_file_of_the_mcp_registry_is_told_what_to_give(tmp_path: Path) -
         await import_mcp(str(file))
     assert "--from-mcp https://t.dev/mcp" in error.value.fix
     assert "--from-mcp 'npx -y @tides/mcp'" in error.value.fix
+
+
+CHART = "---\nname: chart\ndescription: Draws.\n---\nDraw it.\n"
+
+
+@pytest.mark.parametrize("name", ["Skill.md", "SKILL.MD", "skill.md"])
+def test_the_name_of_the_file_may_have_letters_of_any_case(tmp_path: Path, name: str) -> None:
+    draft = import_skill(skill(tmp_path, CHART, name))
+    assert (draft.name, draft.files, draft.notes) == ("chart", [], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHART.replace("\n", "\r\n"),
+        CHART.replace("Draws.", ">-\n  Draws."),
+        CHART.replace("Draws.", "|\n  Draws."),
+    ],
+)
+def test_nothing_is_said_of_a_skill_that_is_carried_whole(tmp_path: Path, text: str) -> None:
+    draft = import_skill(skill(tmp_path, text))
+    assert (draft.description, draft.prompt, draft.notes) == ("Draws.", "Draw it.", [])
+
+
+def test_a_text_in_utf_16_is_converted_and_said(tmp_path: Path) -> None:
+    draft = import_skill(skill(tmp_path, CHART, encoding="utf-16"))
+    assert (draft.name, draft.prompt) == ("chart", "Draw it.")
+    assert [(x.subject, x.before) for x in draft.notes] == [("encoding", "UTF-16")]
+
+
+def test_what_stands_behind_a_number_sign_is_said(tmp_path: Path) -> None:
+    text = CHART.replace("Draws.", "Writes C# and #tags").replace("chart\n", "'#1 chart' # b\n")
+    draft = import_skill(skill(tmp_path, text))
+    assert draft.description == "Writes C# and"
+    said = {(x.subject, x.before) for x in draft.notes if x.fate == "left out"}
+    assert said == {("description", "#tags")}
+
+
+def test_hidden_characters_of_the_instructions_are_counted(tmp_path: Path) -> None:
+    draft = import_skill(skill(tmp_path, CHART.replace("it", "i\u202et\x07")))
+    assert draft.prompt == "Draw it."
+    assert ("instructions", "2 characters") in [(x.subject, x.before) for x in draft.notes]
+
+
+@pytest.mark.parametrize("word", ["name", "description", "license"])
+def test_a_list_in_the_place_of_a_text_is_refused(tmp_path: Path, word: str) -> None:
+    front = {"name": "a", "description": "b", word: "[a, b]"}
+    text = "---\n" + "".join(f"{x}: {y}\n" for x, y in front.items()) + "---\nx\n"
+    with pytest.raises(InvalidInput, match="is not an Agent Skill") as error:
+        import_skill(skill(tmp_path, text))
+    assert f"the {word} in its front matter is no text" in error.value.why
+
+
+def test_a_description_that_is_cut_is_said(tmp_path: Path) -> None:
+    package = write_package(import_skill(skill(tmp_path, CHART.replace("Draws.", "word " * 900))))
+    assert ("description", "4499 bytes") in [(x.subject, x.before) for x in package.notes]

@@ -307,8 +307,10 @@ def test_members_that_only_a_discriminator_leads_to_are_named() -> None:
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "application/vnd.rain+json"])
 def test_a_parameter_of_json_with_a_charset_is_json(kind: str, manifest_of: ManifestOf) -> None:
     parameter = {"name": "q", "in": "query", "content": {kind: {"schema": TEXT}}}
-    manifest = manifest_of(imported({"parameters": [parameter]}))
-    assert manifest.bindings["op"]["parameters"]["q"]["content"] == "application/json"
+    package = imported({"parameters": [parameter]})
+    parameters = manifest_of(package).bindings["op"]["parameters"]
+    assert parameters["q"]["content"] == "application/json"
+    assert rows(package) == {"query q": ("changed", kind)}  # a text is sent in quotation marks
 
 
 @pytest.mark.parametrize(

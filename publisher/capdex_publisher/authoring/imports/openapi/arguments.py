@@ -123,6 +123,9 @@ class Arguments:
                 raise Unsendable("", "a parameter's content is carried as JSON alone", str(kind))
             schema = media.get("schema") if isinstance(media, dict) else None
             rule: Json = {"content": JSON}
+            if forms.kinds(self._document, schema) == forms.SCALAR:
+                why = "a text is sent in quotation marks, as JSON"
+                self._operation.note(f"{place} {name}", "changed", str(kind), why)
         else:
             schema = item.get("schema", {})
             rule, said = forms.rule(self._document, place, item, schema)
