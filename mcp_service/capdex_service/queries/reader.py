@@ -120,9 +120,11 @@ class Reader:
         return self._moment
 
     async def wait(self, seen: int) -> Moment:
-        """Wait until the revision of the index is above `seen`."""
+        """Wait until every process of the node answers with a revision above `seen`."""
         while (moment := await self.moment()).revision <= seen:  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)  # commits come from another process
+        if not self._watch.immediate:
+            await asyncio.sleep(POLL_S)  # another worker may have looked just before the commit
         return moment
 
     def answer_now(self, question: str) -> Answer | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,21 @@ async def test_a_client_that_is_told_of_a_change_gets_an_answer_with_it(
     async with Feed(writing.reader).follow(lambda: interest, since=seen) as follower:
         assert await follower.next()
         assert (await resolve(writing.reader, NOTE)).to_json()["semver"] == "1.1.0"
+
+
+async def test_a_client_that_is_told_by_one_worker_gets_the_change_from_every_other(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "POLL_S", 1.0)
+    other = Reader(writing.index, serve=frozenset({Verdict.VERIFIED}))
+    interest = Interest.of(["capdex://note"])
+    async with Feed(writing.reader).follow(lambda: interest) as follower:
+        await asyncio.sleep(0.5)  # the first worker looks again a second after it began
+        await resolve(other, NOTE)
+        writing.publish("note", "1.1.0")
+        assert await follower.next()
+        assert (await resolve(other, NOTE)).to_json()["semver"] == "1.1.0"
+    other.close()
 
 
 async def test_a_whole_package_has_the_bytes_that_the_chain_names(writing: Writing) -> None:
