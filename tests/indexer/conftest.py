@@ -85,6 +85,16 @@ async def simulate() -> AsyncIterator[Callable[..., Awaitable[Any]]]:
 
 
 @pytest.fixture
+def unhurried() -> Callable[..., Any]:
+    """Make an `Unhurried` endpoint of a `SimulatedChain`, in virtual time and without HTTP."""
+
+    def make(**settings: Any) -> Any:
+        return load("virtual_time").Unhurried(load("simulator").SimulatedChain(**settings))
+
+    return make
+
+
+@pytest.fixture
 def garbage() -> Callable[..., Callable[[], web.Response]]:
     """Bodies no JSON-RPC endpoint should send."""
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from capdex.encoding.abi import checksum_address
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.transport import ReadReply, read_in_thread
+from capdex.net.rpc.transport import ReadReply, Transport, read_in_thread
 from capdex.registry.logs import LogPosition, RawLog
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.store import Deployment, Store
@@ -35,12 +35,14 @@ class Following:
         finality_depth: int = 8,
         poll_interval_s: float = 0.01,
         read_reply: ReadReply = read_in_thread,
+        transport: Transport | None = None,
+        fail_after_s: float = FAIL_AFTER_S,
         **more: Any,
     ) -> None:
-        self.path, self._registry = path, registry
+        self.path, self._registry, self._fail_after_s = path, registry, fail_after_s
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
         self.store = Store.open(f"sqlite:///{path}", deployment)
-        self.rpc = Rpc(urls, transport=AiohttpTransport(), read_reply=read_reply)
+        self.rpc = Rpc(urls, transport=transport or AiohttpTransport(), read_reply=read_reply)
         self.reports: list[SyncProgress] = []
         self.reader = ChainReader(
             self.rpc,
@@ -77,7 +79,7 @@ class Following:
 
     async def until(self, reached: Callable[[], bool]) -> None:
         """Wait until `reached`, looked at after each report; fail with the walk if it fails."""
-        async with asyncio.timeout(FAIL_AFTER_S):
+        async with asyncio.timeout(self._fail_after_s):
             while not reached():
                 if self._task.done():
                     self._task.result()

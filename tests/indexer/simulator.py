@@ -174,17 +174,20 @@ class SimulatedChain:
         return app
 
     async def _serve(self, request: web.Request) -> web.Response:
-        body = orjson.loads(await request.read())
+        body = await request.read()
         if self._responses:
             return self._responses.pop(0)()
-        many = isinstance(body, list)
-        calls = body if many else [body]
-        if self.wide_reply is not None and any(map(self._is_wide, calls)):
-            return web.Response(status=self.wide_reply[0], body=self.wide_reply[1])
+        status, reply = self.answer(body)
+        return web.Response(status=status, body=reply, content_type="application/json")
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        """The HTTP status and the body of the reply to a request."""
+        asked = orjson.loads(body)
+        calls = asked if isinstance(asked, list) else [asked]
+        if self.wide_reply is not None and any(map(self.is_wide, calls)):
+            return self.wide_reply
         replies = [self._reply(call) for call in calls]
-        return web.Response(
-            body=orjson.dumps(replies if many else replies[0]), content_type="application/json"
-        )
+        return 200, orjson.dumps(replies if isinstance(asked, list) else replies[0])
 
     def _reply(self, call: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(call["method"])
@@ -201,7 +204,7 @@ class SimulatedChain:
             reply["error"] = refusal.error
         return reply
 
-    def _is_wide(self, call: dict[str, Any]) -> bool:
+    def is_wide(self, call: dict[str, Any]) -> bool:
         """Whether a call is for the logs of more blocks than `max_blocks`."""
         query = call["params"][0] if call["method"] == "eth_getLogs" else {}
         if "fromBlock" not in query or self.max_blocks is None:

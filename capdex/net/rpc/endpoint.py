@@ -46,7 +46,7 @@ class Endpoint:
     verified: bool = False  # it answered with the expected chain id and first block
     avoided_until: float = 0.0  # it contradicted itself: used only while the others pause
     last_error: RpcError | None = None  # the last error, until the next answer
-    refusals: int = 0  # rate refusals in a row
+    refusals: int = 0  # rate refusals in a row; those of calls under way together are one
 
     @property
     def origin(self) -> str:
@@ -77,8 +77,7 @@ class Endpoint:
             rest_s = error.retry_after_s
             if rest_s is None:
                 rest_s = full_jitter(self.refusals, breaker.base_s, breaker.cap_s, breaker.uniform)
-            self.refusals += 1
-            self.throttle.refused(now, sent, rest_s)
+            self.refusals += self.throttle.refused(now, sent, rest_s)
             self.last_error = error
         elif error.answered and error.fault not in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
             self.answered(1)  # refusing this one call is not a fault of the endpoint

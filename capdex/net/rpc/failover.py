@@ -108,8 +108,9 @@ class Failover:
 
         `without` are endpoints to leave out; `wait_s` is how long to wait for pausing endpoints
         from one answer of a batch to the next.
-        An endpoint that has answered `refusals` times with an error other than a rate limit is not
-        asked again, whatever the error says. Raises the last RpcError if no endpoint answers.
+        With `refusals`, an endpoint is not asked again that has answered so often with an error
+        other than a rate limit, whatever the error says, or once not in time. Raises the last
+        RpcError if no endpoint answers.
         """
         hopeless, attempts, timeouts, kept = set(without), 0, 0, list[T]()
         left_s = wait_s
@@ -130,12 +131,13 @@ class Failover:
                 await self._verify(endpoint)
                 return await self._ask(endpoint, calls, read, kept)
             except RpcError as error:
-                attempts += 1
                 if len(kept) > before:  # it goes on, however slowly
-                    attempts, left_s = 1, wait_s
+                    attempts, timeouts, left_s = 0, 0, wait_s
+                attempts += 1
                 timeouts += error.fault is RpcFault.TIMEOUT
                 refused[endpoint] += error.answered and error.fault is not RpcFault.RATE
-                if error.fault is RpcFault.FATAL:
+                timed_out = error.fault is RpcFault.TIMEOUT and refusals is not None
+                if error.fault is RpcFault.FATAL or timed_out:
                     hopeless.add(endpoint)
                 elif refused[endpoint] == refusals:
                     hopeless.add(endpoint)
@@ -240,8 +242,9 @@ class Failover:
             try:
                 found, more = await self._send(endpoint, piece, read)
             except RpcError as error:
-                if error.fault in (RpcFault.TRANSIENT, RpcFault.TIMEOUT):
-                    endpoint.batches.failed(len(piece), clock())
+                slow = error.fault is RpcFault.TIMEOUT
+                if slow or error.fault is RpcFault.TRANSIENT:
+                    endpoint.batches.failed(len(piece), clock(), slow=slow)
                 if len(piece) == 1 or error.fault not in (RpcFault.FATAL, RpcFault.TOO_LARGE_RANGE):
                     raise
                 endpoint.batches.refused(len(piece))

@@ -26,6 +26,7 @@ MAX_DEBT_S = 5.0  # a batch may overdraw the bucket by the tokens of this time
 MEASURED_CALLS = 256  # the newest calls, from which the first limit is taken
 MAX_BATCH: Final = 100  # vendors refuse more, and a batch of headers stays near 2 MB
 LONGER_S: Final = 60.0  # until longer batches than recently answered are tried again
+SLOW_S: Final = 600.0  # the same after one without an answer in time: a try takes half a minute
 
 Uniform = Callable[[float, float], float]
 
@@ -131,17 +132,19 @@ class Throttle:
             grown = self.rate + GROWTH_PER_S * calls / self.rate
             self.rate = grown if grown < MAX_RATE else None
 
-    def refused(self, now: float, sent: float, rest_s: float) -> None:
+    def refused(self, now: float, sent: float, rest_s: float) -> bool:
         """Record the refusal of a call sent at `sent`: halve the rate, and pause for `rest_s`.
 
-        A refusal of a call that was sent before the last halving does not halve it again.
+        A refusal of a call that was sent before the last halving does not halve it again, and is
+        False: it is one with those before.
         """
         self._blocked_until = max(self._blocked_until, now + rest_s)
         if sent < self._cut:
-            return
+            return False
         self._fill(now)
         self.rate = max(MIN_RATE, (self._measured(now) if self.rate is None else self.rate) / 2)
         self._tokens, self._cut = min(self._tokens, 0.0), now
+        return True
 
     def _fill(self, now: float) -> None:
         if self.rate is not None:
@@ -164,6 +167,7 @@ class Batches:
     | is refused | half, permanently |
     | fails (status 500, connection lost) | the same |
     | fails again, though a single call was answered between | half for LONGER_S, then doubled |
+    | gets no answer in time | half for SLOW_S, then doubled |
     """
 
     _most: int = MAX_BATCH
@@ -187,10 +191,11 @@ class Batches:
         """Record that the endpoint refuses batches of this length."""
         self._most = max(1, calls // 2)
 
-    def failed(self, calls: int, now: float) -> None:
-        """Record that a batch or a single call failed."""
+    def failed(self, calls: int, now: float, *, slow: bool = False) -> None:
+        """Record that a batch or a single call failed; `slow` if it got no answer in time."""
         if calls == 1:
             return
-        if calls > self._usual or (self._failed and self._alone):
-            self._usual, self._longer_at = max(1, calls // 2), now + LONGER_S
+        if slow or calls > self._usual or (self._failed and self._alone):
+            self._usual = max(1, calls // 2)
+            self._longer_at = now + (SLOW_S if slow else LONGER_S)
         self._failed, self._alone = True, False

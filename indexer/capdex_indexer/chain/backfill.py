@@ -24,6 +24,7 @@ TARGET_BYTES = 2 * 1024 * 1024  # larger replies are slower per log, on every cl
 TARGET_LOGS = 1_500  # the registry's logs that take about as many bytes
 FIRST_BLOCKS = 16  # a first range that is too dense holds up all others
 MAX_BLOCKS = 100_000
+FEW_BLOCKS = 8  # a rate limit for so few, or for fewer, means the calls
 MAX_GROWTH = 4  # one thin range must not make the next one enormous
 FIRST_CALM = 8  # ranges after a refusal until a little more is asked for
 MAX_CALM = 512  # a provider's fixed limit is hit no more often than once in so many ranges
@@ -36,11 +37,12 @@ class RangeSizer:
     """The number of `blocks` that the next `eth_getLogs` covers, and the `limit` by refusals.
 
     After some ranges without a refusal the limit is raised by a quarter; after twice as many if the
-    last raise was refused, after half as many if it was not.
+    last raise was refused, after half as many if it was not. A refused raise is taken back.
     """
 
     blocks: int = FIRST_BLOCKS
     limit: int = MAX_BLOCKS
+    _answered: int = 0  # the widest range that was answered, until one as narrow is refused
     _calm: int = 0
     _needed: int = FIRST_CALM
     _raised: bool = False  # since the last refusal
@@ -48,6 +50,7 @@ class RangeSizer:
     def learn(self, blocks: int, logs: int, size: int) -> None:
         """Adapt to a reply of `size` bytes with `logs` logs in `blocks` blocks."""
         fullness = max(logs / TARGET_LOGS, size / TARGET_BYTES, 1e-9)
+        self._answered = max(self._answered, blocks)
         self._calm += 1
         if self._calm >= self._needed and self.limit < MAX_BLOCKS:
             if self._raised:
@@ -57,14 +60,24 @@ class RangeSizer:
         wanted = int(min(blocks / fullness, MAX_BLOCKS))
         self.blocks = max(1, min(wanted, self.blocks * MAX_GROWTH, self.limit))
 
-    def shrink(self, blocks: int, hint: int | None = None) -> int:
+    def shrink(self, blocks: int, hint: int | None = None, *, costly: bool = False) -> int:
         """Adapt to the refusal of `blocks` blocks; return how many to ask for instead.
 
-        `hint` is the number that the endpoint suggests.
+        `hint` is the number that the endpoint suggests. A `costly` refusal took long to tell from
+        an outage or a limit of calls: the widest range that was answered is asked for instead, and
+        the next raise comes later.
         """
-        less = max(1, hint if hint is not None and hint < blocks else blocks // 2)
+        if blocks <= self._answered:
+            self._answered = 0
+        less = max(1, blocks // 2, self._answered)
+        if hint is not None and hint < blocks:
+            less = max(1, hint)
+        elif costly and self._answered:
+            less = self._answered
         if blocks <= self.limit:  # ranges that were under way together are one refusal
-            self._needed = min(2 * self._needed, MAX_CALM)
+            self._needed = min((4 if costly else 2) * self._needed, MAX_CALM)
+        else:
+            less = min(less, self.limit)
         self._calm, self._raised = 0, False
         self.limit = min(self.limit, less)
         self.blocks = min(self.blocks, self.limit)
@@ -124,14 +137,17 @@ class Backfill:
             except RpcError as error:
                 if blocks == 1 and error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
                     raise ChainChanged("it does not know blocks below its own head") from None
-                if error.fault is RpcFault.RATE or blocks == 1:
+                rated = error.fault is RpcFault.RATE
+                if blocks == 1 or (rated and blocks <= FEW_BLOCKS):
                     raise
-                if not error.answered and error.fault is not RpcFault.TIMEOUT:
-                    await self._rpc.block("latest")  # raises in an outage: the range stays as it is
+                costly = rated or error.fault is RpcFault.TIMEOUT
+                if costly or not error.answered:
+                    # Raises in an outage, and where all calls are too many: the range stays.
+                    await self._rpc.block("latest")
                 # Endpoints agree on no words for a range that is too wide: any refusal may mean it,
-                # and so may a page of what stands before them, or a reply that is cut off.
-                less = self.range_sizer.shrink(blocks, error.blocks)
-                if not error.answered or error.fault is RpcFault.TIMEOUT:
+                # and so may a page of what stands before them, a reply that is cut off, or none.
+                less = self.range_sizer.shrink(blocks, error.blocks, costly=costly)
+                if costly or not error.answered:
                     raise  # the next try asks for less
                 last = first + less - 1
             else:

@@ -52,17 +52,38 @@ def test_a_hint_is_taken_when_it_is_narrower_than_what_was_refused():
     assert RangeSizer().shrink(1) == 1
 
 
+@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("limit", [1, 10, 2000])
-def test_a_fixed_limit_is_run_into_ever_less_often(limit):
+def test_a_fixed_limit_is_run_into_ever_less_often(limit, named):
     range_sizer, refused, asked = RangeSizer(), [], 4000
     for n in range(asked):
         while range_sizer.blocks > limit:
             refused.append(n)
-            range_sizer.shrink(range_sizer.blocks, limit)
+            range_sizer.shrink(range_sizer.blocks, limit if named else None)
         range_sizer.learn(range_sizer.blocks, 0, 40)
     assert range_sizer.blocks >= min(limit, 1) * limit / 2
     late = [n for n in refused if n > asked // 2]
     assert len(late) <= asked // 2 // 200
+
+
+def test_a_raise_that_is_refused_is_taken_back():
+    range_sizer = RangeSizer()
+    range_sizer.shrink(range_sizer.blocks)
+    before = range_sizer.blocks
+    while range_sizer.blocks == before:
+        range_sizer.learn(before, 0, 40)
+    for _ in range(4):  # ranges that were under way together
+        range_sizer.shrink(before + 3)
+    assert range_sizer.blocks == before
+
+
+def test_a_refusal_that_takes_long_to_tell_goes_back_to_the_widest_range_answered():
+    range_sizer = RangeSizer()
+    for _ in range(4):
+        range_sizer.learn(16, 0, 40)
+    assert range_sizer.shrink(2000, costly=True) == 16
+    assert range_sizer.shrink(16, costly=True) == 8  # where that was by chance, too
+    assert range_sizer.shrink(8, 3, costly=True) == 3
 
 
 @pytest.mark.parametrize("refusals", [1, 100])

@@ -14,8 +14,9 @@ from capdex.net.rpc import client as rpc
 from capdex.net.rpc import failover
 from capdex.net.rpc import transport as jsonrpc
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.net.rpc.pacing import FAILURES_TO_OPEN, Circuit
+from capdex.net.rpc.endpoint import Endpoint
+from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
+from capdex.net.rpc.pacing import FAILURES_TO_OPEN, Breaker, Circuit
 
 HANGS = 0
 
@@ -174,6 +175,33 @@ async def test_an_endpoint_that_does_not_answer_in_time_is_asked_twice_and_no_mo
             await head(chain)
     assert caught.value.fault is RpcFault.TIMEOUT
     assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_range_without_an_answer_in_time_is_asked_once_of_each_endpoint(
+    endpoints, monkeypatch, count
+):
+    monkeypatch.setattr(jsonrpc, "READ_S", 0.05)
+    monkeypatch.setattr(jsonrpc, "CONNECT_S", 0.05)
+    started = await endpoints(count)
+    for server, _ in started:
+        server.status = HANGS
+    async with Rpc([url for _, url in started]) as chain:
+        with pytest.raises(RpcError) as caught:
+            await chain.logs(bytes(20), 1, 100)
+    assert caught.value.fault is RpcFault.TIMEOUT
+    assert [len(server.seen) for server, _ in started] == [1] * count
+
+
+def test_refusals_of_calls_that_were_under_way_together_lengthen_pauses_once():
+    breaker = Breaker(0.25, 15.0, uniform=lambda low, high: high)
+    endpoint = Endpoint("http://a", "a", breaker)
+    for _ in range(8):
+        endpoint.failed(rpc_error("a", RpcFault.RATE, "slow down"), 10.0, sent=9.0)
+    assert endpoint.refusals == 1
+    assert endpoint.wait_s(10.0) <= 0.5
+    endpoint.failed(rpc_error("a", RpcFault.RATE, "slow down"), 12.0, sent=11.0)
+    assert endpoint.refusals == 2
 
 
 async def test_who_is_blamed_is_asked_only_when_the_others_cannot_be(endpoints):

@@ -13,6 +13,7 @@ from capdex.net.rpc.pacing import (
     MAX_BATCH,
     MAX_RATE,
     MIN_RATE,
+    SLOW_S,
     Batches,
     Breaker,
     Circuit,
@@ -238,3 +239,19 @@ def test_a_batch_that_fails_once_is_no_shorter_the_next_time():
         batches.answered(MAX_BATCH)
         batches.answered(1)
     assert batches.longest(20) == MAX_BATCH
+
+
+@given(st.integers(1, MAX_BATCH))
+def test_a_batch_without_an_answer_in_time_is_halved_at_once_and_for_long(takes):
+    batches, late = Batches(), []
+    for now in range(int(SLOW_S)):
+        if (calls := batches.longest(now)) > takes:
+            late.append(calls)
+            batches.failed(calls, now, slow=True)
+        else:
+            batches.answered(calls)
+    assert len(late) <= MAX_BATCH.bit_length()
+    assert takes // 2 <= batches.longest(SLOW_S - 1) <= takes
+    for now in range(20):
+        batches.answered(batches.longest(2 * SLOW_S + now))
+    assert batches.longest(3 * SLOW_S) == MAX_BATCH
