@@ -167,7 +167,7 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         notes += lost
         description = str(tool.get("description") or tool.get("title") or "")
         binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
-        annotations = _annotations(tool)
+        annotations = annotations_of(tool)
         tools.append(DraftTool(source, description, parameters, binding, output, annotations))
     if missing := [x for x in wanted if x not in names]:
         listed = ", ".join(map(clean, names[:MAX_NAMED]))
@@ -210,7 +210,7 @@ def _fault(tool: object, names: Sequence[str]) -> str:
     return ""
 
 
-def _annotations(tool: Json) -> dict[str, bool]:
+def annotations_of(tool: Json) -> dict[str, bool]:
     """Return what a server states of a tool's effects; a tool that only reads destroys nothing."""
     given = tool.get("annotations")
     hints: Json = given if isinstance(given, dict) else {}

@@ -7,16 +7,23 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
+from capdex_publisher.authoring.imports.mcp import annotations_of
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
-from capdex_publisher.authoring.imports.schemas import adapted
+from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
 from capdex_publisher.authoring.imports.source import parse, utf8
 from capdex_publisher.authoring.imports.text import name_of, tool_name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
 
-_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_SCHEMAS: Final = (
+    *("parameters", "input_schema", "inputSchema", "parametersJsonSchema"),
+    *("parameters_json_schema", "args_schema", "args"),
+)
+_OUTPUTS: Final = ("outputSchema", "responseJsonSchema", "response_json_schema", "response")
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
 _HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
-_READ_WORDS: Final = frozenset(["name", "description", "type", "strict", *_SCHEMAS])
+_READ_WORDS: Final = frozenset(
+    ["name", "description", "type", "strict", "annotations", *_SCHEMAS, *_OUTPUTS]
+)
 _READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
@@ -38,6 +45,10 @@ def import_openai(data: bytes, name: str) -> Draft:
     tools: list[DraftTool] = []
     if own_name != name:
         notes.append(Note(DOCUMENT, "name", "changed", name, own_name))
+    held = value.get("result", value) if isinstance(value, dict) else {}
+    if isinstance(held, dict) and (cursor := held.get("nextCursor")):
+        why = "the list of the server goes on: --from-mcp reads all of it"
+        notes.append(Note(DOCUMENT, "nextCursor", "left out", str(cursor), why))
     for i, item in enumerate(listed):
         function = _function(item)
         if function is None:
@@ -46,23 +57,36 @@ def import_openai(data: bytes, name: str) -> Draft:
             notes.append(Note(DOCUMENT, f"entry {i + 1}", "refused", str(kind)[:40], why))
             continue
         source = str(function["name"])[:128]
-        schema = next((function[x] for x in _SCHEMAS if x in function), None)
+        word, schema = next(((x, function[x]) for x in _SCHEMAS if x in function), ("", None))
         if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
             schema = schema["json"]
+        if word == "args" and isinstance(schema, dict):  # of LangChain
+            schema = {"type": "object", "properties": schema}
         parameters, lost = adapted(schema, source)
         notes += lost
-        for word in [x for x in function if x not in _READ_WORDS]:
+        output, lost = adapted_output(
+            next((function[x] for x in _OUTPUTS if x in function), None), source
+        )
+        notes += lost
+        unread = {x: y for x, y in function.items() if x not in _READ_WORDS}
+        unread |= {x: function[x] for x in _SCHEMAS if x in function and x != word}
+        if function is not item:
+            unread |= {x: y for x, y in item.items() if y is not function and x != "type"}
+        if not isinstance(given := function.get("description"), str | None):
+            unread["description"] = given
+        for key, value in unread.items():
             why = "no word of a function that is read"
-            notes.append(Note(source, str(word), "left out", str(function[word]), why))
+            notes.append(Note(source, str(key), "left out", str(value), why))
         if function.get("strict"):
             why = "each request to a model sets it for itself"
             notes.append(Note(source, "strict", "left out", "true", why))
-        description = str(function.get("description") or "")
+        description = given if isinstance(given, str) else ""
         binding: Json = {
             "type": "http_post",
             "url": placeholder_url(f"{own_name}/{tool_name_of(source, ())}"),
         }
-        tools.append(DraftTool(source, description, parameters, binding))
+        hints = annotations_of(function)
+        tools.append(DraftTool(source, description, parameters, binding, output, hints))
     if not tools:
         raise InvalidInput(f"{name} holds no function", fix=_FORM)
     why = "the file does not say how a call is carried out: edit tool_bindings"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import jsonschema_rs
@@ -281,6 +282,10 @@ def _check_pattern(text: str) -> None:
 def _modern(schema: Json) -> Json:
     """Return a schema of draft-07, or of Gemini with its `OBJECT`, in the words of 2020-12."""
     made = dict(schema)
+    for word, item in schema.items():  # Gemini's JSON has whole numbers as text
+        is_count = word in RULES and RULES[word][0] is Shape.COUNT
+        if is_count and isinstance(item, str) and re.fullmatch("[0-9]{1,15}", item):
+            made[word] = int(item)
     if isinstance(type_ := schema.get("type"), str):
         made["type"] = type_.lower()
     if isinstance(items := schema.get("items"), list):

@@ -160,3 +160,62 @@ def test_what_is_read_only_is_required_where_no_document_says_that_it_is_left_ou
     data = json.dumps([{"name": "find", "parameters": schema}]).encode()
     (tool,) = read(write_package(import_openai(data, "mine")).text.encode()).require().tools
     assert tool.parameters == schema
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def of_list(value: Any) -> tuple[Manifest, dict[str, tuple[str, str]]]:
+    package = write_package(import_openai(json.dumps(value).encode(), "mine"))
+    rows = {x.subject: (str(x.fate), x.before) for x in package.notes if x.subject != "bindings"}
+    return read(package.text.encode()).require(), rows
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"name": "find", "parameters_json_schema": CITY},
+        {"name": "find", "args_schema": CITY},
+        {"name": "find", "parameters": {**CITY, "type": "OBJECT"}},
+    ],
+)
+def test_parameters_are_read_under_the_names_of_all_makers(tool: Json) -> None:
+    manifest, rows = of_list([tool])
+    assert (manifest.tools[0].parameters, rows) == (CITY, {})
+
+
+def test_the_arguments_of_langchain_are_members_of_an_object() -> None:
+    manifest, _ = of_list([{"name": "find", "args": CITY["properties"]}])
+    assert manifest.tools[0].parameters["properties"] == CITY["properties"]
+
+
+def test_a_reply_to_tools_list_keeps_outputs_and_effects_and_says_that_it_goes_on() -> None:
+    hints = {"readOnlyHint": True, "destructiveHint": True, "openWorldHint": False}
+    tool = {"name": "find", "inputSchema": CITY, "outputSchema": CITY, "annotations": hints}
+    manifest, rows = of_list({"result": {"tools": [tool], "nextCursor": "p2"}})
+    assert manifest.tools[0].output_schema == CITY
+    assert manifest.tools[0].annotations.read_only is True
+    assert rows == {"nextCursor": ("left out", "p2")}
+
+
+def test_whole_numbers_of_gemini_are_text_in_json() -> None:
+    names = {"type": "ARRAY", "items": {"type": "STRING"}, "maxItems": "5", "minItems": "x"}
+    manifest, rows = of_list(
+        [{"functionDeclarations": [{"name": "f", "parameters": {"properties": {"n": names}}}]}]
+    )
+    assert manifest.tools[0].parameters["properties"]["n"]["maxItems"] == 5
+    assert rows == {"schema word minItems": ("left out", "x")}
+
+
+@pytest.mark.parametrize(
+    ("tool", "word"),
+    [
+        ({"type": "function", "function": {"name": "f"}, "parameters": CITY}, "parameters"),
+        ({"type": "function", "function": {"name": "f"}, "x": 1}, "x"),
+        ({"name": "f", "parameters": CITY, "inputSchema": CITY}, "inputSchema"),
+        ({"name": "f", "description": ["Finds."]}, "description"),
+    ],
+)
+def test_a_word_in_a_place_where_it_is_not_read_is_named(tool: Json, word: str) -> None:
+    _, rows = of_list([tool])
+    assert {key: fate for key, (fate, _) in rows.items()} == {word: "left out"}
