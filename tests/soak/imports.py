@@ -560,8 +560,9 @@ def _is_said(part: str, package: Imported, asked: Json) -> bool:
         return True
     if kind == "server":
         return bool({"server", "servers"} & subjects)
-    if kind == "path" and "servers" in subjects:  # another one has another path
-        return True
+    if kind == "path":  # that of another server, or a text in quotation marks
+        quoted = any(x.startswith("path ") and before.endswith("json") for x, before in said)
+        return quoted or "servers" in subjects
     if kind == "query":  # a form of an object has names of its own
         return (
             any(
