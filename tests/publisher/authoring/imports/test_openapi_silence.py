@@ -13,6 +13,7 @@ from capdex.json import Json
 from capdex.json_schema.bounds import evaluations_of
 from capdex.manifest.manifest import Manifest
 from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_router.bindings.request import RequestTemplate
 from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]
@@ -349,3 +350,44 @@ def test_a_header_that_openapi_3_alone_ignores_is_an_argument_in_swagger(
     assert manifest.tools[0].parameters["required"] == ["Accept"]
     assert manifest.bindings["op"]["parameters"]["Accept"] == {"in": "header", "name": "Accept"}
     assert rows(package)["header Content-Type"] == ("left out", "")
+
+
+def test_a_parameter_that_the_path_fixes_is_no_argument(manifest_of: ManifestOf) -> None:
+    names = ("type", "q", "a b")
+    listed = [{"name": x, "in": "query", "required": True, "schema": TEXT} for x in names]
+    package = imported({"parameters": listed}, path="/x?type=rain&a%20b")
+    manifest = manifest_of(package)
+    assert manifest.tools[0].parameters["required"] == ["q"]
+    assert rows(package)["query type"] == ("left out", "")
+    outgoing = RequestTemplate.of(manifest.bindings["op"]).fill({"q": "1"})
+    assert str(outgoing.url) == "https://api.rain.dev/x?type=rain&a%20b&q=1"
+
+
+def test_a_parameter_that_stands_twice_is_said(manifest_of: ManifestOf) -> None:
+    listed = [{"name": x, "in": "header", "schema": TEXT} for x in ("X-A", "x-a")]
+    package = imported({"parameters": listed}, item={"parameters": listed[:1]})
+    assert list(manifest_of(package).tools[0].parameters["properties"]) == ["x-a"]
+    assert rows(package)["header X-A"] == ("left out", "")
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_parameter_without_a_name_is_not_sent_under_another(
+    name: str, manifest_of: ManifestOf
+) -> None:
+    package = imported({"parameters": [{"name": name, "in": "query", "schema": TEXT}]})
+    assert manifest_of(package).tools[0].parameters["properties"] == {}
+    assert {fate for fate, _ in rows(package).values()} == {"left out"}
+    needed = {"name": name, "in": "query", "schema": TEXT, "required": True}
+    with pytest.raises(InvalidInput) as error:
+        imported({"parameters": [needed]})
+    assert "it has no name" in error.value.why
+
+
+def test_a_body_that_takes_no_other_members_takes_none_as_a_tool(manifest_of: ManifestOf) -> None:
+    query = {"parameters": [{"name": "q", "in": "query", "schema": TEXT}]}
+    closed = {**B, "additionalProperties": False}
+    (tool,) = manifest_of(imported({**posting(closed), **query}, method="post")).tools
+    assert Validation().check(tool.parameters, {"a": "x", "q": "y"}) is None
+    assert Validation().check(tool.parameters, {"a": "x", "z": "y"}) is not None
+    (tool,) = manifest_of(imported({**posting(B), **query}, method="post")).tools
+    assert "additionalProperties" not in tool.parameters

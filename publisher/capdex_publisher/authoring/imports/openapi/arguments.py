@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import unquote_plus
 
 from capdex.json import Json
 from capdex.manifest.bindings.http_auth import SECRET_WORDS
@@ -39,8 +40,10 @@ class Arguments:
         self.rules: Json = {}
         self.in_path: dict[str, str] = {}
         self.body: Json | None = None
-        self.more = False
+        self.more: bool | None = None  # True: other members are welcome; False: there are none
         self.plain = True
+        in_path = operation.path.partition("#")[0].partition("?")[2]
+        self._fixed = {unquote_plus(x.partition("=")[0]) for x in in_path.split("&")} - {""}
         listed = self._listed()
         for item in listed:
             self._add_parameter(item)
@@ -57,8 +60,8 @@ class Arguments:
         made: Json = {"type": "object", "properties": self.properties}
         if self.required:
             made["required"] = list(dict.fromkeys(self.required))
-        if self.more:
-            made["additionalProperties"] = True
+        if self.more is not None:
+            made["additionalProperties"] = self.more
         if definitions := self._schemas.definitions():
             made["$defs"] = definitions
         for subject, before, why in self._schemas.lost:
@@ -69,7 +72,7 @@ class Arguments:
         """Return the parameters of path and operation; those of the operation are stronger."""
         merged: dict[tuple[str, str], Json] = {}
         for holder in (self._operation.item, self._operation.value):
-            listed = holder.get("parameters", [])
+            listed, own = holder.get("parameters", []), set[tuple[str, str]]()
             if not isinstance(listed, list):
                 raise Unsendable("parameters", "they are no list", str(listed)[:80])
             for item in listed:
@@ -78,7 +81,13 @@ class Arguments:
                     where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
                     raise Unsendable("parameter", "the document does not describe it", where)
                 place, name = str(found.get("in")), found["name"]
-                merged[place, name.lower() if place == "header" else name] = found
+                key = place, name.lower() if place == "header" else name
+                if key in own:
+                    why = "it stands twice, and the last one is taken"
+                    first = str(merged[key]["name"])
+                    self._operation.note(f"{place} {first}", "left out", "", why)
+                own.add(key)
+                merged[key] = found
         return list(merged.values())
 
     def _add_parameter(self, item: Json) -> None:
@@ -106,6 +115,11 @@ class Arguments:
         if place == "path" and f"{{{name}}}" not in self._operation.path:
             self._operation.note(f"path {name}", "left out", "", "the path has no such place")
             return
+        if place == "query" and name in self._fixed:
+            self._operation.note(f"query {name}", "left out", "", "the path has its value")
+            return
+        if not name.strip():
+            raise Unsendable("", "it has no name")
         auth: Json = {"type": place, "name": name}
         secret = SECRET_WORDS.fullmatch(name) or (is_header and name.lower() == "authorization")
         secret = secret or carrier(auth) in map(carrier, self.secrets)

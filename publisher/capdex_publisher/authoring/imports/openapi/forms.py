@@ -89,7 +89,7 @@ class Properties(NamedTuple):
 
     schemas: Json
     required: tuple[str, ...]
-    more: bool = False  # says that others are welcome
+    more: bool | None = None  # whether others are welcome, where the schema says it
 
 
 def properties(document: ApiDocument, schema: object, depth: int = 0) -> Properties | None:
@@ -109,14 +109,14 @@ def properties(document: ApiDocument, schema: object, depth: int = 0) -> Propert
     schemas: Json = {}
     needed = found.get("required")
     required = [str(x) for x in needed] if isinstance(needed, list) else []
-    more = extra in (True, {})
+    more = None if extra is None else extra is not False
     for part in parts if isinstance(parts := found.get("allOf"), list) else ():
         one = properties(document, part, depth + 1)
         if one is None or (schemas.keys() & one.schemas.keys()):
             return None
         schemas |= one.schemas
         required += one.required
-        more = more or one.more
+        more = True if more or one.more else None  # one part does not close the others
     if schemas.keys() & own.keys():
         return None
     schemas |= own
