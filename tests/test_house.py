@@ -22,6 +22,12 @@ MAX_DISABLED = 3  # codes of mypy that the tests are not held to
 MAX_CHANGES_OF_ERRORS = 4
 FIELDS_OF_ERRORS = {"message", "code", "why", "fix", "details"}
 
+# Errors here are read by persons and models, so each says what to do.
+TELLING = re.compile(
+    r"capdex_router/((state|commands|home)/|faces/(cap|context|server|socket)\.py)"
+)
+FAMILIES = {"InvalidInput", "UsageError", "Refused", "Unavailable", "ExecutionFailed"}
+
 
 @cache
 def modules() -> dict[str, ast.Module]:
@@ -85,6 +91,20 @@ def test_errors_hardly_change_after_they_are_made() -> None:
         if ast.unparse(target.value) in ("error", "refusal", "caught")
     ]
     assert len(changed) <= MAX_CHANGES_OF_ERRORS, changed
+
+
+def test_errors_that_persons_and_models_read_say_what_to_do() -> None:
+    silent = [
+        f"{path}:{node.lineno}"
+        for path, tree in modules().items()
+        if TELLING.match(path)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        if ast.unparse(node.func) in FAMILIES | {"unusable"}
+        if "fix" not in {one.arg for one in node.keywords}
+        if len(node.args) < (3 if ast.unparse(node.func) == "unusable" else 4)
+    ]
+    assert silent == []
 
 
 def test_no_import_of_the_pure_core_is_ignored() -> None:

@@ -57,6 +57,7 @@ def parse(data: bytes, capability: bytes | None = None) -> Adapter:
         raise InvalidInput(
             "the commands of a tool begin with one program",
             why=f"here they begin with {', '.join(sorted(programs)) or 'none'}",
+            fix="let each template begin with the same program",
         )
     value: Any = orjson.loads(data)  # an object: parse_manifest has read it
     samples = parse_samples(value, len(intents))

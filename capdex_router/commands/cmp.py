@@ -118,7 +118,11 @@ class Protocol:
         domain = _optional(params, "domain")
         found = [one.manifest for one in self.tools if domain in (None, one.manifest.domain)]
         if domain and not found and domain not in self.domains:
-            raise InvalidInput(f"no tool is of the domain {domain[:64]!r}", Code.NOT_FOUND)
+            raise InvalidInput(
+                f"no tool is of the domain {domain[:64]!r}",
+                Code.NOT_FOUND,
+                fix="cmp.domains lists the domains",
+            )
         if rpc:
             return {"manifests": [one.to_json() for one in found]}
         return {"tools": [{"name": one.name, "summary": one.summary} for one in found]}
@@ -136,12 +140,18 @@ class Protocol:
         for intent in self._tool(params).intents:
             if pattern in intent.patterns:
                 return intent.to_json()
-        raise InvalidInput(f"the tool has no pattern {pattern[:80]!r}", Code.NOT_FOUND)
+        raise InvalidInput(
+            f"the tool has no pattern {pattern[:80]!r}",
+            Code.NOT_FOUND,
+            fix="cmp.capabilities lists the patterns of a tool",
+        )
 
     async def _intent(self, params: Json, *, rpc: bool) -> Json:
         context = params.get("context", {})
         if not isinstance(context, dict):
-            raise InvalidInput("the context must be an object")
+            raise InvalidInput(
+                "the context must be an object", fix='give it as in {"context": {"path": "."}}'
+            )
         found = match(_required(params, "want"), self._asked(params))
         tool, intent = found.tool, found.intent
         arguments = given(intent, context)
@@ -173,7 +183,9 @@ class Protocol:
         for tool in self.tools:
             if tool.manifest.name == name:
                 return tool
-        raise InvalidInput(f"there is no tool {name[:64]!r}", Code.NOT_FOUND)
+        raise InvalidInput(
+            f"there is no tool {name[:64]!r}", Code.NOT_FOUND, fix="cmp.manifests lists the tools"
+        )
 
 
 class _Told(CapdexError):
@@ -203,7 +215,9 @@ def _unconfirmed(shown: Json, message: str) -> Json:
 def _required(params: Json, key: str) -> str:
     value = params.get(key)
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"the request needs a text as {key}")
+        raise InvalidInput(
+            f"the request needs a text as {key}", fix=f'give it as in {{"{key}": "…"}}'
+        )
     return value
 
 

@@ -55,6 +55,7 @@ class CommandExecutor:
                 f"{self.program.name} ended with exit code {ran.exit_code}",
                 why=said,
                 details={"exit_code": ran.exit_code},
+                fix="see what it says, and change the input; capdex learn shows its commands",
             )
         return output.parse(self.kind, ran.stdout, truncated=ran.truncated)
 

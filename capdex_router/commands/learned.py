@@ -91,14 +91,18 @@ class Learned:
         """Return `to_json` as bytes, for people, too; raises InvalidInput for too many."""
         data = orjson.dumps(self.to_json(), option=orjson.OPT_INDENT_2)
         if len(data) > MAX_LEARNED_BYTES:
-            raise InvalidInput("the program has too many commands and options", Code.TOO_LARGE)
+            raise InvalidInput(
+                "the program has too many commands and options",
+                Code.TOO_LARGE,
+                fix="give the intents that you need, with --intents",
+            )
         return data
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
         """Read a learned tool again; raises InvalidInput."""
         if len(data) > MAX_LEARNED_BYTES:
-            raise InvalidInput("a learned tool is too long to read")
+            raise InvalidInput("a learned tool is too long to read", fix="learn the program again")
         try:
             value = orjson.loads(data)
             found = value["learned"]
@@ -144,6 +148,7 @@ def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[ProbeValues, 
         raise InvalidInput(
             "the samples of an adapter are wrong",
             why=f"expected at most {MAX_SAMPLES} pairs of the number of an intent and its values",
+            fix="correct samples in the adapter, or leave them out",
         )
     return found
 
@@ -171,7 +176,9 @@ def sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Inten
     unknown = [one for one in (*template.options(), *glued) if one not in known.options]
     if unknown:
         raise InvalidInput(
-            f"the help does not list {', '.join(unknown)}", why=f"the template is {template.text!r}"
+            f"the help does not list {', '.join(unknown)}",
+            why=f"the template is {template.text!r}",
+            fix="take it out of the template, or use a version of the program that has it",
         )
     valued = [name for name, needs in known.options.items() if needs and name.startswith("--")]
     return replace(intent, template=template.sheltered(valued))

@@ -74,7 +74,8 @@ class Learning:
         adapter = adapter or adapters.find(Path(program).name)
         if adapter.manifest.binary != Path(program).name:
             raise InvalidInput(
-                f"the intents are for {adapter.manifest.binary}, not for {Path(program).name}"
+                f"the intents are for {adapter.manifest.binary}, not for {Path(program).name}",
+                fix="give the intents of this program, or none",
             )
         return await self._probed(path, adapter, tuple(readable), writable=writable)
 
@@ -95,7 +96,11 @@ class Learning:
                 self._forget_grants(owner_name(learned))
                 self.store.remove(known)
                 return learned
-        raise InvalidInput(f"no tool {clean(name)!r} is learned", Code.NOT_FOUND)
+        raise InvalidInput(
+            f"no tool {clean(name)!r} is learned",
+            Code.NOT_FOUND,
+            fix="capdex learn lists what is learned",
+        )
 
     async def again(self, old: Learned) -> Learned:
         """Learn a program again, whose bytes changed, by the same intents or help; its grants go.
@@ -166,7 +171,11 @@ class Learning:
 
             async def run(argv: Sequence[str]) -> ProcessResult:
                 if time.monotonic() > ends:
-                    raise Unavailable(f"{path.name} takes over {LEARN_S:g} s", Code.TIMEOUT)
+                    raise Unavailable(
+                        f"{path.name} takes over {LEARN_S:g} s",
+                        Code.TIMEOUT,
+                        fix="give the intents that you need: --intents",
+                    )
                 return await sandbox.run(argv, around, timeout_s=PROBE_S)
 
             name = adapter.manifest.binary

@@ -68,4 +68,5 @@ def _invalid(kind: Kind, why: str) -> ExecutionFailed:
         f"the program's output is not the {kind} that was promised",
         Code.OUTPUT_INVALID,
         why=f"it is {why}",
+        fix="the program ran: look at what it did before you call it again",
     )

@@ -74,7 +74,7 @@ class LearnedStore:
         try:
             found = Learned.from_json(read_bounded(path, MAX_LEARNED_BYTES) or b"")
             if found.tool.manifest.name != name:
-                raise InvalidInput("it has the name of another tool")
+                raise InvalidInput("it has the name of another tool", fix="learn the program again")
         except CapdexError as error:
             log.warning("a learned tool is left out", file=str(path), why=str(error)[:200])
             return None

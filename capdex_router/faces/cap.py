@@ -58,7 +58,9 @@ def methods(cap: Cap) -> dict[str, Callable[[Json, Caller], Awaitable[Answer]]]:
     async def list_(params: Json, _: Caller) -> Json:
         cursor = params.get("cursor", 0)
         if not isinstance(cursor, int) or cursor < 0:
-            raise InvalidInput("cursor is none of ours")
+            raise InvalidInput(
+                "cursor is none of ours", fix="give next of the page before, or leave it out"
+            )
         page, after = cap.list(cursor)
         return {"capabilities": page} | ({} if after is None else {"next": after})
 

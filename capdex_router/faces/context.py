@@ -60,7 +60,11 @@ class Offered:
         one, given = self._prompts().get(params.name), params.arguments or {}
         with _faults():
             if one is None:
-                raise InvalidInput(f"there is no prompt {params.name[:64]!r} here", Code.NOT_FOUND)
+                raise InvalidInput(
+                    f"there is no prompt {params.name[:64]!r} here",
+                    Code.NOT_FOUND,
+                    fix="prompts/list has the first; each name of a package is one, too",
+                )
             skill = self.actions.catalog.get(one.ref.capability_id, one.ref.version)
             text = fill(skill.prompt or "", given)
         by = f"signed by {skill.owner.signer}" if skill.owner.signer else "a folder of this machine"
@@ -79,7 +83,10 @@ class Offered:
         cursor = params.cursor if params and params.cursor else "0"
         with _faults():
             if not re.fullmatch(r"[0-9]{1,9}", cursor):
-                raise InvalidInput("the cursor is none of ours")
+                raise InvalidInput(
+                    "the cursor is none of ours",
+                    fix="give nextCursor of the page before, or leave it out",
+                )
             found = [
                 _resource(f"mcp://{server.name}/{x.uri}", x.name, x.mime_type, x.description or "")
                 for server in self.actions.servers
@@ -112,7 +119,11 @@ class Offered:
             part, skill = unquote(rest), self.actions.catalog.get(SKILL + unquote(name))
         resource = next((one for one in skill.resources if one["name"] == part), None)
         if resource is None or skill.read is None:
-            raise InvalidInput(f"there is no resource {uri[:128]!r} here", Code.NOT_FOUND)
+            raise InvalidInput(
+                f"there is no resource {uri[:128]!r} here",
+                Code.NOT_FOUND,
+                fix="resources/list has what is there",
+            )
         data = skill.read(part)
         kind = resource.get("mimeType") or mimetypes.guess_type(part)[0]
         try:

@@ -23,7 +23,7 @@ from capdex_router.faces.context import Offered
 from capdex_router.faces.elicitation import Elicitation, Questions
 from capdex_router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
 from capdex_router.invoke.invoke import Caller
-from capdex_router.model.refs import InvokeResult
+from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.policy.consent import AnswerLater
 
 Context: TypeAlias = ServerRequestContext[Any]
@@ -58,7 +58,7 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
             return _failed(error)
         except Exception:  # a bug of ours: its details only in the log
             log.exception("call failed", tool=params.name)
-            return _failed(ExecutionFailed("a fault of the router", Code.INTERNAL))
+            return _failed(ExecutionFailed("a fault of the router", Code.INTERNAL, fix=BUG))
 
     return Server(
         INTRODUCTION.name,

@@ -22,6 +22,7 @@ from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
 from capdex.json import Json
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
+from capdex_router.model.refs import BUG
 from capdex_router.policy.consent import Asker, Refuse
 
 MAX_LINE_BYTES: Final = 2 * 1024 * 1024
@@ -101,7 +102,10 @@ def _bound(path: Path) -> socket.socket:
     except OSError as error:
         found.close()
         raise UsageError(
-            f"the socket {path} cannot be used", Code.UNREADABLE, why=str(error)
+            f"the socket {path} cannot be used",
+            Code.UNREADABLE,
+            why=str(error),
+            fix="end the router that serves there, or name another path with --socket",
         ) from None
     return found
 
@@ -157,7 +161,7 @@ async def _answer(
         failure = error
     except Exception:  # a bug of ours: its details only in the log
         log.exception("call failed", method=name)
-        failure = ExecutionFailed("a fault of the router", Code.INTERNAL)
+        failure = ExecutionFailed("a fault of the router", Code.INTERNAL, fix=BUG)
     found = failure.to_json()
     code = _CODES.get(failure.code) or _CODES[failure.kind.cap]
     data = {**found, "code": failure.kind.cap, "reason": found["code"]}

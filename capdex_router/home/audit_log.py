@@ -78,7 +78,11 @@ class AuditLog:
                 if written != len(line) + 1:
                     raise OSError("the line was written in part")
         except OSError as error:
-            raise unusable("the audit log cannot be written", error) from None
+            raise unusable(
+                "the audit log cannot be written",
+                error,
+                fix="see that the disk is not full: no call runs without its line",
+            ) from None
 
     def _catch_up(self) -> None:
         """Take note of the lines that other processes wrote."""

@@ -108,7 +108,11 @@ class Home:
                 fix="wait until it is done, and try again",
             ) from None
         except OSError as error:
-            raise unusable(f"{self.path} cannot be written", error) from None
+            raise unusable(
+                f"{self.path} cannot be written",
+                error,
+                fix="see who owns it, its mode, and that the disk is not full",
+            ) from None
         try:
             yield
         finally:

@@ -26,7 +26,7 @@ from capdex.net.turns import Turns
 from capdex_router.catalog.catalog import Catalog
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.capability import Capability, Executor
-from capdex_router.model.refs import InvokeResult
+from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
 from capdex_router.policy.grants import Grant
@@ -139,9 +139,8 @@ class Invoker:
             raise
         except Exception as error:  # a bug of ours: its details only in the log
             log.exception("call failed", capability_id=capability_id)
-            failure = ExecutionFailed(
-                "a fault of the router", Code.INTERNAL, why=type(error).__name__
-            )
+            what = "a fault of the router"
+            failure = ExecutionFailed(what, Code.INTERNAL, why=type(error).__name__, fix=BUG)
         took = round((time.perf_counter() - started) * 1000)
         result = (
             InvokeResult(output, None, took)

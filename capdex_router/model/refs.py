@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from capdex.errors import CapdexError
 from capdex.json import Json
+
+BUG: Final = "the log on stderr has the details; please report it"
 
 
 @dataclass(frozen=True, slots=True, order=True)

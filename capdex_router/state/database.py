@@ -64,7 +64,9 @@ class Database:
                 # SQLite gives its other files the mode of this one.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             except OSError as error:
-                raise unusable("the state cannot be opened", error) from None
+                raise unusable(
+                    f"{path} cannot be opened", error, fix=f"see who owns {path}, and its mode"
+                ) from None
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
@@ -145,7 +147,11 @@ def translated() -> Iterator[None]:
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise Unavailable("the state is in use", Code.DATABASE_LOCKED) from None
+            raise Unavailable(
+                "the state is in use",
+                Code.DATABASE_LOCKED,
+                fix="wait until the other capdex is done, and try again",
+            ) from None
         if name.startswith("SQLITE_FULL"):
             raise InvalidInput(
                 "there is no room for more state",

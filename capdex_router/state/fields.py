@@ -82,12 +82,18 @@ def check(name: str, strategy: Strategy, before: Any, after: Any) -> None:
 def count(value: int) -> int:
     """Return a sum; raises InvalidInput beyond what every reader of JSON takes for a number."""
     if abs(value) > MAX_COUNT:
-        raise InvalidInput(f"a counter goes to {MAX_COUNT}")
+        raise InvalidInput(
+            f"a counter goes to {MAX_COUNT}", fix="count in smaller steps, or begin another counter"
+        )
     return value
 
 
 def _refused(name: str, strategy: Strategy, why: str) -> InvalidInput:
-    return InvalidInput(f"the field {name[:64]!r} cannot be changed so", why=f"{strategy}: {why}")
+    return InvalidInput(
+        f"the field {name[:64]!r} cannot be changed so",
+        why=f"{strategy}: {why}",
+        fix="change it as its x-crdt in the schema allows, or leave it as it is",
+    )
 
 
 # What is shown of a root, by strategy. ----------------------------------------------------------

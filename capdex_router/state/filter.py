@@ -247,4 +247,6 @@ def _matches(pattern: object) -> Holds:
 
 
 def _wrong(why: str, code: Code = Code.INVALID_INPUT) -> InvalidInput:
-    return InvalidInput("the filter cannot be used", code, why=why)
+    return InvalidInput(
+        "the filter cannot be used", code, why=why, fix='write it as in {"field": {"$gte": 1}}'
+    )

@@ -35,6 +35,7 @@ from capdex_router.state.strategies import Model, Strategy
 
 MAX_BLOB_BYTES: Final = 4 * 1024 * 1024  # of one object with its history
 MAX_FOREIGN_WRITES: Final = 400_000  # more than an object has; as items of a list they take 3 s
+_AGAIN: Final = "take an export of it anew, or delete the object"
 MAX_TIME_S: Final = 1e11  # since 1970
 
 
@@ -139,7 +140,7 @@ class StateObject:
             status = self._doc.import_(blob)
         if status.pending:
             raise InvalidInput(
-                "the document cannot be read", why="a part of its history is missing"
+                "the document cannot be read", why="a part of its history is missing", fix=_AGAIN
             )
 
     def read_all(self) -> None:
@@ -160,10 +161,12 @@ class StateObject:
         with _guarded():
             about = loro.LoroDoc.decode_import_blob_meta(blob, True)
             if about.mode != loro.EncodedBlobMode.Updates:
-                raise InvalidInput("the document cannot be read", why="it is not a list of changes")
+                raise InvalidInput(
+                    "the document cannot be read", why="it is not a list of changes", fix=_AGAIN
+                )
             writes = (one.counter for one in about.partial_end_vv.sub_iter(_nothing()))
             if (count := sum(one.end - one.start for one in writes)) > MAX_FOREIGN_WRITES:
-                raise InvalidInput(f"the document has {count} writes", Code.TOO_LARGE)
+                raise InvalidInput(f"the document has {count} writes", Code.TOO_LARGE, fix=_AGAIN)
             theirs = about.partial_end_vv.get_last(self._peer)
             if theirs is None:
                 return
@@ -281,7 +284,9 @@ def _guarded() -> Iterator[None]:
         yield
     except BaseException as error:
         if type(error) is BaseException or type(error).__name__ == "PanicException":
-            raise InvalidInput("the document cannot be read", why=str(error)[:200]) from None
+            raise InvalidInput(
+                "the document cannot be read", why=str(error)[:200], fix=_AGAIN
+            ) from None
         raise
 
 
@@ -298,6 +303,7 @@ def _too_large(size: int) -> InvalidInput:
     return InvalidInput(
         f"the object has {size} bytes with its history; at most {MAX_BLOB_BYTES} are kept",
         Code.TOO_LARGE,
+        fix="create a new object with what is still needed, and delete this one",
     )
 
 

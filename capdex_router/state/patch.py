@@ -14,6 +14,7 @@ from capdex.json import Json
 from capdex_router.state.values import MAX_OBJECT_BYTES, canonical, equal
 
 MAX_OPERATIONS: Final = 64
+_EXAMPLE: Final = 'write it as in [{"op": "replace", "path": "/field", "value": 1}]'
 MAX_POINTER_CHARS: Final = 1_024
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _ESCAPE: Final = re.compile(r"~(?![01])")
@@ -41,11 +42,12 @@ def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Pa
     """
     operations = _deltas(patch) if isinstance(patch, dict) else patch
     if not isinstance(operations, list):
-        raise InvalidInput("a patch is a list of operations (RFC 6902)")
+        raise InvalidInput("a patch is a list of operations (RFC 6902)", fix=_EXAMPLE)
     if len(operations) > MAX_OPERATIONS:
         raise InvalidInput(
             f"the patch has {len(operations)} operations; at most {MAX_OPERATIONS} are allowed",
             Code.TOO_LARGE,
+            fix="divide it into several",
         )
     document = _Document(orjson.loads(canonical(value)))
     for number, operation in enumerate(operations):
@@ -56,6 +58,7 @@ def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Pa
                 f"operation {number} of the patch does not apply",
                 why=str(why),
                 details={"operation": number},
+                fix="read the object again, and patch what it has now",
             ) from None
         # `copy` doubles a document each time: the budget counts before the next one.
         size = _size(document.root)
@@ -64,6 +67,7 @@ def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Pa
                 f"the object would have {size} bytes after operation {number} of the patch",
                 Code.TOO_LARGE,
                 why=f"at most {budget} are kept",
+                fix="keep less in it, or divide it into several objects",
             )
     return Patched(document.root, frozenset(document.touched))
 
@@ -72,7 +76,11 @@ def _size(value: object) -> int:
     try:
         return len(orjson.dumps(value))
     except orjson.JSONEncodeError as error:  # nested too deep, or a sum beyond 64 bits
-        raise InvalidInput("the patch makes no JSON", why=str(error)[:200]) from None
+        raise InvalidInput(
+            "the patch makes no JSON",
+            why=str(error)[:200],
+            fix="patch in smaller numbers, and less deep",
+        ) from None
 
 
 def _deltas(patch: Json) -> list[Any]:
@@ -80,7 +88,8 @@ def _deltas(patch: Json) -> list[Any]:
     for verb, fields in patch.items():
         if verb not in ("$inc", "$push") or not isinstance(fields, dict):
             raise InvalidInput(
-                "a patch is a list of operations (RFC 6902), or $inc and $push of fields"
+                "a patch is a list of operations (RFC 6902), or $inc and $push of fields",
+                fix=_EXAMPLE,
             )
         operations += [{"op": verb, "field": name, "value": item} for name, item in fields.items()]
     return operations

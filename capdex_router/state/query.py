@@ -93,7 +93,11 @@ def read(query: object) -> ObjectQuery:
     where = query.get("where", query.get("filter", {}))
     text = canonical([where, query.get("order")])
     if len(text) > MAX_QUERY_BYTES:
-        raise InvalidInput(f"the query has more than {MAX_QUERY_BYTES} bytes", Code.TOO_LARGE)
+        raise InvalidInput(
+            f"the query has more than {MAX_QUERY_BYTES} bytes",
+            Code.TOO_LARGE,
+            fix="ask for less at once",
+        )
     order = _order(query.get("order"))
     bound = hashlib.sha256(text).hexdigest()[:16]
     return ObjectQuery(
@@ -210,4 +214,8 @@ def _text(where: Any) -> bytes:
 
 
 def _wrong(why: str) -> InvalidInput:
-    return InvalidInput("the query cannot be used", why=why)
+    return InvalidInput(
+        "the query cannot be used",
+        why=why,
+        fix='write it as in {"filter": {"field": 1}, "limit": 10}',
+    )

@@ -293,4 +293,8 @@ class _Scan:
 
 
 def _not_found(id_: str) -> InvalidInput:
-    return InvalidInput(f"there is no object with the id {id_[:64]!r}", Code.NOT_FOUND)
+    return InvalidInput(
+        f"there is no object with the id {id_[:64]!r}",
+        Code.NOT_FOUND,
+        fix="state.query lists the objects that are there",
+    )

@@ -89,7 +89,11 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
         with replacing(path, 0o600) as stream:
             return _write(stream, owner, entries(store, owner, public=public))
     except OSError as error:
-        raise unusable(f"{path.name} cannot be used", error) from None
+        raise unusable(
+            f"{path.name} cannot be used",
+            error,
+            fix="see that the path is right, who owns it, and that the disk is not full",
+        ) from None
 
 
 def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
@@ -102,11 +106,19 @@ def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, 
     try:
         with path.open("rb") as stream:
             if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
-                raise InvalidInput("the file is too large", Code.TOO_LARGE)
+                raise InvalidInput(
+                    "the file is too large",
+                    Code.TOO_LARGE,
+                    fix=f"a file of state has at most {MAX_FILE_BYTES} bytes: export fewer objects",
+                )
             owner, found = read(stream)
             return owner, merge_entries(store, owner, found, empty=empty)
     except OSError as error:
-        raise unusable(f"{path.name} cannot be used", error) from None
+        raise unusable(
+            f"{path.name} cannot be used",
+            error,
+            fix="see that the path is right, who owns it, and that the disk is not full",
+        ) from None
 
 
 def judge(path: Path) -> None:
@@ -281,7 +293,11 @@ def _entries(stream: IO[bytes], first: bytes) -> Iterator[SyncEntry]:
 def _line(stream: IO[bytes]) -> bytes:
     data = stream.readline(MAX_LINE_BYTES + 1)
     if len(data) > MAX_LINE_BYTES:
-        raise InvalidInput("the file of state has an object that is too large", Code.TOO_LARGE)
+        raise InvalidInput(
+            "the file of state has an object that is too large",
+            Code.TOO_LARGE,
+            fix="ask whoever sent the file to export it again",
+        )
     if not data.endswith(b"\n"):
         raise _bad("it was cut off")
     return data

@@ -108,7 +108,7 @@ class StateTool:
     def _create(self, space: Space, arguments: Json) -> Json:
         value = arguments.get("object")
         if not isinstance(value, dict):
-            raise InvalidInput("state.create takes an object")
+            raise InvalidInput("state.create takes an object", fix="give it as object: {…}")
         value = copied(value)
         id_ = value.get("id")
         if id_ is None:
@@ -126,9 +126,15 @@ class StateTool:
             patched = apply(value, arguments.get("patch"))
             new = patched.value
             if not isinstance(new, dict):
-                raise InvalidInput("the patch makes something else than an object")
+                raise InvalidInput(
+                    "the patch makes something else than an object",
+                    fix="patch fields of the object, not the whole of it",
+                )
             if value.get("id") != new.get("id"):
-                raise InvalidInput("an object keeps its id")
+                raise InvalidInput(
+                    "an object keeps its id",
+                    fix="leave id out of the patch, or create another object",
+                )
             self._validate(new)
             return patched
 
@@ -155,7 +161,11 @@ class StateTool:
     def _validate(self, value: Json) -> None:
         why = self.parts.check(self.model.schema, value)
         if why is not None:
-            raise InvalidInput(f"the object breaks the schema {self.model.uri}", why=why)
+            raise InvalidInput(
+                f"the object breaks the schema {self.model.uri}",
+                why=why,
+                fix="give an object of that schema: describe shows it",
+            )
 
 
 def _asked(arguments: Json) -> ObjectQuery:
@@ -164,25 +174,35 @@ def _asked(arguments: Json) -> ObjectQuery:
     if "query" not in arguments:
         return read(clauses)
     if clauses:
-        raise InvalidInput(f"{next(iter(clauses))} belongs into query")
+        raise InvalidInput(
+            f"{next(iter(clauses))} belongs into query", fix="put it into query, or leave query out"
+        )
     return read(arguments["query"])
 
 
 def _mode(arguments: Json) -> str:
     mode = arguments.get("mode", "soft")
     if mode not in ("soft", "hard"):
-        raise InvalidInput("mode is soft or hard")
+        raise InvalidInput("mode is soft or hard", fix="give one of them, or leave it out")
     return str(mode)
 
 
 def _id(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_WORD_CHARS:
-        raise InvalidInput(f"an id is a text of 1 to {MAX_WORD_CHARS} characters")
+        raise InvalidInput(
+            f"an id is a text of 1 to {MAX_WORD_CHARS} characters",
+            fix="give an id that state.create or state.query returned",
+        )
     return value
 
 
 def _denied(why: str) -> Refused:
-    return Refused("these objects may not be used", Code.PERMISSION_DENIED, why=why)
+    return Refused(
+        "these objects may not be used",
+        Code.PERMISSION_DENIED,
+        why=why,
+        fix="use the package's own objects; more than these only its author can ask for",
+    )
 
 
 _ID: Final = {"type": "string", "description": "Id of the object."}

@@ -21,7 +21,11 @@ def canonical(value: object) -> bytes:
     try:
         return orjson.dumps(_plain(value, MAX_DEPTH), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, OverflowError) as error:
-        raise InvalidInput("the value is not JSON", why=str(error)[:200]) from None
+        raise InvalidInput(
+            "the value is not JSON",
+            why=str(error)[:200],
+            fix="give texts, numbers of up to 64 bits, true, false, null, lists and objects",
+        ) from None
 
 
 def bounded(value: object) -> bytes:
@@ -31,6 +35,7 @@ def bounded(value: object) -> bytes:
         raise InvalidInput(
             f"the object has {len(data)} bytes; at most {MAX_OBJECT_BYTES} are kept",
             Code.TOO_LARGE,
+            fix="keep less in it, or divide it into several objects",
         )
     return data
 
@@ -54,7 +59,9 @@ def _plain(value: object, depth: int) -> Any:
     if isinstance(value, dict | list):
         if depth == 0:
             raise InvalidInput(
-                f"the value is nested deeper than {MAX_DEPTH} levels", Code.TOO_LARGE
+                f"the value is nested deeper than {MAX_DEPTH} levels",
+                Code.TOO_LARGE,
+                fix="nest it less",
             )
         if isinstance(value, list):
             return [_plain(item, depth - 1) for item in value]
@@ -62,7 +69,11 @@ def _plain(value: object, depth: int) -> Any:
     # Beyond 2^53 neighbours are the same double; such a number keeps its form.
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidInput("the value is not JSON", why=f"it has the number {value}")
+            raise InvalidInput(
+                "the value is not JSON",
+                why=f"it has the number {value}",
+                fix="give texts, numbers of up to 64 bits, true, false, null, lists and objects",
+            )
         if value.is_integer() and abs(value) < 2**53:
             return int(value)
     return value

@@ -212,7 +212,9 @@ def _pattern(value: object) -> str:
             re2.compile(text[3:])
         except re2.error as error:
             raise InvalidInput(
-                f"the pattern {text!r} is not an RE2 pattern", why=str(error)
+                f"the pattern {text!r} is not an RE2 pattern",
+                why=str(error),
+                fix="write it as RE2 does, without look-around and back references",
             ) from None
     return text
 
@@ -220,12 +222,16 @@ def _pattern(value: object) -> str:
 def _json(data: bytes) -> Any:
     if len(data) > MAX_FILE_BYTES:
         raise InvalidInput(
-            "a file of CMP is too long", why=f"{len(data)} bytes, over {MAX_FILE_BYTES}"
+            "a file of CMP is too long",
+            why=f"{len(data)} bytes, over {MAX_FILE_BYTES}",
+            fix="divide the tool into several",
         )
     try:
         return json_reply.parse(data, long_bytes=MAX_FILE_BYTES, min_value_bytes=1)
     except ValueError as error:
-        raise InvalidInput("a file of CMP cannot be read", why=f"it is {error}") from None
+        raise InvalidInput(
+            "a file of CMP cannot be read", why=f"it is {error}", fix="name a file of JSON"
+        ) from None
 
 
 def _name(value: dict[str, Any], key: str) -> str:
@@ -261,4 +267,8 @@ def _list(value: object, what: str, limit: int) -> list[Any]:
 
 
 def _wrong(what: str, expected: str) -> InvalidInput:
-    return InvalidInput(f"a file of CMP is wrong: {what}", why=f"expected {expected}")
+    return InvalidInput(
+        f"a file of CMP is wrong: {what}",
+        why=f"expected {expected}",
+        fix="correct it: the specification of CMP has the form",
+    )

@@ -47,7 +47,9 @@ def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
     """
     if not want.strip() or len(want) > MAX_WANT_CHARS:
         raise InvalidInput(
-            "the wish cannot be read", why=f"it is empty or over {MAX_WANT_CHARS} characters"
+            "the wish cannot be read",
+            why=f"it is empty or over {MAX_WANT_CHARS} characters",
+            fix="say in one sentence what is to be done",
         )
     text = words.plain(want)
     found = words.words(text)

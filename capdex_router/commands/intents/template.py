@@ -164,7 +164,9 @@ class CommandTemplate:
                     filled += _written(one, _text(item, parameter), parameter)
             elif parameter.required:
                 raise InvalidInput(
-                    f"the command needs a value for {one.name}", why=f"its template is {self.text}"
+                    f"the command needs a value for {one.name}",
+                    why=f"its template is {self.text}",
+                    fix=f"give {one.name} in the input",
                 )
             elif not spread and not one.literal and _OPTION.match(filled[-1][0]):
                 filled.pop()
@@ -241,8 +243,16 @@ def _quoted(value: str) -> str:
 
 
 def _refused(parameter: Parameter, why: str) -> InvalidInput:
-    return InvalidInput(f"the value of {parameter.name} is refused", why=why)
+    return InvalidInput(
+        f"the value of {parameter.name} is refused",
+        why=why,
+        fix="give another value: the input schema says which",
+    )
 
 
 def _wrong(text: str, why: str) -> InvalidInput:
-    return InvalidInput(f"the command template {text[:80]!r} is wrong", why=why)
+    return InvalidInput(
+        f"the command template {text[:80]!r} is wrong",
+        why=why,
+        fix="correct it: words apart, each value as {name}",
+    )

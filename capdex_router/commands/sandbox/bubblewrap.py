@@ -125,6 +125,7 @@ class Sandbox:
                 f"{Path(argv[0]).name} did not end within {timeout_s:.3g} s",
                 Code.TIMEOUT,
                 why="it and every process that it started were ended",
+                fix="give it less to do",
             ) from None
 
     async def _run_boxed(
