@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import orjson
+
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.json_schema.schema import pointer_steps
@@ -63,6 +65,15 @@ def evaluations(schema: Json) -> int:
                 seen.add(state)
                 waiting.append(state)
     return worst
+
+
+def unusable(schema: Json) -> str:
+    """Return the reason why no router uses a schema, empty if they do."""
+    try:
+        evaluations_of(schema, len(orjson.dumps(schema)))
+    except InvalidInput as error:
+        return f"{error.message}: {error.why}".removesuffix(": ")
+    return ""
 
 
 def measure(value: object) -> int:

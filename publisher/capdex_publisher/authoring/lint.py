@@ -13,6 +13,7 @@ from typing import Final
 from capdex.codes import reason_codes
 from capdex.diagnostics import Path, show, show_path
 from capdex.errors import InvalidInput
+from capdex.json_schema.bounds import unusable
 from capdex.manifest import prompt_injection
 from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest, ManifestReading
@@ -30,7 +31,8 @@ _ELSEWHERE: Final = frozenset(
 def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem, ...]:
     """Return errors for texts that look like secrets, and warnings for other mistakes.
 
-    These are unedited template lines, and `required` of unknown properties. `allow` has paths of
+    These are unedited template lines, `required` of unknown properties, and schemas that no router
+    uses. `allow` has paths of
     texts that look like secrets and are none: they are warnings, too.
     """
     manifest = reading.manifest
@@ -38,6 +40,7 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
         return ()
     found = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
     found += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
+    found += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
     problems = [problem_at(reading, *x) for x in found]
     for path, why in secret_like(reading.yaml.value):
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
@@ -124,6 +127,16 @@ def _unknown_required(manifest: Manifest) -> Iterator[tuple[Path, str]]:
             yield from _missing(tool.output_schema, (*at, "output_schema"))
     for path, message in _missing(manifest.schema or {}, ()):
         yield ("schema",), f"{show_path(path)}: {message}" if path[:-1] else message
+
+
+def _unusable(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+    for i, tool in enumerate(manifest.tools):
+        for word, schema in (
+            ("parameters", tool.parameters),
+            ("output_schema", tool.output_schema),
+        ):
+            if schema and (why := unusable(schema)):
+                yield ("tools", i, "function", word), f"no router uses this: {why}"
 
 
 def _missing(schema: object, path: Path) -> Iterator[tuple[Path, str]]:

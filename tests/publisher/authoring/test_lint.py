@@ -97,3 +97,24 @@ def test_a_property_that_another_place_describes_is_not_missing(new: str) -> Non
     reading = read(text.encode())
     assert reading.manifest is not None
     assert [x for x in codes(text) if x[0] is Reason.UNKNOWN_REQUIRED] == []
+
+
+SELF = "{$ref: '#/$defs/a'}"
+MANY = ", ".join(f"p{i}: {{type: string, enum: [a]}}" for i in range(600))
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (f"        properties: {{{MANY}}}", "too large"),
+        (f"        anyOf: [{SELF}]\n        $defs: {{a: {{anyOf: [{SELF}]}}}}", "too complex"),
+    ],
+)
+def test_a_schema_that_no_router_uses_is_named(lines: str, why: str) -> None:
+    before, _, after = scaffold("tea").partition("        properties:\n")
+    data = f"{before}{lines}\n{after.partition('[question]')[2].lstrip()}".encode()
+    validation = validate(PackageFile("tea.acp.yaml", data))
+    assert validation.valid
+    (found,) = [x for x in validation.problems if x.code is Reason.TOO_LARGE]
+    assert (found.path, found.severity) == ("tools[0].function.parameters", Severity.WARNING)
+    assert why in found.message

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Final
 
-import orjson
-
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex.json_schema.bounds import evaluations_of
+from capdex.json_schema.bounds import unusable
 from capdex.manifest import manifest
 from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
 from capdex.manifest.resources import Resource
@@ -143,10 +141,10 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     notes, tools = list(draft.notes), []
     names, sources = list[str](), [x.source for x in draft.tools]
     for tool in draft.tools[:MAX_TOOLS]:
-        if fault := _unusable(tool.parameters):
+        if fault := unusable(tool.parameters):
             notes.append(Note(tool.source, "tool", "refused", "", fault))
             continue
-        if fault := _unusable(tool.output_schema or {}):
+        if fault := unusable(tool.output_schema or {}):
             notes.append(Note(tool.source, "output schema", "left out", "", fault))
             tool = replace(tool, output_schema=None)
         names.append(name := tool_name_of(tool.source, names, sources))
@@ -184,15 +182,6 @@ def _shorter(source: str, text: str, most_bytes: int) -> Note:
     size = f"{len(text.encode())} bytes"
     after = f"{most_bytes} bytes, without its end"
     return Note(source, "description", "changed", size, after)
-
-
-def _unusable(schema: Json) -> str:
-    """Return the reason why no router uses a schema, empty if they do."""
-    try:
-        evaluations_of(schema, len(orjson.dumps(schema)))
-    except InvalidInput as error:
-        return f"{error.message}: {error.why}".removesuffix(": ")
-    return ""
 
 
 def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]]:

@@ -5,6 +5,7 @@ The files are those of the hosts in docs/router.md: JSON with comments or withou
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -123,16 +124,21 @@ def _parsed(path: Path) -> Json:
 def _words(entry: Json) -> list[str]:
     command, given = _first(entry, _COMMANDS), entry.get("args")
     words = command if isinstance(command, list) else [command] if command else []
-    return [str(x) for x in [*words, *(given if isinstance(given, list) and words else [])]]
+    return [_text(x) for x in [*words, *(given if isinstance(given, list) and words else [])]]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _url(entry: Json) -> str:
     return str(_first(entry, _URLS) or "")
 
 
-def _env(entry: Json) -> dict[str, Any]:
+def _env(entry: Json) -> dict[str, str]:
     found = _first(entry, _ENVS)
-    return {str(x): y for x, y in found.items()} if isinstance(found, dict) else {}
+    given = found.items() if isinstance(found, dict) else ()
+    return {str(x): _text(y) for x, y in given if y is not None}
 
 
 def _first(entry: Json, words: Sequence[str]) -> Any:
@@ -151,7 +157,7 @@ def _of_entry(entry: Json, path: Path, value: Json) -> Server:
     folder = folder.parent if folder.name in _HOST_FOLDERS else folder
     values = _Values(folder, value)
     words, url = [values.told(x) for x in _words(entry)], values.told(_url(entry))
-    env = {x: values.told(str(y), bare=True) for x, y in _env(entry).items()}
+    env = {x: values.told(y, bare=True) for x, y in _env(entry).items()}
     cwd = values.told(str(entry.get("cwd") or ""))
     if values.missing:
         raise UsageError(

@@ -126,6 +126,16 @@ tool_timeout_sec = 5
     assert "server tool_timeout_sec" not in said
 
 
+def test_values_that_are_no_text_are_written_as_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    env = {"A": True, "B": 8080, "C": None}
+    one = {"command": "c", "args": ["--debug", False, 3], "env": env}
+    file.write_text(json.dumps({"mcpServers": {"x": one}}))
+    server = server_of(str(file))
+    assert server.command == ["c", "--debug", "false", "3"]
+    assert server.env == {"A": "true", "B": "8080"}
+
+
 def test_toml_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[mcp_servers.x]\ncommand = c\n")
