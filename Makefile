@@ -194,7 +194,7 @@ test-fast: .venv/.dev ## what needs no process and no server, in a minute and a 
 # What measures time, memory or descriptors comes after the rest, and alone. 5: none was chosen.
 pytest: export HYPOTHESIS_PROFILE = whole
 pytest: dev
-	$(BIN)/pytest -n $(WORKERS) -m "not load" --durations=10 $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not load" --durations=10 $(PYTEST_ARGS)
 	$(BIN)/pytest -n 0 -m load --durations=10 $(PYTEST_ARGS) $$(grep -rl --include='test_*.py' 'mark\.load' tests) || [ $$? = 5 ]
 
 # In this order and not in parallel: what fails fast comes first, and pytest's verdict last.
