@@ -47,7 +47,7 @@ _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
     "--kind", type=click.Choice(["tool", "prompt"]), default="tool",
     help="A prompt and a tool that calls a service, or a prompt alone.",
 )  # fmt: skip
-@click.option("--from-mcp", metavar="URL|COMMAND", help="Take the tools of an MCP server.")
+@click.option("--from-mcp", metavar="URL|COMMAND|FILE", help="Take the tools of an MCP server.")
 @click.option("--service", metavar="URL", help="With --from-mcp: where others reach that server.")
 @click.option("--from-openai", metavar="FILE", help="Take OpenAI function tools from JSON.")
 @click.option("--from-openapi", metavar="FILE|URL", help="Take operations of an OpenAPI document.")

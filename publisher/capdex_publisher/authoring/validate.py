@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,10 +133,8 @@ def _foreign(file: PackageFile) -> tuple[Problem, ...]:
     option = import_option_for(file.data)
     if not option:
         return ()
-    is_read = option != "--from-mcp" or b'"mcpServers"' in file.data
-    named = file.name if is_read else "the URL or the command in it"
     message = f"this is {FORMATS[option]} and not a package"
-    hint = f"make a package of it: capdex init {option} {named}"
+    hint = f"make a package of it: capdex init {option} {shlex.quote(file.name)}"
     return (Problem(Reason.MISSING_FIELD, "", message, 1, 1, Severity.ERROR, hint),)
 
 

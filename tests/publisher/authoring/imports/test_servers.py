@@ -11,6 +11,7 @@ import pytest
 from capdex.errors import InvalidInput, UsageError
 from capdex_publisher.authoring.imports import import_mcp, import_option_for
 from capdex_publisher.authoring.imports.servers import server_of
+from capdex_publisher.authoring.validate import PackageFile, validate
 
 STUB = Path(__file__).parent / "mcp_stub.py"
 # Each has one server: a command with an argument, a variable and a folder, or a URL with a header.
@@ -62,6 +63,13 @@ def test_the_file_of_each_host_is_read(
     assert import_option_for(file.read_bytes()) == "--from-mcp"
     server = server_of(str(file))
     assert (server.command, server.env, server.unread) == (["c", "7"], {"K": "1"}, [])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_validate_says_how_the_file_of_a_host_is_imported(name: str) -> None:
+    validation = validate(PackageFile(f"my {name}", FILES[name].encode()))
+    assert not validation.valid
+    assert f"capdex init --from-mcp 'my {name}'" in validation.problems[0].hint
 
 
 async def test_a_server_is_started_in_the_folder_that_its_file_names(tmp_path: Path) -> None:
