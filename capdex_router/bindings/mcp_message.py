@@ -17,13 +17,14 @@ from capdex.json import Json
 from capdex.net.json_reply import parse
 from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
 from capdex_router.policy.consent import clean
+from capdex_router.policy.quoting import visible
 
 # The SDK compares a part of a message with every shape that it may have: a part that fits none
 # takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
 MAX_PARTS: Final = 20_000
 MAX_ASKED: Final = 256  # requests that are remembered: far more than calls at a time
 SAID: Final = "said by the server"  # data of an error whose code the SDK has for ends of a session
-SHOWN_CHARS: Final = 80  # of what a server sent
+SHOWN_BYTES: Final = 80  # of what a server sent
 REPORT: Final = "report this to the author of the server, or use another version of it"
 _SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
 _EXPECTED: Final = (
@@ -33,7 +34,9 @@ _EXPECTED: Final = (
 # it with the version before the result, or behind it.
 _VERSION: Final = rb'\s*"jsonrpc"\s*:\s*"[^"]{0,16}"\s*'
 _ID: Final = rb'\s*"id"\s*:\s*"?(\d{1,18})"?\s*'
-_HEAD: Final = re.compile(rb'\s*\{(?:%s,|%s,){1,2}\s*"(?:result|error)"' % (_VERSION, _ID))
+_HEAD: Final = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{(?:%s,|%s,){1,2}\s*"(?:result|error)"' % (_VERSION, _ID)
+)
 _TAIL: Final = re.compile(rb"(?:,%s|,%s){1,2}\}\s*$" % (_VERSION, _ID))
 
 
@@ -88,9 +91,11 @@ class Replies:
         except ValueError as error:
             words = "no message of MCP" if isinstance(error, ValidationError) else str(error)
             asked = self._answered(getattr(error, "id", None))
+            text = f'"{visible(data[:SHOWN_BYTES].decode("utf-8", "replace"))}"'
             if asked is not None:
-                return types.JSONRPCError(jsonrpc="2.0", id=asked, error=_error(words))
-            text = clean(data[: 4 * SHOWN_CHARS].decode("utf-8", "replace"), SHOWN_CHARS)
+                fault = malformed(f"it is {words}, and begins with {text}")
+                problem = types.ErrorData(code=types.PARSE_ERROR, message="", data=fault)
+                return types.JSONRPCError(jsonrpc="2.0", id=asked, error=problem)
             self.stray = f"what is {words}: {text}"
         return None
 
@@ -120,8 +125,8 @@ def fault_in(message: object) -> CapdexError | None:
 def read_message(data: bytes) -> Json:
     """Return a message of a server as the SDK may read it, empty for a notification without use.
 
-    What a server asks or tells loses its parameters, since nothing of them is used, and a response
-    of too many parts becomes an error. Raises Malformed.
+    What a server asks or tells loses its parameters, since nothing of them is used. Raises
+    Malformed, also for an answer of too many parts.
     """
     try:
         found = parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
@@ -143,8 +148,7 @@ def read_message(data: bytes) -> Json:
     if isinstance(result, dict):  # of which the SDK takes the structured content as it is
         typed = {**found, "result": {**result, "structuredContent": None}}
     if _parts(typed) > MAX_PARTS:
-        many = {"code": types.INTERNAL_ERROR, "message": "the response has too many parts"}
-        found = {"jsonrpc": "2.0", "id": found.get("id"), "error": many}
+        raise Malformed(f"an answer of over {MAX_PARTS} parts", found.get("id"))
     return found
 
 
@@ -167,16 +171,11 @@ def _check(found: Json) -> None:
         words = "an answer whose id is neither a text nor an integer"
     elif not asks and error is not None:
         try:
-            types.ErrorData.model_validate(error)
+            error["code"] = types.ErrorData.model_validate(error).code  # "-32000" is -32000
         except ValidationError:
             words = "an answer whose error has no code and message"
     if words:
         raise Malformed(words, None if asks else id_)
-
-
-def _error(words: str) -> types.ErrorData:
-    data = malformed(f"it is {words}")
-    return types.ErrorData(code=types.PARSE_ERROR, message=data.message, data=data)
 
 
 def _key(id_: object) -> str:

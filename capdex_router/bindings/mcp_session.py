@@ -136,7 +136,8 @@ class McpSession:
             raise _asks()
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
         if result.is_error:
-            raise ExecutionFailed("the tool failed", why=untrusted_text("\n".join(texts)))
+            why = untrusted_text("\n".join(texts)) or "its server does not say why"
+            raise ExecutionFailed("the tool failed", why=why)
         if isinstance(result.structured_content, dict):
             return dict(result.structured_content)
         if len(texts) == len(result.content):
@@ -235,10 +236,10 @@ class McpSession:
             first = error.errors(include_url=False, include_input=False)[0]
             why = untrusted_text(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
             return ExecutionFailed("the reply of the MCP server is not MCP", why=why, fix=REPORT)
-        why = untrusted_text(error.message if isinstance(error, MCPError) else type(error).__name__)
+        why = error.message if isinstance(error, MCPError) else str(error) or type(error).__name__
         if isinstance(error, TimeoutError):
             why = f"it gave no answer to the handshake in {CONNECT_S:g} s"
-        return Unavailable(ENDED, Code.SERVICE_UNAVAILABLE, why=why, fix="try again")
+        return Unavailable(ENDED, Code.SERVICE_UNAVAILABLE, untrusted_text(why), "try again")
 
 
 _SESSION_ERRORS: Final = (

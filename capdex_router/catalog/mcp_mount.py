@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import math
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -36,6 +36,7 @@ from capdex_router.policy.quoting import escaped, quoted
 log = structlog.get_logger(part="router")
 
 LIST_S: Final = 40.0  # to start, and to list its tools
+RESOURCES_S: Final = 10.0  # to list or read them: a host waits for all servers
 AWAKE_S: Final = 5.0  # that a search waits for a server that is started
 RETRY_S: Final = 30.0  # between two starts of a server that ends
 MAX_RETRY_S: Final = 960.0
@@ -87,6 +88,8 @@ class Mounted(Fixed):
         wait = math.ceil(self._next - asyncio.get_running_loop().time())
         when = f", {wait} s from now or later" if wait > 0 else ""
         fix = f"it is started again at its next use{when}"
+        if self._starting is not None:
+            fix = "it is just being started: try again in some seconds"
         return replace((self._session and self._program.fault(None)) or self._error, fix=fix)
 
     async def awake(self, wait_s: float | None = AWAKE_S) -> None:
@@ -161,10 +164,8 @@ class Mounted(Fixed):
 
     async def resources(self) -> list[types.Resource]:
         """Return what the server lists; nothing if it has none, or does not answer in time."""
-        with suppress(CapdexError, TimeoutError):
-            async with asyncio.timeout(LIST_S):
-                found = await (await self.session()).resources()
-                return [x for x in found if clean(x.uri, MAX_URI_CHARS) == x.uri]
+        with suppress(CapdexError):
+            return await self._asked(self._resources)
         return []
 
     async def read(self, uri: str) -> list[Any]:
@@ -172,13 +173,33 @@ class Mounted(Fixed):
 
         Another URI may be a model's own and carry words to the server: it is NOT_FOUND.
         """
-        if uri not in {x.uri for x in await self.resources()}:
-            raise InvalidInput(f"{self.name} has no resource {uri[:128]!r}", Code.NOT_FOUND)
+
+        async def ask(session: McpSession) -> list[Any]:
+            if uri not in {x.uri for x in await self._resources(session)}:
+                what = f"{self.name} has no resource {uri[:128]!r}"
+                raise InvalidInput(what, Code.NOT_FOUND, fix="resources/list has what is there")
+            return await session.read(uri)
+
+        return await self._asked(ask)
+
+    async def _resources(self, session: McpSession) -> list[types.Resource]:
+        return [x for x in await session.resources() if clean(x.uri, MAX_URI_CHARS) == x.uri]
+
+    async def _asked(self, ask: Callable[[McpSession], Awaitable[list[Any]]]) -> list[Any]:
         try:
-            async with asyncio.timeout(LIST_S):
-                return await (await self.session()).read(uri)
+            async with asyncio.timeout(RESOURCES_S):
+                return await ask(await self.session())
         except TimeoutError:
-            raise Unavailable(f"{self.name} did not answer in time", Code.TIMEOUT) from None
+            raise self.late(RESOURCES_S) from None
+
+    def late(self, timeout_s: float) -> Unavailable:
+        """Return the error for an answer that did not come in time, with what came instead."""
+        stray = self.replies.stray
+        return Unavailable(
+            f"the MCP server {self.name} did not answer within {timeout_s:.3g} s",
+            why=f"it sent {stray}" if stray else "",
+            fix=_SILENT if stray else "try again",
+        )
 
 
 def next_pause(pause_s: float, idle_s: float) -> float:
@@ -220,12 +241,7 @@ class MountedTool:
             async with asyncio.timeout(timeout_s):
                 return await self.mount.call(self.tool, self.digest, arguments)
         except TimeoutError:
-            stray = self.mount.replies.stray
-            raise Unavailable(
-                f"the MCP server {self.mount.name} did not answer within {timeout_s:.3g} s",
-                why=f"it sent {stray}" if stray else "",
-                fix=_SILENT if stray else "try again",
-            ) from None
+            raise self.mount.late(timeout_s) from None
 
 
 def _capabilities(

@@ -35,6 +35,7 @@ from capdex_router.routing.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
 TOOLS_SHOWN: Final = 20
+MAX_LISTED: Final = 64  # tools of a package, which has no more; a mounted server may
 READ_ON: Final = {"properties": {"offset": {"type": "integer"}}}  # the input for a stored result
 
 
@@ -84,9 +85,10 @@ class Actions:
             return _line(_short(capability))
         if level == 2:
             lines = [_line(listed) for listed in self._tools(capability)]
-            return "\n".join(lines) or "it has no tools"
+            return "\n".join(_cut(lines, MAX_LISTED)) or "it has no tools"
         if level == 4:
-            return {"uri": capability.ref.capability_id, **self._example(capability, "input")}
+            found = {"uri": capability.ref.capability_id, **self._example(capability, "input")}
+            return self._fitting(found)
         ref = capability.ref
         # The URI says the kind, too, and the name of a tool.
         said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
@@ -95,7 +97,8 @@ class Actions:
             names = (x.ref.capability_id for x in self._tools(capability))
             shown["tools"] = [self.catalog.short_name(x) for x in names][:TOOLS_SHOWN]
         rest = {x: y for x, y in shown.items() if x not in said and y not in (None, [])}
-        return {"uri": f"{self.catalog.short_name(ref.capability_id)}@{ref.version}", **rest}
+        uri = f"{self.catalog.short_name(ref.capability_id)}@{ref.version}"
+        return self._fitting({"uri": uri, **rest})
 
     async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
         """Invoke a capability, or a command by a wish, or read on in a stored result."""
@@ -117,7 +120,8 @@ class Actions:
             self.routing.answered(capability, result)
         if result.error is not None and result.error["reason"] == Code.INVALID_INPUT:
             shown = {"uri": uri, "input_schema": capability.input_schema}
-            shown = result.error["details"] | self._example(capability, "example") | shown
+            shown = self._fitting(self._example(capability, "example") | shown)
+            shown = result.error["details"] | shown
             result = replace(result, error=result.error | {"details": shown})
         return self.results.shorten(result)
 
@@ -135,10 +139,7 @@ class Actions:
             )
         if action == "list":
             await self._awake()
-            shown = self._installed()
-            more = len(shown) - MAX_HITS
-            lines = shown[:MAX_HITS] + ([f"and {more} more: use find"] if more > 0 else [])
-            lines += self._missing()
+            lines = [*_cut(self._installed()), *self._missing()]
             return "\n".join(lines) or "nothing is installed"
         if not target:
             raise InvalidInput(f"{action} needs a target", fix="give a name as target")
@@ -176,6 +177,10 @@ class Actions:
                 raise
             raise replace(error, fix=fix) from None
 
+    def _fitting(self, found: Json) -> Json:
+        """Return what fits the context of a model; of more its beginning, as of a long output."""
+        return self.results.shorten(InvokeResult(found, None, 0)).output or found
+
     def _example(self, capability: Capability, key: str) -> Json:
         """Return an input that the schema allows, under a key; the schema if none is known."""
         schema = capability.input_schema
@@ -208,6 +213,11 @@ class Actions:
             if listed.ref.capability_id.startswith(prefix)
             and listed.ref.version == capability.ref.version
         ]
+
+
+def _cut(lines: list[str], most: int = MAX_HITS) -> list[str]:
+    more = len(lines) - most
+    return lines[:most] + ([f"and {more} more: use find"] if more > 0 else [])
 
 
 def _short(capability: Capability) -> Listed:

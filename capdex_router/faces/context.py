@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import mimetypes
 import re
@@ -87,10 +88,12 @@ class Offered:
                     "the cursor is none of ours",
                     fix="give nextCursor of the page before, or leave it out",
                 )
+            servers = self.actions.servers
+            listed = await asyncio.gather(*(server.resources() for server in servers))
             found = [
                 _resource(f"mcp://{server.name}/{x.uri}", x.name, x.mime_type, x.description or "")
-                for server in self.actions.servers
-                for x in await server.resources()
+                for server, resources in zip(servers, listed, strict=True)
+                for x in resources
             ]
             found += self._of_skills()
         end = int(cursor) + PAGE

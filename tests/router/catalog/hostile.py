@@ -19,6 +19,7 @@ MANY: Final = b"[" + b",".join([b"{}"] * 30_000) + b"]"
 NEVER: Final = "^(a|a)*$"  # of forty letters and a mark, `re` never comes to an end
 ERRORS: Final = {
     "own error": b'{"code":-32000,"message":"the disk is full"}',
+    "own code": b'{"code":"-32000","message":"Connection closed"}',
     "own end": b'{"code":-32600,"message":"Session terminated"}',
 }
 RESULTS: Final = {
@@ -51,6 +52,7 @@ LINES: Final = {  # answers with other heads
     "no version": b'{"id":%s,"result":{"content":[]}}',
     "version 1": b'{"jsonrpc":"1.0","id":%s,"result":{"content":[]}}',
     "fraction": b'{"jsonrpc":"2.0","id":%s.0,"result":{"content":[]}}',
+    "mark of order": b'\xef\xbb\xbf{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}',
     "batch": b'[{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}]',
     "id behind": b'{"result":{"content":[],"structuredContent":{"x":NaN}},"jsonrpc":"2.0","id":%s}',
 }
@@ -63,7 +65,7 @@ STRAYS: Final = {  # that are for no request, with the words for it
         b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}',
         "an error without an id: ?",
     ),
-    "a log": (b"listening on port %s", "what is not JSON: listening on port"),
+    "a log": (b"listening on port %s", 'what is not JSON: "listening on port'),
     "a log in JSON": (b'{"id":%s,"level":"info"}', "what is no message of JSON-RPC"),
 }
 AGAIN: Final = {"ends once": "plain", "other then": "schema"}  # from its second start on
@@ -93,6 +95,11 @@ def tools(mode: str) -> Any:
             return [tool | {"name": name, "description": "It answers."} for name in NAMES]
         case "long list":
             return [tool | {"name": f"t{n}", "description": "x" * 3_000_000} for n in range(2)]
+        case "long words":
+            many = {"enum": [f"value {n} of many" for n in range(1_000)]}
+            schema = {"type": "object", "required": ["x"], "properties": {"x": many}}
+            one = tool | {"name": "t0", "inputSchema": schema, "description": "x" * 2_000_000}
+            return [one, *(tool | {"name": f"t{n}"} for n in range(1, 100))]
         case "no list":
             return "none"
         case _:
@@ -104,9 +111,11 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
     head = b'{"jsonrpc":"2.0","id":%s,' % orjson.dumps(message.get("id"))
     match message.get("method"):
         case "initialize":
-            found = {
-                "protocolVersion": message["params"]["protocolVersion"],
-                "capabilities": {},
+            found: dict[str, Any] = {
+                "protocolVersion": message["params"]["protocolVersion"]
+                if mode != "other protocol"
+                else "9999-01-01",
+                "capabilities": {"resources": {}} if mode == "silent" else {},
                 "serverInfo": {"name": "hostile", "version": "1.0.0"},
             }
             yield head + b'"result":%s}\n' % orjson.dumps(found)

@@ -139,7 +139,7 @@ async def test_an_output_schema_that_cannot_be_used_says_that_the_tool_ran(
     assert "schema" in found["error"]["details"]["why"]
 
 
-@pytest.mark.parametrize("mode", ["own error", "own end"])
+@pytest.mark.parametrize("mode", ERRORS)
 async def test_an_error_of_the_server_is_told_whatever_its_code_and_words(
     mode: str, tmp_path: Path
 ) -> None:
@@ -148,7 +148,7 @@ async def test_an_error_of_the_server_is_told_whatever_its_code_and_words(
             await run(tool)
     said = orjson.loads(ERRORS[mode])
     assert failed.value.why == said["message"]
-    assert failed.value.details == {"jsonrpc_code": said["code"]}
+    assert failed.value.details == {"jsonrpc_code": int(said["code"])}
 
 
 async def test_a_server_that_ends_in_a_call_is_unavailable(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_a_result_of_many_parts_is_refused_before_the_sdk_compares_them(
     async with hostile(mode, tmp_path / "x") as tool:
         with pytest.raises(ExecutionFailed) as failed:
             await run(tool)
-    assert failed.value.why == "the response has too many parts"
+    assert failed.value.why.startswith("it is an answer of over 20000 parts")
 
 
 async def test_structured_content_may_have_many_parts(tmp_path: Path) -> None:
@@ -348,6 +348,41 @@ async def test_a_server_that_refuses_to_list_its_tools_is_unavailable_with_its_w
         async with hostile("refuses", tmp_path / "x"):
             pass
     assert "the disk is full" in refused.value.why
+
+
+async def test_a_protocol_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as refused:
+        async with hostile("other protocol", tmp_path / "x"):
+            pass
+    assert "9999-01-01" in refused.value.why
+
+
+async def test_resources_that_do_not_come_are_none_and_their_reading_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_mount, "RESOURCES_S", 0.01)
+    async with started("hostile", hostile_server("silent", tmp_path / "x")) as source:
+        assert await source.resources() == []
+        with pytest.raises(Unavailable) as late:
+            await source.read("a://b")
+    assert late.value.code == Code.TIMEOUT
+
+
+async def test_a_definition_that_would_fill_a_context_is_shown_in_parts(tmp_path: Path) -> None:
+    mounts = Mounts({"hostile": hostile_server("long words", tmp_path / "x")})
+    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+        actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
+        described = actions.describe("mcp:hostile#t0")
+        assert isinstance(described, dict)
+        assert described["bytes"] > 2_000_000
+        assert len(orjson.dumps(described)) < 40_000
+        rest = await actions.call(
+            Wanted(described["result"], None, {"offset": 9}), Caller(Person())
+        )
+        assert rest.ok
+        assert len(str(actions.describe("mcp:hostile#t0", 2)).splitlines()) == 65
+        failed = await actions.call(Wanted("mcp:hostile#t0", None, {}), Caller(Person()))
+        assert len(orjson.dumps(failed.to_json())) < 40_000
 
 
 async def test_a_program_that_ends_at_once_is_unavailable() -> None:
