@@ -35,7 +35,7 @@ TOO_WIDE = [
     (-32603, "Internal error"),
     (7, "no"),
 ]
-# What was answered in public, with the report of each; fewer blocks do not help against a rate.
+# What was answered in public, with the report of each; refusals as a rate are in test_loop_slow.
 REPORTED = Path(__file__).parents[2] / "soak" / "public_refusals.json"
 ERRORS = [one["error"] for one in orjson.loads(REPORTED.read_bytes()) if "error" in one]
 PUBLIC = [(one["code"], one["message"]) for one in ERRORS if of_error(one) is not RpcFault.RATE]
