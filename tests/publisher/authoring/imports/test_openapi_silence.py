@@ -391,3 +391,38 @@ def test_a_body_that_takes_no_other_members_takes_none_as_a_tool(manifest_of: Ma
     assert Validation().check(tool.parameters, {"a": "x", "z": "y"}) is not None
     (tool,) = manifest_of(imported({**posting(B), **query}, method="post")).tools
     assert "additionalProperties" not in tool.parameters
+
+
+@pytest.mark.parametrize("fixed", ["security", "path"])
+def test_a_member_of_a_body_that_no_call_could_send_is_named(
+    fixed: str, manifest_of: ManifestOf
+) -> None:
+    scheme = {"type": "apiKey", "in": "query", "name": "A"}
+    security: Json = {"security": [{"site": []}]} if fixed == "security" else {}
+    components = {"securitySchemes": {"site": scheme}}
+    path = "/x?A=1" if fixed == "path" else "/x"
+    more: Json = {"method": "post", "path": path, "components": components}
+    package = imported({**posting(B), **security}, **more)
+    assert list(manifest_of(package).tools[0].parameters["properties"]) == ["b"]
+    assert rows(package)["body a"] == ("left out", "")
+    with pytest.raises(InvalidInput) as error:
+        imported({**posting({**B, "required": ["a"]}), **security}, **more)
+    assert "body a refused: " in error.value.why
+
+
+def test_an_optional_body_that_cannot_be_sent_leaves_no_part_of_itself(
+    manifest_of: ManifestOf,
+) -> None:
+    kind = "application/x-www-form-urlencoded"
+    schema = {**B, "required": ["b"]}
+    media = {"schema": schema, "encoding": {"b": {"style": "matrix"}}}
+    schema["properties"] = {"a": TEXT, "b": {"type": "array", "items": TEXT}}
+    package = imported({"requestBody": {"content": {kind: media}}}, method="post")
+    manifest = manifest_of(package)
+    assert manifest.tools[0].parameters["properties"] == {}
+    assert manifest.bindings["op"] == {
+        "type": "http",
+        "method": "POST",
+        "url": "https://api.rain.dev/x",
+    }
+    assert rows(package) == {"body b": ("left out", "matrix")}

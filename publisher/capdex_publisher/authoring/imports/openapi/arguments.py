@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -181,8 +182,8 @@ class Arguments:
             self._read_body(kind, media, body)
         except Unsendable as fault:
             if body.get("required") is True:
-                raise Unsendable("body", fault.why, fault.before) from None
-            self._operation.note("body", "left out", fault.before, fault.why)
+                raise Unsendable(fault.subject, fault.why, fault.before) from None
+            self._operation.note(fault.subject, "left out", fault.before, fault.why)
 
     def _media_type(self, body: Json) -> tuple[str, Json]:
         """Return the media type to send: JSON, then a form."""
@@ -215,7 +216,6 @@ class Arguments:
         flat = forms.properties(self._document, schema)
         encoding = media.get("encoding") if is_form else None
         described = clean(body.get("description"))
-        self.body = {"content": kind}
         if flat is None:
             if is_form and "object" not in forms.kinds(self._document, schema):
                 raise Unsendable("body", "a form is an object", kind)
@@ -224,10 +224,12 @@ class Arguments:
                 self._operation.note("body", "changed", "its encoding", why)
             key = self._add("body", "body", schema, {}, described)
             self.rules.pop(key, None)
-            self.body["parameter"] = key
+            self.body = {"content": kind, "parameter": key}
             self.plain = False
             self.required += [key] if needed else []
             return
+        fields = list(self._fields(flat, encoding if isinstance(encoding, dict) else {}))
+        self.body = {"content": kind}
         if not needed:
             why = "a body is always sent, without members if none is given"
             self._operation.note("body", "changed", "optional", why)
@@ -235,30 +237,40 @@ class Arguments:
         self.more = flat.more
         for part in united(self._document.value, schema, old=self._document.is_old):
             self._schemas.discriminator(part)
-        for name, value in flat.schemas.items():
-            if is_read_only(value, self._document.value, old=self._document.is_old):
-                continue  # the service sets it
-            given = encoding.get(name) if isinstance(encoding, dict) else None
-            own: Json = given if isinstance(given, dict) else {}
-            rule: Json = {}
-            if own.keys() & {"style", "explode", "allowReserved"}:
-                try:
-                    rule, said = forms.rule(self._document, "body", own, value)
-                except Unsendable as fault:
-                    if name in flat.required:
-                        raise
-                    self._operation.note(f"body {name}", "left out", fault.before, fault.why)
-                    continue
-                if said:
-                    self._operation.note(f"body {name}", "changed", str(own.get("style")), said)
-            elif own.get("contentType", "text/plain") != "text/plain" and (
-                own["contentType"] != JSON or "array" in forms.kinds(self._document, value)
-            ):
-                why = "lists are repeated, and objects are JSON text"
-                self._operation.note(f"body {name}", "changed", str(own["contentType"]), why)
-            key = self._add("body", str(name), value, rule, "")
+        for name, value, rule in fields:
+            key = self._add("body", name, value, rule, "")
             if name in flat.required:
                 self.required.append(key)
+
+    def _fields(self, flat: forms.Properties, encoding: Json) -> Iterator[tuple[str, object, Json]]:
+        """Yield the members of a body with their places; raises Unsendable for a required one."""
+        secrets = {x["name"] for x in self.secrets if x["type"] == "query"}
+        taken = {x.lower() for x in self._fixed | secrets}
+        for name, value in ((str(x), y) for x, y in flat.schemas.items()):
+            if is_read_only(value, self._document.value, old=self._document.is_old):
+                continue  # the service sets it
+            given = encoding.get(name)
+            own: Json = given if isinstance(given, dict) else {}
+            rule: Json = {}
+            try:
+                if name.lower() in taken:
+                    why = "the query has this name, and a server may take one for the other"
+                    raise Unsendable("", why)
+                if own.keys() & {"style", "explode", "allowReserved"}:
+                    rule, said = forms.rule(self._document, "body", own, value)
+                    if said:
+                        self._operation.note(f"body {name}", "changed", str(own.get("style")), said)
+                elif own.get("contentType", "text/plain") != "text/plain" and (
+                    own["contentType"] != JSON or "array" in forms.kinds(self._document, value)
+                ):
+                    why = "lists are repeated, and objects are JSON text"
+                    self._operation.note(f"body {name}", "changed", str(own["contentType"]), why)
+            except Unsendable as fault:
+                if name in flat.required:
+                    raise Unsendable(f"body {name}", fault.why, fault.before) from None
+                self._operation.note(f"body {name}", "left out", fault.before, fault.why)
+                continue
+            yield name, value, rule
 
     def _add(self, place: str, name: str, schema: object, rule: Json, described: str) -> str:
         """Add an argument; return the name that it has in the tool."""
