@@ -91,7 +91,7 @@ class Replies:
         except ValueError as error:
             words = "no message of MCP" if isinstance(error, ValidationError) else str(error)
             asked = self._answered(getattr(error, "id", None))
-            text = f'"{visible(data[:SHOWN_BYTES].decode("utf-8", "replace"))}"'
+            text = f'"{visible(data.strip()[:SHOWN_BYTES].decode("utf-8", "replace"))}"'
             if asked is not None:
                 fault = malformed(f"it is {words}, and begins with {text}")
                 problem = types.ErrorData(code=types.PARSE_ERROR, message="", data=fault)

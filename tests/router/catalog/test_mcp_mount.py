@@ -272,6 +272,7 @@ async def test_the_error_of_the_deadline_tells_what_came_and_was_no_answer(
             await tool.executor.run({}, timeout_s=0.01)
     assert late.value.code == Code.TIMEOUT
     assert f"it sent {STRAYS[mode][1]}" in late.value.why
+    assert "\\n" not in late.value.why
     assert "stdout" in late.value.fix
 
 
