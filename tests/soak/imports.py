@@ -391,7 +391,9 @@ class Judge:
         listed, values, members = [], {}, list[str]()
         body: Any = None
         required = tool.parameters.get("required", [])
-        if "{" in path and "?" in path:  # placeholders that the library does not fill
+        if "{" in path and (
+            "?" in path or "//" in path
+        ):  # placeholders that the library does not fill
             return {}, {}
         for one in document.parameters(operation, item):
             listed.append({key: x for key, x in one.items() if key != "default"})
@@ -572,8 +574,9 @@ def _is_said(part: str, package: Imported, asked: Json) -> bool:
             )
             or f"query {name.partition('[')[0]}".lower() in subjects
             or any(
-                before == "allowReserved" and "&" in str(asked["parameters"].get(f"query.{x[6:]}"))
-                for x, before in said
+                ("query " + key.removeprefix("query.").lower(), "allowReserved") in said
+                for key, value in asked["parameters"].items()
+                if "&" in str(value)
             )
         )
     if kind == "header" and name == "content-type":
