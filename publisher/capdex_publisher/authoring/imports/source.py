@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -90,23 +91,41 @@ def utf8(data: bytes) -> tuple[bytes, list[Note]]:
 def parse(data: bytes, name: str) -> Any:
     """Return the value of JSON, with comments or without, or of YAML.
 
-    Raises InvalidInput for what is neither, or is too deep.
+    Raises InvalidInput for what is neither, is too deep, or has a key twice in one object.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        if data.lstrip().startswith((b"{", b"[", b"//", b"/*")):
-            try:
-                bare = _COMMENT.sub(_shortened, data)
-                value = orjson.loads(_LAST_COMMA.sub(_shortened, bare))
-            except orjson.JSONDecodeError:
-                raise _malformed(name, f"it is not JSON: {error}") from None
-        else:
-            value = _parse_yaml(data, name)
+        if not data.lstrip().startswith((b"{", b"[", b"//", b"/*")):
+            return _checked(_parse_yaml(data, name), name)
+        data = _LAST_COMMA.sub(_shortened, _COMMENT.sub(_shortened, data))
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            raise _malformed(name, f"it is not JSON: {error}") from None
+    _checked(value, name)
+    try:  # orjson takes the last of two
+        json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
+    except ValueError as error:
+        raise _malformed(name, str(error)) from None
+    return value
+
+
+def _checked(value: Any, name: str) -> Any:
+    """Return a value; raises InvalidInput if it is too deep."""
     if _is_deep(value):
         raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Raise ValueError if a key stands twice."""
+    keys = set[str]()
+    for key, _ in pairs:
+        if key in keys:
+            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+        keys.add(key)
 
 
 def _shortened(match: re.Match[bytes]) -> bytes:

@@ -65,6 +65,16 @@ def test_a_key_that_stands_twice_in_yaml_is_refused_with_its_line(text: str) -> 
     assert "line " in error.value.why
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"/a": 1, "b": 2, "/a": 3}', '[{"k": {"a": 1, "\\u0061": 1}}]', '{"a": 1, /* */ "a": 1,}'],
+)
+def test_a_key_that_stands_twice_in_json_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read") as error:
+        parse(text.encode(), "rain.json")
+    assert "stands twice" in error.value.why
+
+
 def test_a_merged_mapping_may_have_a_key_that_stands_beside_it() -> None:
     text = "a: &a {k: 1, l: 2}\nb: &b {<<: *a, k: 3}\nc: {<<: [*a, *b], l: 4}\n"
     assert parse(text.encode(), "rain.yaml")["c"] == {"k": 1, "l": 4}
