@@ -110,11 +110,7 @@ def main() -> int:
         luck.shuffle(requests)
         # Asked once, so that what the node keeps of answers is there before its memory is measured.
         asker.put(Load(one.port, requests, CONNECTIONS, 3600.0, count=len(requests)))
-        loads = {
-            "resolutions": Load(
-                one.port, requests, CONNECTIONS, given.seconds, one.counted(), rate=given.rate
-            )
-        }
+        loads = dict[str, Load]()
         askers = {"resolutions": asker}
         if given.searches:
             searches = search_requests(one)
@@ -127,6 +123,10 @@ def main() -> int:
         while alone < ALONE_LOOKS:  # those that build end before those that encode begin
             time.sleep(1)
             alone = alone + 1 if len(tree(one.process)) == 1 else 0
+        counted = one.counted()  # not before: those beside it have ended by now
+        loads["resolutions"] = Load(
+            one.port, requests, CONNECTIONS, given.seconds, counted, rate=given.rate
+        )
         blocks_took: list[float] = []
         if given.releases:
             beat.close()
