@@ -32,8 +32,7 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     """Return errors for texts that look like secrets, and warnings for other mistakes.
 
     These are unedited template lines, `required` of unknown properties, and schemas that no router
-    uses. `allow` has paths of
-    texts that look like secrets and are none: they are warnings, too.
+    uses. `allow` has paths of texts that look like secrets and are none: they are warnings, too.
     """
     manifest = reading.manifest
     if manifest is None:

@@ -100,7 +100,8 @@ def _of_command(text: str) -> Server:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"the command {text!r} cannot be read", why=str(error)) from None
+        what, fix = f"the command {text!r} cannot be read", "close each quotation that is opened"
+        raise UsageError(what, why=str(error), fix=fix) from None
     first = next((i for i, x in enumerate(words) if not _ASSIGNED.match(x)), len(words))
     if not words[first:]:
         raise UsageError("--from-mcp is empty", fix="give a URL, or the command of a server")
