@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCREENS = REPOSITORY / ".capdex" / "screens"
@@ -61,6 +61,14 @@ class Visit:
     def go(self, address: str) -> None:
         """Open an address of the node and wait until nothing is loaded any more."""
         self.page.goto(self.base + address, wait_until="load")
+
+    def follow(self, what: Locator) -> None:
+        """Click what opens another page, and wait until that one has been read to its end.
+
+        A click alone ends when the first bytes of the next page have come.
+        """
+        what.click()
+        self.page.wait_for_load_state("load")
 
     def axe(self) -> list[str]:
         """What axe-core finds; the policy would refuse a script element with it."""

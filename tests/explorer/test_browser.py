@@ -191,9 +191,10 @@ def test_a_chosen_theme_is_there_before_the_first_paint(browser: Browser, base: 
         assert seen.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-def _weather(page: Any) -> None:
-    page.get_by_role("link", name="what is the weather in Oslo tomorrow").click()
-    page.locator(".card h2 a", has_text="city-weather").click()
+def _weather(seen: Visit) -> None:
+    page = seen.page
+    seen.follow(page.get_by_role("link", name="what is the weather in Oslo tomorrow"))
+    seen.follow(page.locator(".card h2 a", has_text="city-weather"))
 
 
 def test_five_tasks_take_three_clicks_at_most_from_the_start_page(
@@ -202,31 +203,31 @@ def test_five_tasks_take_three_clicks_at_most_from_the_start_page(
     with visit(browser, base, script=False) as seen:
         page = seen.page
         seen.go("/")  # find a weather tool, and connect it to Cursor
-        _weather(page)
+        _weather(seen)
         link = page.get_by_role("link", name="Add this node to Cursor").get_attribute("href")
         assert link is not None
         assert link.startswith("cursor://")
         assert page.locator(".picker pre:visible").inner_text().startswith("capdex add-to cursor")
         seen.go("/")  # what it may do, and what is new
         page.locator("#q").fill("forecast")
-        page.get_by_role("button", name="Search").click()
-        page.locator(".card h2 a", has_text=re.compile("^forecast$")).click()
+        seen.follow(page.get_by_role("button", name="Search"))
+        seen.follow(page.locator(".card h2 a", has_text=re.compile("^forecast$")))
         told = page.locator("section[aria-labelledby=may]").inner_text()
         assert "New since 1.0.0: +1 host, +1 permission" in told
         assert "other.example.net" in told
         seen.go("/")  # tell the copy from the original
         page.locator("#q").fill("city weather")
-        page.get_by_role("button", name="Search").click()
+        seen.follow(page.get_by_role("button", name="Search"))
         names = page.locator(".card h2").all_inner_texts()
         assert names.index("city-weather") < names.index("city-weathr")
         assert page.get_by_text("like the older name city-weather of another owner").is_visible()
         seen.go("/")  # prove it
-        _weather(page)
-        page.get_by_role("link", name="Prove it now").first.click()
+        _weather(seen)
+        seen.follow(page.get_by_role("link", name="Prove it now").first)
         assert page.get_by_text("Not proven:").is_visible()  # this reader has no endpoint
         seen.go("/")  # what a publisher has
-        page.get_by_role("link", name="what is the weather in Oslo tomorrow").click()
-        page.locator(".card", has_text="city-weather").first.locator("a[href^='/p/']").click()
+        seen.follow(page.get_by_role("link", name="what is the weather in Oslo tomorrow"))
+        seen.follow(page.locator(".card", has_text="city-weather").first.locator("a[href^='/p/']"))
         assert "Publisher of " in page.locator("h1").inner_text()
         assert page.locator(".card").count() > 20
 
@@ -252,11 +253,10 @@ def test_a_search_goes_on_without_script(browser: Browser, base: str) -> None:
     with visit(browser, base, script=False) as seen:
         seen.go("/")
         seen.page.locator("#q").fill("weather")
-        seen.page.get_by_role("button", name="Search").click()
-        seen.page.locator("summary", has_text="Domain").wait_for()
-        seen.page.locator(".narrow a", has_text="weather").first.click()
+        seen.follow(seen.page.get_by_role("button", name="Search"))
+        seen.follow(seen.page.locator(".narrow a", has_text="weather").first)
         assert "domain=weather" in seen.page.url
-        seen.page.locator("#results h2 a").first.click()
+        seen.follow(seen.page.locator("#results h2 a").first)
         assert seen.page.url.endswith("/c/city-weather/1.0.0")
 
 
