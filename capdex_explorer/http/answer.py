@@ -29,8 +29,8 @@ from capdex_service.limits.addresses import CLIENT
 TIME_LIMIT_S: Final = 10.0
 # Parameters that choose what is on a page; others, as those of link trackers, are no part of it.
 SELECTING: Final = {
-    *["q", "message", "path", "sort", "after", "before", "from", "page", "cursor", "old", "new"],
-    *FILTER_NAMES,
+    *["q", "message", "path", "sort", "after", "before", "log", "from", "page", "cursor"],
+    *["old", "new", *FILTER_NAMES],
 }
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"

@@ -115,7 +115,12 @@ class Explorer:
                 wanted = _inexact(name, version)
                 if wanted is None:
                     return await endpoint(request)
-                found = await site.reader.read(site.reader.resolve, wanted)
+                try:
+                    found = await site.reader.read(site.reader.resolve, wanted)
+                except InvalidInput:
+                    if not request.url.path.endswith(".svg"):
+                        raise
+                    return await endpoint(request)  # a badge says it as an image
                 rest = request.url.path.split("/", 4)[4:]
                 suffix = ".json" if not rest and request.url.path.endswith(".json") else ""
                 suffix += f"?{request.url.query}" if request.url.query else ""

@@ -13,9 +13,10 @@ from capdex.errors import InvalidInput
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, not_found
 from capdex_explorer.views.badge import badge_svg
+from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import MISSING, badge_of, marks_of
 from capdex_service.http.openapi import document
-from capdex_service.queries.names import names_like
+from capdex_service.queries.names import LATEST, names_like
 from capdex_service.queries.releases import find_release
 
 FIRST: Final = string.ascii_lowercase + string.digits  # of names
@@ -44,11 +45,13 @@ _SITEMAP: Final = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 async def badge(site: Site, request: PageRequest) -> bytes:
     """Return the badge of a name or release as SVG: an image, too, if there is no such release."""
-    name = request.parts["name"]
+    name, version = request.parts["name"], request.parts.get("version")
     try:
-        found = await find_release(site.reader, name, request.parts.get("version"))
+        found = await find_release(site.reader, name, None if version == LATEST else version)
     except InvalidInput as error:
-        return badge_svg(name[:40], MISSING, str(error.code).replace("_", " ").lower()).encode()
+        return badge_svg(
+            visible(name[:40]), MISSING, str(error.code).replace("_", " ").lower()
+        ).encode()
     release = found.json["release"]
     await add_growth(site, [release])
     badge, marks = badge_of(release), marks_of(release)

@@ -17,7 +17,7 @@ async def files(site: Site, request: PageRequest) -> View:
     """Show the table of a release's files, or with `path` one of them as a text."""
     _, manifest, data = await open_page(site, request, "files")
     resources = () if manifest is None else manifest.resources
-    first = request.number("from", 1)
+    first = min(request.number("from", 1), max(1, len(resources)))
     data |= {"file": None, "first": first, "rows": [], "before": None, "after": None}
     path = request.query.get("path", ("",))[0]
     if path:

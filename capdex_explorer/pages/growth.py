@@ -10,18 +10,21 @@ from capdex.diff.diff import compare
 from capdex.json import Json
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site
-from capdex_explorer.views.text import count, name_of
+from capdex_explorer.views.text import count, cut, name_of
 from capdex_service.queries.names import copied_names
 from capdex_service.queries.releases import lineages
 
 MAX_CACHED: Final = 4000
 MAX_SHOWN: Final = 12
+MAX_MESSAGE_CHARS: Final = 200
+MORE: Final = "capdex diff shows all"
 _NOUNS: Final = {
     "hosts": ("host", ""),
     "permissions": ("permission", ""),
     "secrets": ("secret", ""),
     "tools": ("effect of a tool", "effects of tools"),
     "bindings": ("way to call", "ways to call"),
+    "resources": ("script or program", "scripts or programs"),
 }
 
 # By the hashes of both files: what differs between two files stays so.
@@ -57,7 +60,7 @@ async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
         counts = Counter(risk.rule.section for risk in risks)
         _CACHED[key] = {
             "words": ", ".join(f"+{count(counts[x], *y)}" for x, y in _NOUNS.items() if counts[x]),
-            "risks": [risk.message[:200] for risk in risks[:MAX_SHOWN]],
+            "risks": [cut(risk.message, MORE, MAX_MESSAGE_CHARS) for risk in risks[:MAX_SHOWN]],
             "more": max(0, len(risks) - MAX_SHOWN),
         }
         while len(_CACHED) > MAX_CACHED:

@@ -133,7 +133,7 @@ async def _proof(site: Site, request: PageRequest, release: Json) -> Json:
 
 def _take_tools(contents: Json, request: PageRequest) -> None:
     """Leave the tools of one page in `contents`, and add the address of the next page."""
-    first = request.number("from", 1) - 1
+    first = min(request.number("from", 1), max(1, len(contents["tools"]))) - 1
     taken: list[Json] = []
     rows = chars = 0
     for tool in contents["tools"][first:]:

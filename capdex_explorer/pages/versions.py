@@ -12,9 +12,11 @@ from capdex.json import Json
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 from capdex_explorer.pages.contents import open_release
-from capdex_explorer.pages.growth import add_growth
+from capdex_explorer.pages.growth import MAX_MESSAGE_CHARS, MORE, add_growth
 from capdex_explorer.pages.package import open_page
+from capdex_explorer.pages.publisher import before_event
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
+from capdex_explorer.views.text import cut
 from capdex_service.queries.history import block_history, name_history
 from capdex_service.queries.releases import list_versions
 
@@ -23,7 +25,6 @@ MAX_LINE_CHARS: Final = 400
 MAX_DIFF_CHARS: Final = 30_000  # of the changed lines, with those around them
 LINE_CHARS: Final = 60  # that a line takes besides its text
 MAX_CHANGES: Final = 150
-MAX_MESSAGE_CHARS: Final = 200
 
 
 async def versions(site: Site, request: PageRequest) -> View:
@@ -32,6 +33,8 @@ async def versions(site: Site, request: PageRequest) -> View:
     _, _, head = await open_page(site, request, "versions")
     listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
     found = listed["releases"]
+    if not found:
+        raise not_found(f"{name} has no page {listed['page']} of versions", "see the first page")
     await add_growth(site, found)
     for release, before in zip(found, [*found[1:], None], strict=True):
         release["step"] = _step(before, release)
@@ -43,8 +46,7 @@ async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
     _, _, head = await open_page(site, request, "history")
-    before = request.number("before", 0)
-    found = await name_history(site.reader, name, before or None)
+    found = await name_history(site.reader, name, before_event(request))
     return _view("history.html", f"History of {name}", head | found)
 
 
@@ -54,7 +56,8 @@ async def block(site: Site, request: PageRequest) -> View:
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise not_found(f"{text[:40]} is not a block number")
     number = int(text)
-    data = await block_history(site.reader, number) | {"number": number}
+    data = await block_history(site.reader, number, request.number("from", 0))
+    data |= {"number": number}
     return View("block.html", f"Block {number}", data)
 
 
@@ -75,7 +78,8 @@ async def diff(site: Site, request: PageRequest) -> View:
         files = [found.data or b"" for found, _ in sides]
         data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
     listed = await list_versions(site.reader, name, 1)
-    data["choices"] = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
+    held = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
+    data["choices"] = [*held, *dict.fromkeys(x for x in (new, old) if x and x not in held)]
     return _view("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
 
 
@@ -93,13 +97,14 @@ def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
     text = None
     if max(len(first), len(second)) <= MAX_LINES:
         lines = unified_diff(first, second, str(before), str(after), lineterm="")
-        text = [line[:MAX_LINE_CHARS] for line in lines][2:]
+        text = [cut(line, MORE, MAX_LINE_CHARS) for line in lines][2:]
     lengths = accumulate(len(line) + LINE_CHARS for line in text or ())
     shown = sum(1 for _ in takewhile(lambda length: length <= MAX_DIFF_CHARS, lengths))
     return {
         "changes": [_shown(change) for change in found.changes[:MAX_CHANGES]],
         "more_changes": max(0, len(found.changes) - MAX_CHANGES),
         "risks": [_shown(change) for change in found.risks[:MAX_CHANGES]],
+        "more_risks": max(0, len(found.risks) - MAX_CHANGES),
         "required": str(found.required_after(before, after)) if after > before else None,
         "taken": str(taken_step(before, after)) if after > before else None,
         "schema_conflict": found.schema_conflict,
@@ -112,9 +117,9 @@ def _shown(change: Change) -> Json:
     """Return the part of a change that a page shows."""
     found = change.to_json()
     return {
-        "path": found["path"][:MAX_MESSAGE_CHARS],
+        "path": cut(found["path"], MORE, MAX_MESSAGE_CHARS),
         "step": found["step"],
-        "message": found["message"][:MAX_MESSAGE_CHARS],
+        "message": cut(found["message"], MORE, MAX_MESSAGE_CHARS),
     }
 
 

@@ -1,13 +1,14 @@
 """Texts of publishers in a subset of CommonMark: no HTML, no image, no link that can be followed.
 
-No letter of a text is hidden by it: where the subset would leave one out (a cell too many of a
-table), the text is shown as it was written.
+No letter, digit or picture of a text is hidden by it: where the subset would leave one out (a cell
+too many of a table), the text is shown as it was written.
 """
 
 from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -60,9 +61,15 @@ def _rendered(text: str) -> Markup:
     _plain(tokens)
     made = str(_PARSER.renderer.render(tokens, _PARSER.options, {}))
     said = html.unescape(_TAG.sub("", made))
-    if [*filter(str.isalpha, said)] != [*filter(str.isalpha, text)]:
+    numbers = "".join(x.info for x in tokens if x.type == "list_item_open")
+    if _told(said + numbers) != _told(text):
         return _as_written(text)
     return Markup(made)  # noqa: S704 - of escaped texts, and of the tags of this module alone
+
+
+def _told(text: str) -> Counter[str]:
+    """Return what a reader must see of a text: letters, digits, and all beyond ASCII."""
+    return Counter(x for x in text if x.isalnum() or not (x.isascii() or x.isspace()))
 
 
 def _as_written(text: str) -> Markup:

@@ -110,9 +110,9 @@ def duration(seconds: float | None) -> str:
     return " ".join(found[:2])
 
 
-def cut(text: str, rest: str = "see the exact bytes") -> str:
-    """Return the beginning of a long text; `rest` says where all of it is."""
-    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}… (cut: {rest})"
+def cut(text: str, rest: str = "see the exact bytes", most: int = MAX_TEXT_CHARS) -> str:
+    """Return the first `most` characters of a long text; `rest` says where all of it is."""
+    return text if len(text) <= most else f"{text[:most]}… (cut: {rest})"
 
 
 def language(contents: dict[str, Any]) -> Markup:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, select
+from sqlalchemy import Column, ColumnElement, Connection, Table, select, tuple_
 
 from capdex.encoding.abi import checksum_address
 from capdex.uri import PREFIX, CapabilityURI
@@ -53,8 +53,10 @@ class HistoryEvent:
         return asdict(self)
 
 
-def read_name_history(connection: Connection, name: str, before: int | None) -> list[HistoryEvent]:
-    """Return the newest events of a name below a block number; at most MAX_EVENTS."""
+def read_name_history(
+    connection: Connection, name: str, before: tuple[int, int] | None
+) -> list[HistoryEvent]:
+    """Return the newest events of a name below a block and log index; at most MAX_EVENTS."""
     first, last = f"{PREFIX}{name}@", f"{PREFIX}{name}{_AFTER_AT}"
     subject = DEPRECATION.c.subject
     return _read(
@@ -72,7 +74,7 @@ def read_name_history(connection: Connection, name: str, before: int | None) -> 
 
 
 def read_account_history(
-    connection: Connection, account: str, before: int | None
+    connection: Connection, account: str, before: tuple[int, int] | None
 ) -> list[HistoryEvent]:
     """Return the newest releases and changes of names that an account made, or that name it."""
     return _read(
@@ -86,9 +88,10 @@ def read_account_history(
     )
 
 
-def read_block_history(connection: Connection, number: int) -> list[HistoryEvent]:
-    """Return the first events of a block, in their order; at most MAX_EVENTS."""
+def read_block_history(connection: Connection, number: int, first: int = 0) -> list[HistoryEvent]:
+    """Return the events of a block from a log index on, in their order; at most MAX_EVENTS."""
     query = select(EVENT.c.sequence).where(EVENT.c.block_number == number)
+    query = query.where(EVENT.c.log_index >= first)
     found = connection.execute(query.order_by(EVENT.c.log_index).limit(MAX_EVENTS)).scalars().all()
     return _describe(connection, dict.fromkeys(_DETAILS, found))[::-1]
 
@@ -96,7 +99,7 @@ def read_block_history(connection: Connection, number: int) -> list[HistoryEvent
 def _read(
     connection: Connection,
     sources: Sequence[tuple[Table, ColumnElement[bool]]],
-    before: int | None,
+    before: tuple[int, int] | None,
 ) -> list[HistoryEvent]:
     """Return the newest events of all sources, newest first."""
     found: dict[Table, set[int]] = {}
@@ -105,7 +108,7 @@ def _read(
         query = select(sequence).where(condition)
         if before is not None:
             query = query.join(EVENT, EVENT.c.sequence == sequence)
-            query = query.where(EVENT.c.block_number < before)
+            query = query.where(tuple_(EVENT.c.block_number, EVENT.c.log_index) < tuple_(*before))
         newest = query.order_by(sequence.desc()).limit(MAX_EVENTS)
         if sequences := set(connection.execute(newest).scalars()):
             found[table] = found.get(table, set()) | sequences

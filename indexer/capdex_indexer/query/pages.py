@@ -128,11 +128,12 @@ def read_version_before(
 ) -> tuple[str, str] | None:
     """Return the highest served version below one, with the sha256 of its file; None for none.
 
-    Before a stable version comes a stable one, so that no prerelease hides a change; a yanked one
-    counts, too.
+    Before a stable version comes a stable one, and one that is not yanked if there is any, so that
+    none which a range does not find hides a change.
     """
     values = {"name": name, "semver": semver, "serve": sorted(serve)}
-    row = connection.execute(_BEFORE, values).first()
+    row = connection.execute(_BEFORE.where(NOT_YANKED), values).first()
+    row = row or connection.execute(_BEFORE, values).first()
     return None if row is None else (row.semver, bytes(row.sha256).hex())
 
 

@@ -18,19 +18,21 @@ from capdex_service.answers.release import as_of
 from capdex_service.queries.reader import Reader
 
 
-async def name_history(reader: Reader, name: str, before: int | None = None) -> Json:
-    """Return the newest events of a name, below a block number if one is given."""
+async def name_history(reader: Reader, name: str, before: tuple[int, int] | None = None) -> Json:
+    """Return the newest events of a name, below a block and log index if they are given."""
     return await _history(reader, lambda x: read_name_history(x, name, before))
 
 
-async def account_history(reader: Reader, account: str, before: int | None = None) -> Json:
+async def account_history(
+    reader: Reader, account: str, before: tuple[int, int] | None = None
+) -> Json:
     """Return the newest events that an account (EIP-55) made, or that name it."""
     return await _history(reader, lambda x: read_account_history(x, account, before))
 
 
-async def block_history(reader: Reader, number: int) -> Json:
-    """Return the events of a block in their order."""
-    return await _history(reader, lambda x: read_block_history(x, number))
+async def block_history(reader: Reader, number: int, first: int = 0) -> Json:
+    """Return the events of a block from a log index on, in their order."""
+    return await _history(reader, lambda x: read_block_history(x, number, first))
 
 
 async def _history(reader: Reader, find: Callable[[Connection], list[HistoryEvent]]) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.error import HTTPError
@@ -360,8 +361,8 @@ def test_long_histories_go_on_at_the_next_page(base: str) -> None:
     while address:
         page = Answer(base + address, **HTML)
         seen += map(int, re.findall(r'href="/block/(\d+)">', page.text))
-        more = re.search(r'href="(\?before=\d+)">Older events', page.text)
-        address = f"/p/{ACCOUNT}{more[1]}" if more else ""
+        more = re.search(r'href="(\?before=[^"]+)">Older events', page.text)
+        address = f"/p/{ACCOUNT}{unescape(more[1])}" if more else ""
     assert seen == sorted(seen, reverse=True)
     assert seen[-1] == 1  # the first event of the chain
 

@@ -68,11 +68,13 @@ def test_a_name_has_its_events_newest_first(told: Index) -> None:
     assert [one.sequence for one in events] == sorted((x.sequence for x in events), reverse=True)
 
 
-def test_a_history_goes_on_below_a_block(told: Index) -> None:
+def test_a_history_goes_on_below_an_event(told: Index) -> None:
     with told.read() as connection:
         every = read_name_history(connection, "note", None)
-        earlier = read_name_history(connection, "note", every[0].block_number)
+        earlier = read_name_history(connection, "note", (every[0].block_number, 0))
+        rest = read_name_history(connection, "note", (every[1].block_number, every[1].log_index))
     assert kinds(earlier) == kinds(every)[5:]
+    assert kinds(rest) == kinds(every)[2:]
 
 
 def test_an_account_has_what_it_did_and_what_names_it(told: Index) -> None:
@@ -88,6 +90,7 @@ def test_an_account_has_what_it_did_and_what_names_it(told: Index) -> None:
 def test_a_block_has_its_events_in_their_order(told: Index) -> None:
     with told.read() as connection:
         first = read_block_history(connection, 1)
+        assert read_block_history(connection, 1, 1) == first[1:]
         assert read_block_history(connection, 999) == []
     assert kinds(first)[-1:] == ["claimed"]
     assert [one.log_index for one in first] == [0, 1]

@@ -1,0 +1,112 @@
+"""Versions of a name, how their rights grew, what differs, and long histories, page by page."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+from xml.etree import ElementTree
+
+from capdex.diff.semver_step import Rule
+from capdex_explorer.pages.growth import _NOUNS
+from tests.explorer.conftest import Growing
+from tests.explorer.http.test_answers import ask
+from tests.indexer import making
+
+MORE: dict[str, Any] = {"permissions": {"require": ["state.query"]}}
+
+
+def page(base: str, address: str) -> str:
+    return ask(base, address, Accept="text/html")[2].decode()
+
+
+def pages(base: str, address: str, more: str) -> list[str]:
+    """A page and those that its link `more` leads to, one after the other."""
+    found, path = [page(base, address)], address.partition("?")[0]
+    while next_one := re.search(f'href="([^"]*)">{more}', found[-1]):
+        found.append(page(base, path + unescape(next_one[1])))
+    return found
+
+
+def test_every_kind_of_growth_has_words() -> None:
+    assert {rule.section for rule in Rule if rule.risk} == set(_NOUNS)
+
+
+def test_a_new_script_is_growth(growing: Growing) -> None:
+    growing.publish("skill", "1.0.0", files={"a.md": b"# A\n"})
+    growing.publish("skill", "1.1.0", files={"a.md": b"# A\n", "run.sh": b"#!/bin/sh\n"})
+    assert "New since 1.0.0:</b> +1 script or program." in page(growing.base, "/c/skill")
+    said = "asks for more than 1.0.0: +1 script or program"
+    assert said in page(growing.base, "/c/skill/versions")
+
+
+def test_growth_is_told_from_the_version_before_that_is_not_yanked(growing: Growing) -> None:
+    growing.publish("note", "1.0.0")
+    growing.publish("note", "1.1.0", **MORE)
+    growing.publish("note", "1.1.1", **MORE)
+    growing.chain.mine(making.yanked("note", "1.1.0"))
+    making.follow(growing.store, growing.chain)
+    assert "New since 1.0.0:</b> +1 permission." in page(growing.base, "/c/note")
+
+
+def test_a_page_beyond_the_last_one_says_so_or_is_the_last_one(growing: Growing) -> None:
+    tools = [making.tool(f"do_{i}") for i in range(3)]
+    growing.publish("note", tools=tools, files={"a.md": b"# A\n", "b.md": b"# B\n"})
+    assert ask(growing.base, "/c/note/versions?page=2", Accept="text/html")[0] == 404
+    assert "do_2" in page(growing.base, "/c/note/1.0.0/tools?from=99")
+    assert "b.md" in page(growing.base, "/c/note/1.0.0/files?from=99")
+
+
+def test_a_comparison_shows_the_versions_that_it_compares(growing: Growing) -> None:
+    text = "x" * 600
+    for i in range(101):
+        growing.chain.mine(growing.chain.release("note", f"1.{i}.0", prompt=f"{text} {i}"))
+    growing.publish("note", "1.200.0", prompt=f"{text} last")
+    shown = page(growing.base, "/c/note/diff?old=1.0.0&new=1.200.0")
+    assert re.findall("<option selected>(.*)</option>", shown) == ["1.0.0", "1.200.0"]
+
+
+def test_a_line_that_is_cut_in_a_comparison_says_so(growing: Growing) -> None:
+    for version in ("1.0.0", "1.0.1"):
+        growing.publish("note", version, prompt=f"{'x' * 600}{version}")
+    shown = page(growing.base, "/c/note/diff?old=1.0.0&new=1.0.1")
+    assert shown.count("x… (cut: capdex diff shows all)") == 2
+
+
+def test_no_event_of_a_full_block_is_left_out(growing: Growing) -> None:
+    releases = [growing.chain.release("note", f"1.{i}.0") for i in range(130)]
+    block = growing.chain.mine(*releases).number
+    growing.publish("note", "2.0.0")
+    account = "0x" + making.PUBLISHER.hex()
+    for address, more, events in (
+        ("/c/note/history", "Older events", 131),
+        (f"/p/{account}", "Older events", 132),  # with that of the node's first release
+        (f"/block/{block}", "More events", 130),
+    ):
+        text = "".join(pages(growing.base, address, more))
+        seen = re.findall(r", event (\d+)<br>", text)
+        assert len(seen) == len(set(seen)) == events, address
+
+
+def test_the_badge_of_any_address_is_an_image(growing: Growing) -> None:
+    growing.publish("gone")
+    growing.chain.mine(making.yanked("gone"))
+    making.follow(growing.store, growing.chain)
+    for address, said in (
+        ("/c/gone/latest/badge.svg", "gone: ✓ authentic 1.0.0, yanked"),
+        ("/c/gone/%5E1/badge.svg", "gone: ? missing not found"),
+        ("/c/none/latest/badge.svg", "none: ? missing not found"),
+        ("/c/a%01b/badge.svg", "a⟨U+0001⟩b: ? missing not found"),
+        ("/c/a%EF%BF%BEb/badge.svg", "a⟨U+FFFE⟩b: ? missing not found"),
+        ("/c/a%E2%80%AEb/badge.svg", "a⟨U+202E⟩b: ? missing not found"),
+    ):
+        status, _, body = ask(growing.base, address, Accept="image/*")
+        title = ElementTree.fromstring(body).findtext("{http://www.w3.org/2000/svg}title")  # noqa: S314
+        assert (status, title) == (200, said)
+
+
+def test_a_tool_has_no_address_of_a_part_of_the_page(growing: Growing) -> None:
+    growing.publish("note", tools=[making.tool(x) for x in ("said", "main", "theme", "top-q")])
+    ids = re.findall(r' id="([^"]*)"', page(growing.base, "/c/note/1.0.0/tools"))
+    assert sorted(ids) == sorted(set(ids))
+    assert 'href="/c/note/1.0.0/tools#tool-said"' in page(growing.base, "/c/note")
