@@ -426,3 +426,68 @@ def test_an_optional_body_that_cannot_be_sent_leaves_no_part_of_itself(
         "url": "https://api.rain.dev/x",
     }
     assert rows(package) == {"body b": ("left out", "matrix")}
+
+
+def test_a_closed_part_of_a_body_that_is_opened_for_the_others_is_said(
+    manifest_of: ManifestOf,
+) -> None:
+    closed = {**B, "additionalProperties": False}
+    schema = {"allOf": [closed, {"type": "object", "properties": {"c": TEXT}}]}
+    package = imported(posting(schema), method="post")
+    assert list(manifest_of(package).tools[0].parameters["properties"]) == ["a", "b", "c"]
+    assert rows(package)["schema word additionalProperties"] == ("changed", "false")
+    assert "schema word additionalProperties" not in rows(imported(posting(closed), method="post"))
+
+
+@pytest.mark.parametrize(
+    ("place", "style"),
+    [("header", "form"), ("path", "form"), ("query", "simple"), ("query", "deepObject")],
+)
+def test_a_style_that_one_value_has_no_form_in_is_said(place: str, style: str) -> None:
+    parameter = {"in": place, "name": "q", "required": True, "schema": TEXT, "style": style}
+    package = imported({"parameters": [parameter]}, path="/x/{q}" if place == "path" else "/x")
+    assert rows(package)[f"{place} q"] == ("changed", style)
+
+
+def test_reserved_characters_of_a_form_that_are_encoded_are_said() -> None:
+    encoding = {"a": {"allowReserved": True}}
+    package = imported(posting(B, encoding=encoding), method="post")
+    assert rows(package)["body a"] == ("changed", "allowReserved")
+
+
+def test_a_description_beside_a_reference_to_a_parameter_or_a_body_is_kept(
+    manifest_of: ManifestOf,
+) -> None:
+    parts = {
+        "parameters": {"L": {"in": "query", "name": "limit", "schema": TEXT, "description": "old"}},
+        "requestBodies": {"W": {"content": {"application/json": {}}, "description": "old"}},
+    }
+    operation: Json = {
+        "parameters": [{"$ref": "#/components/parameters/L", "description": "here"}],
+        "requestBody": {"$ref": "#/components/requestBodies/W", "description": "here"},
+    }
+    for version, told in (("3.1.0", "here"), ("3.0.3", "old")):
+        package = imported(operation, method="post", components=parts, openapi=version)
+        properties = manifest_of(package).tools[0].parameters["properties"]
+        assert [x["description"] for x in properties.values()] == [told, told], version
+
+
+def test_operations_by_the_methods_of_3_2_are_refused_by_name() -> None:
+    items: list[Json] = [{"query": {}}, {"additionalOperations": {"COPY": {}}}]
+    for item in items:
+        method = next(iter(item.get("additionalOperations", item)))
+        paths = {"/x": item}
+        with pytest.raises(InvalidInput) as caught:
+            imported(paths=paths, openapi="3.2.0", wanted=(f"{method} /x",))
+        assert f"a package cannot send {method.upper()}" in caught.value.why
+
+
+def test_an_operation_may_be_named_with_its_method_as_in_the_document() -> None:
+    assert "op" in imported(wanted=("get /x",)).text
+
+
+def test_a_security_scheme_may_be_named_by_its_uri(manifest_of: ManifestOf) -> None:
+    schemes = {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}}
+    operation: Json = {"security": [{"#/components/securitySchemes/key": []}]}
+    package = imported(operation, components=schemes, openapi="3.2.0")
+    assert manifest_of(package).bindings["op"]["auth"] == {"type": "bearer", "secret": "KEY"}

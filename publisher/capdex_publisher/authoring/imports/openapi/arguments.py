@@ -14,7 +14,7 @@ from capdex.manifest.bindings.http_request import JSON
 from capdex_publisher.authoring.imports.openapi import forms, swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
-from capdex_publisher.authoring.imports.references import is_read_only, united
+from capdex_publisher.authoring.imports.references import beside, is_read_only, united
 from capdex_publisher.authoring.imports.schemas import Resolver
 from capdex_publisher.authoring.imports.text import clean
 
@@ -81,6 +81,7 @@ class Arguments:
                 if not isinstance(found, dict) or not isinstance(found.get("name"), str):
                     where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
                     raise Unsendable("parameter", "the document does not describe it", where)
+                found = self._described(item, found)
                 place, name = str(found.get("in")), found["name"]
                 key = place, name.lower() if place == "header" else name
                 if key in own:
@@ -90,6 +91,11 @@ class Arguments:
                 own.add(key)
                 merged[key] = found
         return list(merged.values())
+
+    def _described(self, given: object, found: Json) -> Json:
+        """Return what a reference leads to, with the description that stands beside it."""
+        own = beside(self._document.value, given).get("description")
+        return found if own is None or self._document.is_old else {**found, "description": own}
 
     def _add_parameter(self, item: Json) -> None:
         place, name = str(item.get("in")), item["name"]
@@ -143,13 +149,7 @@ class Arguments:
                 self._operation.note(f"{place} {name}", "changed", str(kind), why)
         else:
             schema = item.get("schema", {})
-            rule, said = forms.rule(self._document, place, item, schema)
-            if said:
-                before = str(item.get("style", "its style"))
-                self._operation.note(f"{place} {name}", "changed", before, said)
-        if item.get("allowReserved") is True:
-            why = "reserved characters are percent-encoded"
-            self._operation.note(f"{place} {name}", "changed", "allowReserved", why)
+            rule = self._style(place, name, item, schema)
         key = self._add(place, name, schema, rule, str(item.get("description") or ""))
         if item.get("deprecated") is True:
             self.properties[key]["deprecated"] = True
@@ -157,6 +157,17 @@ class Arguments:
             self.required.append(key)
         if place == "path":
             self.in_path[name] = key
+
+    def _style(self, place: str, name: str, item: Json, schema: object) -> Json:
+        """Return how a value is written, and say what of it is not as `item` says."""
+        rule, said = forms.rule(self._document, place, item, schema)
+        if said:
+            before = str(item.get("style", "its style"))
+            self._operation.note(f"{place} {name}", "changed", before, said)
+        if item.get("allowReserved") is True:
+            why = "reserved characters are percent-encoded"
+            self._operation.note(f"{place} {name}", "changed", "allowReserved", why)
+        return rule
 
     def _add_secret(self, auth: Json, needed: bool) -> None:
         own, taken = secret_name(auth["name"]), [x["secret"] for x in self.secrets]
@@ -177,6 +188,7 @@ class Arguments:
         if not isinstance(body, dict):
             where = str(given.get("$ref", "")) if isinstance(given, dict) else ""
             raise Unsendable("body", "the document does not describe it", where)
+        body = self._described(given, body)
         try:
             kind, media = self._media_type(body)
             self._read_body(kind, media, body)
@@ -235,8 +247,12 @@ class Arguments:
             self._operation.note("body", "changed", "optional", why)
         self.plain = self.plain and not is_form
         self.more = flat.more
-        for part in united(self._document.value, schema, old=self._document.is_old):
+        parts = united(self._document.value, schema, old=self._document.is_old)
+        for part in parts:
             self._schemas.discriminator(part)
+        if flat.more is not False and any(x.get("additionalProperties") is False for x in parts):
+            why = "members of the other parts are sent, too"
+            self._operation.note("schema word additionalProperties", "changed", "false", why)
         for name, value, rule in fields:
             key = self._add("body", name, value, rule, "")
             if name in flat.required:
@@ -257,9 +273,7 @@ class Arguments:
                     why = "the query has this name, and a server may take one for the other"
                     raise Unsendable("", why)
                 if own.keys() & {"style", "explode", "allowReserved"}:
-                    rule, said = forms.rule(self._document, "body", own, value)
-                    if said:
-                        self._operation.note(f"body {name}", "changed", str(own.get("style")), said)
+                    rule = self._style("body", name, own, value)
                 elif own.get("contentType", "text/plain") != "text/plain" and (
                     own["contentType"] != JSON or "array" in forms.kinds(self._document, value)
                 ):

@@ -18,7 +18,7 @@ from capdex_publisher.authoring.imports.source import parse
 from capdex_publisher.authoring.imports.text import clean
 from capdex_publisher.authoring.scaffold import placeholder_url
 
-METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_OPERATIONS: Final = 10_000  # that are looked at
 MAX_NAMED: Final = 40  # operations in an error
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
@@ -89,16 +89,17 @@ class ApiDocument:
                 continue
             if item is not named:  # what stands beside a reference to a path adds to it
                 item = {**item, **{key: x for key, x in named.items() if key != "$ref"}}
-            for method in METHODS:
-                value = item.get(method)
+            more = item.get("additionalOperations")  # OpenAPI 3.2: by other methods
+            every = {x: item.get(x) for x in METHODS} | (more if isinstance(more, dict) else {})
+            for method, value in every.items():
                 if not isinstance(value, dict):
                     continue
                 count += 1
                 if count > MAX_OPERATIONS:
                     return
                 id_ = value.get("operationId")
-                name = id_ if isinstance(id_, str) and id_ else f"{method.upper()} {path}"
-                yield Operation(clean(name), method, str(path), value, item)
+                name = id_ if isinstance(id_, str) and id_ else f"{str(method).upper()} {path}"
+                yield Operation(clean(name), str(method), str(path), value, item)
 
     def chosen(self, wanted: Sequence[str]) -> list[Operation]:
         """Return the operations of these names; raises UsageError if one is not there."""
@@ -115,7 +116,7 @@ class ApiDocument:
             )
         chosen = found if not wanted else []
         for want in wanted:
-            matches = [x for x in found if want in x.names]
+            matches = [x for x in found if want in (*x.names, f"{x.method} {x.path}")]
             if not matches:
                 raise UsageError(f"the document has no operation {want!r}", why=f"it has {listed}")
             if len(matches) > 1:

@@ -68,8 +68,9 @@ def rule(document: ApiDocument, place: str, item: Json, schema: object) -> tuple
     given = item.get("explode")
     explode = given if isinstance(given, bool) else style == "form"
     found = kinds(document, schema)
+    known = style in STYLES[place] and style != "deepObject"
     if found == SCALAR and style not in ("label", "matrix"):
-        return {}, ""
+        return {}, "" if known else f"one value has no form in this style: it is sent as {usual}"
     if style not in STYLES[place]:
         raise Unsendable("style", f"a {place} parameter has no such style", style)
     said = "a list or object in another one is sent as JSON text" if nests(document, schema) else ""

@@ -67,14 +67,17 @@ def _together(document: ApiDocument, operation: Operation, requirement: Json) ->
     schemes = holder.get(word) if isinstance(holder, dict) else None
     made: list[Json] = []
     for name, scopes in requirement.items():
-        found = document.target(schemes.get(name)) if isinstance(schemes, dict) else None
+        known: Json = schemes if isinstance(schemes, dict) else {}
+        found = document.target(
+            known.get(name, {"$ref": str(name)})
+        )  # OpenAPI 3.2: a name or a URI
         if not isinstance(found, dict):
             raise Unsendable("security", "the document does not describe it", str(name))
         scheme = swagger.security_scheme(found) if document.is_swagger else found
         auth = _auth(scheme, scopes if isinstance(scopes, list) else [], operation, str(name))
         if auth == {"type": "bearer"} and auth in [{"type": x["type"]} for x in made]:
             continue  # two ways to one token
-        own = secret_name(str(name))
+        own = secret_name(str(name).rpartition("/")[2])
         taken = [x["secret"] for x in made]
         made.append({**auth, "secret": own if own not in taken else f"{own}_{len(made) + 1}"})
     check_together(made)
