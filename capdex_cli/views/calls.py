@@ -66,7 +66,7 @@ def read_input(arguments: str) -> Any:
         return orjson.loads(given)
     except orjson.JSONDecodeError as error:
         raise InvalidInput(
-            "the input is not JSON", why=str(error), fix="quote it: capdex call NAME '{\"a\": 1}'"
+            "the input is not JSON", why=str(error), fix="write it as in '{\"a\": 1}'"
         ) from None
 
 

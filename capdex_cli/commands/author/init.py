@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from capdex.errors import Code, InvalidInput, Refused, UsageError
+from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
 from capdex.uri import check_name
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, command
@@ -163,20 +165,40 @@ async def _import(
         raise UsageError(f"--from-{kind} is empty")
     own = check_name(name) if name else None
     stem = PurePosixPath(source.rstrip("/")).stem
-    if kind == "mcp":
-        app.output.say(f"  asking {safe(source)} for its tools")
-        draft = await import_mcp(source, service=service, name=own or "", wanted=tools)
-    elif kind == "openai":
-        draft = import_openai(await read_source(source), stem)
-    elif kind == "openapi":
-        base = source if source.startswith(("http://", "https://")) else ""
-        draft = import_openapi(await read_source(source), stem, operations, base=base)
-    else:
-        draft = import_skill(Path(source), own or "")
+    try:
+        if kind == "mcp":
+            app.output.say(f"  asking {safe(source)} for its tools")
+            draft = await import_mcp(source, service=service, name=own or "", wanted=tools)
+        elif kind == "openai":
+            draft = import_openai(await read_source(source), stem)
+        elif kind == "openapi":
+            base = source if source.startswith(("http://", "https://")) else ""
+            draft = import_openapi(await read_source(source), stem, operations, base=base)
+        else:
+            draft = import_skill(Path(source), own or "")
+    except CapdexError as error:
+        raise _of_another_form(error, kind, source) from None
     texts = ("title", "description", "summary", "license")
     draft = draft.with_values(name=own, **{key: values[key] for key in texts})
     more = {key: values[key] for key in ("keywords", "tags", "domain")}
     return write_package(draft, **more)
+
+
+def _of_another_form(error: CapdexError, kind: str, source: str) -> CapdexError:
+    """Return an error that names the option for a file or a folder of another form."""
+    from capdex_publisher.authoring.imports.detect import FORMATS, import_option_for
+    from capdex_publisher.authoring.imports.skill import SKILL
+    from capdex_publisher.authoring.imports.source import read_file
+
+    path = Path(source)
+    try:
+        option = import_option_for(read_file(path / SKILL if path.is_dir() else path))
+    except (CapdexError, OSError, ValueError):
+        return error
+    if option in ("", f"--from-{kind}"):
+        return error
+    fix = f"it is {FORMATS[option]}: capdex init {option} {shlex.quote(source)}"
+    return replace(error, fix=fix)
 
 
 def _write(out: Path | None, name: str, text: str) -> Path:
@@ -232,8 +254,6 @@ def _show(app: App, path: Path, imported: Imported, skill: Path | None) -> None:
 
 def _next(path: Path, manifest: Manifest, skill: Path | None) -> str:
     """Return the command that shows the first request, or checks a package that makes none."""
-    import shlex
-
     from capdex_cli.views.calls import command_line
 
     for tool in manifest.tools:

@@ -55,3 +55,15 @@ def test_the_files_of_a_skill_are_counted_and_their_folder_is_named(
     assert checked["ok"]
     (folder / "skill/a.md").write_text("B")
     assert capdex("validate", "fa-helper.acp.yaml", "--files", skill).exit_code == 1
+
+
+@pytest.mark.parametrize("option", ["--from-openapi", "--from-openai", "--from-mcp"])
+def test_a_file_of_another_form_is_told_its_option(
+    capdex: Any, folder: Path, skill: str, option: str
+) -> None:
+    result = capdex("init", option, skill, "--format", "human")
+    assert "it is an Agent Skill: capdex init --from-skill skill" in result.stderr
+    (folder / "api.yaml").write_text("openapi: 3.1.0\npaths: {}\n")
+    other = capdex("init", option, "api.yaml", "--format", "human")
+    told = "it is an OpenAPI document: capdex init --from-openapi api.yaml" in other.stderr
+    assert told == (option != "--from-openapi")

@@ -41,6 +41,6 @@ def import_option_for(data: bytes) -> str:
         return "--from-openapi"
     if isinstance(value, dict) and (listed(value) or is_server(value)):
         return "--from-mcp"
-    if is_tool_list(tools_in(value)):
+    if is_tool_list(tools_in(value, [])):
         return "--from-openai"
     return ""

@@ -16,6 +16,7 @@ import orjson
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json
 from capdex.manifest.tools import MCP_HINTS
+from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
@@ -46,6 +47,9 @@ async def import_mcp(
     for a command. Raises UsageError for what names no server, and Unavailable if it does not
     answer.
     """
+    if service and not service.startswith("did:") and (fault := url_fault(service)):
+        what = f"--service {service!r} is no address at which others reach the server"
+        raise UsageError(what, why=fault, fix="give its https URL, or leave --service out")
     server = server_of(source)
     unsent = server.headers
     with _quiet(), tempfile.TemporaryFile("w+", errors="replace") as errors:
@@ -84,6 +88,7 @@ class _Found:
 async def _ask(server: Server, errors: TextIO) -> _Found:
     import mcp
     from mcp.client.stdio import StdioServerParameters, stdio_client
+    from pydantic import ValidationError
 
     if server.url:
         client = mcp.Client(server.url)
@@ -108,10 +113,10 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
             return found
     except TimeoutError:
         raise
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise UsageError(
             f"the command {server.shown!r} cannot be started",
-            why="there is no such program, or no folder to start it in",
+            why="there is no such program that may be run, or no folder to start it in",
             fix="give the command as you type it in a shell, or the server's URL",
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
@@ -120,6 +125,10 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
         # The SDK reports the end of a program in the same class.
         answered = isinstance(inner, mcp.MCPError) and str(inner) != "Connection closed"
         cause = clean(f"{type(inner).__name__}: {inner}".removesuffix(": "))[:300]
+        if isinstance(inner, ValidationError):
+            answered, [first, *_] = True, inner.errors()
+            where = ".".join(map(str, first["loc"]))
+            cause = clean(f"its reply does not follow MCP at {where}: {first['msg']}")[:300]
         parts = [cause] if answered or not said else []
         raise _unavailable(
             server, "; it wrote: ".join([*parts, *([said] if said else [])])
@@ -137,16 +146,15 @@ async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str 
         dispatcher: Any = client.session._dispatcher  # which has no public face
         raw = await dispatcher.send_raw_request("tools/list", parameters, {})
         listed, following = raw.get("tools"), raw.get("nextCursor")
-        if not isinstance(listed, list):
-            raise
-        return listed, following if isinstance(following, str) and following else None
+        more = following if isinstance(following, str) and following else None
+        return (listed, more) if isinstance(listed, list) else ([], None)
     tools = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in page.tools]
     return tools, page.next_cursor or None
 
 
 def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:
     own = name or name_of(found.name) or "mcp-tools"
-    address = service or (url if url.startswith("https://") else placeholder_url("mcp"))
+    address = service or (placeholder_url("mcp") if url_fault(url) else url)
     notes: list[Note] = []
     if own not in (name, found.name):
         notes.append(Note(DOCUMENT, "name", "changed", found.name, own))
@@ -167,7 +175,8 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         notes += lost
         description = str(tool.get("description") or tool.get("title") or "")
         binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
-        annotations = annotations_of(tool)
+        annotations, lost = annotations_of(tool, source)
+        notes += lost
         tools.append(DraftTool(source, description, parameters, binding, output, annotations))
     if missing := [x for x in wanted if x not in names]:
         listed = ", ".join(map(clean, names[:MAX_NAMED]))
@@ -175,7 +184,7 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
     if not tools:
         raise InvalidInput(
             "the server offers no tool that a package can carry",
-            why="; ".join(map(str, notes)),
+            why="; ".join(str(x) for x in notes if x.fate == "refused") or "it lists none",
             fix="a package without tools is a prompt: capdex init NAME --kind prompt",
         )
     if not url:
@@ -210,14 +219,23 @@ def _fault(tool: object, names: Sequence[str]) -> str:
     return ""
 
 
-def annotations_of(tool: Json) -> dict[str, bool]:
-    """Return what a server states of a tool's effects; a tool that only reads destroys nothing."""
+def annotations_of(tool: Json, source: str) -> tuple[dict[str, bool], list[Note]]:
+    """Return what a server states of a tool's effects, and what of it is not read.
+
+    A tool that only reads destroys nothing.
+    """
     given = tool.get("annotations")
     hints: Json = given if isinstance(given, dict) else {}
+    odd = {
+        f"annotation {x}": hints[x] for x in MCP_HINTS if not isinstance(hints.get(x, True), bool)
+    }
+    odd |= {"annotations": given} if not isinstance(given, dict | None) else {}
+    why = "it is neither true nor false"
+    lost = [Note(source, x, "left out", str(y), why) for x, y in odd.items() if y is not None]
     stated = {ours: hints[x] for x, ours in MCP_HINTS.items() if isinstance(hints.get(x), bool)}
     if stated.get("read_only") and stated.get("destructive"):
         del stated["destructive"]
-    return stated
+    return stated, lost
 
 
 def _last_lines(errors: TextIO) -> str:

@@ -38,7 +38,8 @@ def import_openai(data: bytes, name: str) -> Draft:
     """
     data, notes = utf8(data)
     value = parse(data, name)
-    listed = tools_in(value)
+    groups: list[Json] = []
+    listed = tools_in(value, groups)
     if not is_tool_list(listed):
         raise InvalidInput(f"{name} holds no list of tools", why=_READ, fix=_FORM)
     own_name = name_of(name) or "my-tools"
@@ -49,10 +50,17 @@ def import_openai(data: bytes, name: str) -> Draft:
     if isinstance(held, dict) and (cursor := held.get("nextCursor")):
         why = "the list of the server goes on: --from-mcp reads all of it"
         notes.append(Note(DOCUMENT, "nextCursor", "left out", str(cursor), why))
+    for group in groups:
+        why = "the tools of it are carried, and nothing else of it"
+        words = ((x, y) for x, y in group.items() if x not in (*_LISTS, "type"))
+        for key, item in words:
+            subject = f"{key} of a {group.get('type', 'group')}"
+            notes.append(Note(DOCUMENT, subject, "left out", str(item), why))
     for i, item in enumerate(listed):
         function = _function(item)
         if function is None:
-            kind = item.get("type") if isinstance(item, dict) else type(item).__name__
+            is_object = isinstance(item, dict)
+            kind = (item.get("type") or ", ".join(item)) if is_object else type(item).__name__
             why = "it is not a function"
             notes.append(Note(DOCUMENT, f"entry {i + 1}", "refused", str(kind)[:40], why))
             continue
@@ -85,7 +93,8 @@ def import_openai(data: bytes, name: str) -> Draft:
             "type": "http_post",
             "url": placeholder_url(f"{own_name}/{tool_name_of(source, ())}"),
         }
-        hints = annotations_of(function)
+        hints, lost = annotations_of(function, source)
+        notes += lost
         tools.append(DraftTool(source, description, parameters, binding, output, hints))
     if not tools:
         raise InvalidInput(f"{name} holds no function", fix=_FORM)
@@ -94,18 +103,22 @@ def import_openai(data: bytes, name: str) -> Draft:
     return Draft(own_name, own_name.replace("-", " ").title(), tools=tools, notes=notes)
 
 
-def tools_in(value: Any, depth: int = 0) -> Any:
-    """Return the list of tools that a value is or has; the value alone, as a list, if none."""
+def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
+    """Return the list of tools that a value is or has; the value alone, as a list, if none.
+
+    `groups` gets the entries of lists that have lists of their own.
+    """
     if isinstance(value, list):
-        return [
-            tool
-            for x in value
-            for tool in (tools_in(x, depth + 1) if depth < 2 and _holds(x) else [x])
-        ]
+        tools: list[Any] = []
+        for x in value:
+            is_group = depth < 2 and _holds(x)
+            groups += [x] if is_group else []
+            tools += tools_in(x, groups, depth + 1) if is_group else [x]
+        return tools
     for words in (_LISTS, _HOLDERS) if isinstance(value, dict) and depth < 4 else ():
         held = [value[x] for x in words if isinstance(value.get(x), dict | list)]
         if held:
-            return [tool for x in held for tool in tools_in(x, depth + 1)]
+            return [tool for x in held for tool in tools_in(x, groups, depth + 1)]
     return [value]
 
 

@@ -10,6 +10,7 @@ import jsonschema_rs
 from capdex.json import Json
 from capdex.json_schema import bounds
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
+from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
 from capdex_publisher.authoring.imports.references import found_at, read_only, renamed, united
@@ -54,6 +55,9 @@ def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     except TooLarge as fault:
         return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
     notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
+    why = "an argument, which a model is asked for"
+    keys = filter(SECRET_WORDS.fullmatch, converted.get("properties", {}))
+    notes += [Note(source, f"parameter {x}", "changed", "a secret by its name", why) for x in keys]
     return _of_object(converted), notes
 
 

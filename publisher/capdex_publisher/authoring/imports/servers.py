@@ -68,7 +68,7 @@ def server_of(source: str) -> Server:
     if source.startswith(("http://", "https://")):
         return Server(source, source)
     path = Path(source)
-    if path.suffix not in _FILES or not path.is_file():
+    if path.suffix not in _FILES or (" " in source and not path.is_file()):
         return _of_command(source)
     value = _parsed(path)
     entries = listed(value)
@@ -82,12 +82,17 @@ def listed(value: Json) -> dict[str, Json]:
     inner = value.get("mcp")  # in the settings of VS Code
     holders = [value, inner] if isinstance(inner, dict) else [value]
     lists = [x.get(word) for x in holders for word in _LISTS]
-    for entries in [*lists, *(value.get(x) for x in _LAST_LISTS)]:
+    named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
+    for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
         given = entries.items() if isinstance(entries, dict) else ()
-        found = {str(x): y for x, y in given if isinstance(y, dict) and (_words(y) or _url(y))}
+        found = {str(x): y for x, y in given if _is_entry(y)}
         if found:
             return found
-    return {}
+    return value if all(map(_is_entry, value.values())) else {}  # of a plugin of Claude Code
+
+
+def _is_entry(value: object) -> bool:
+    return isinstance(value, dict) and bool(_words(value) or _url(value))
 
 
 def is_server(value: Json) -> bool:
@@ -125,7 +130,8 @@ def _parsed(path: Path) -> Json:
 def _words(entry: Json) -> list[str]:
     command, given = _first(entry, _COMMANDS), entry.get("args")
     words = command if isinstance(command, list) else [command] if command else []
-    return [_text(x) for x in [*words, *(given if isinstance(given, list) and words else [])]]
+    more = given if isinstance(given, list) else [given] if given else []
+    return [_text(x) for x in [*words, *more]] if words else []
 
 
 def _text(value: object) -> str:
@@ -184,6 +190,7 @@ class _Values:
             "workspaceFolder": str(folder),
             "workspaceFolderBasename": folder.name,
             "userHome": str(Path.home()),
+            "CLAUDE_PLUGIN_ROOT": str(folder),
             "pathSeparator": os.sep,
             "/": os.sep,
         }

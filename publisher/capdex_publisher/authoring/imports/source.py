@@ -75,7 +75,8 @@ def read_file(path: Path) -> bytes:
 def utf8(data: bytes) -> tuple[bytes, list[Note]]:
     """Return a text in UTF-8, and what was changed for it.
 
-    A text in UTF-16 begins with a byte order mark; other bytes are taken for Latin-1.
+    A text in UTF-16 begins with a byte order mark; other bytes are taken for Latin-1, or for
+    Windows-1252 where one of them is a control character to Latin-1.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         note = Note(DOCUMENT, "encoding", "changed", "UTF-16", "UTF-8")
@@ -83,8 +84,9 @@ def utf8(data: bytes) -> tuple[bytes, list[Note]]:
     try:
         data.decode()
     except UnicodeDecodeError:
-        note = Note(DOCUMENT, "encoding", "changed", "Latin-1", "UTF-8")
-        return data.decode("latin-1").encode(), [note]
+        name = "Windows-1252" if any(0x80 <= x < 0xA0 for x in data) else "Latin-1"
+        note = Note(DOCUMENT, "encoding", "changed", name, "UTF-8")
+        return data.decode(name, "replace").encode(), [note]
     return data, []
 
 

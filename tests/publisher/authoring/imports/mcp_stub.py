@@ -25,7 +25,7 @@ DEPENDS = {
     "dependentRequired": {"x": ["y"]},
 }
 TASK = {"taskSupport": "required"}
-TOOLS: dict[str, list[Any]] = {
+TOOLS: dict[str, Any] = {
     "notype": [GOOD, {"name": "odd", "inputSchema": CHOICE}],
     "empty": [GOOD, {"name": "odd", "inputSchema": {}}],
     "noschema": [GOOD, {"name": "odd"}],
@@ -41,6 +41,12 @@ TOOLS: dict[str, list[Any]] = {
     "union": [{"name": "odd", "inputSchema": {**OBJECT, "type": ["object", "null"]}}],
     "both": [{"name": "odd", "inputSchema": {**TUPLE, "$defs": {"M": {"type": "string"}}}}],
     "task": [GOOD, {"name": "odd", "inputSchema": OBJECT, "execution": TASK}],
+    "hints": [{**GOOD, "annotations": {"readOnlyHint": [], "idempotentHint": True}}],
+    "nohints": [{**GOOD, "annotations": ["x"]}],
+    "key": [{"name": "odd", "inputSchema": {"properties": {"api_key": {}, "q": {}}}}],
+    "nothing": [],
+    "nolist": {"x": 1},
+    "noversion": [],
     "endless": [GOOD],
     "slow": [],
     "refuses": [],
@@ -68,6 +74,9 @@ def main(case: str) -> None:
             version = message["params"].get("protocolVersion", "2025-06-18")
             info = {"name": "stub", "version": "1"}
             result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+            if case == "noversion":
+                sys.stderr.write("started\n")
+                del result["protocolVersion"]
         elif message["method"] != "tools/list":
             error = {"code": -32601, "message": "no such method"}
             answer({"id": message["id"], "error": error})

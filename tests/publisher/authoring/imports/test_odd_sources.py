@@ -93,6 +93,46 @@ async def test_a_cursor_that_repeats_ends_the_list() -> None:
     assert set(tools(await imported("endless"))) == {"good"}
 
 
+@pytest.mark.parametrize(
+    ("case", "row"),
+    [
+        ("hints", ("annotation readOnlyHint", "left out", "[]")),
+        ("nohints", ("annotations", "left out", "['x']")),
+        ("key", ("parameter api_key", "changed", "a secret by its name")),
+    ],
+)
+async def test_what_of_a_tool_is_not_read_as_it_stands_is_said(
+    case: str, row: tuple[str, ...]
+) -> None:
+    package = await imported(case)
+    found = [(x.subject, x.fate, x.before) for x in package.notes if x.source in ("good", "odd")]
+    assert found == [row]
+    assert case != "hints" or tools(package)["good"].annotations.idempotent is True
+
+
+@pytest.mark.parametrize("case", ["nothing", "nolist"])
+async def test_a_server_without_tools_is_told_so(case: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await imported(case)
+    assert caught.value.why == "it lists none"
+
+
+async def test_a_reply_that_does_not_follow_mcp_is_told_by_its_place() -> None:
+    with pytest.raises(Unavailable) as caught:
+        await imported("noversion")
+    assert "its reply does not follow MCP at protocolVersion: Field required" in caught.value.why
+    assert "\n" not in caught.value.why
+
+
+@pytest.mark.parametrize("service", ["http://mcp.rain.dev/m", "mcp.rain.dev/m", "https://10.0.0.1"])
+async def test_an_address_that_others_cannot_reach_is_refused_before_a_server_is_asked(
+    service: str,
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        await import_mcp("no-such-program", service=service)
+    assert service in caught.value.message
+
+
 async def test_of_two_tools_of_one_name_the_second_is_refused() -> None:
     package = await imported("twice")
     assert set(tools(package)) == {"good"}
@@ -431,6 +471,14 @@ def test_the_name_of_the_file_may_have_letters_of_any_case(tmp_path: Path, name:
 def test_nothing_is_said_of_a_skill_that_is_carried_whole(tmp_path: Path, text: str) -> None:
     draft = import_skill(skill(tmp_path, text))
     assert (draft.description, draft.prompt, draft.notes) == ("Draws.", "Draw it.", [])
+
+
+def test_text_of_windows_keeps_its_quotation_marks(tmp_path: Path) -> None:
+    path = tmp_path / "SKILL.md"
+    path.write_bytes(b"---\nname: tide\ndescription: d\n---\nIt\x92s \x93high\x94.\n")
+    package = write_package(import_skill(path))
+    assert read(package.text.encode()).require().prompt == "It’s “high”.\n"
+    assert [(x.before, x.after) for x in package.notes] == [("Windows-1252", "UTF-8")]
 
 
 def test_a_text_in_utf_16_is_converted_and_said(tmp_path: Path) -> None:

@@ -219,3 +219,21 @@ def test_whole_numbers_of_gemini_are_text_in_json() -> None:
 def test_a_word_in_a_place_where_it_is_not_read_is_named(tool: Json, word: str) -> None:
     _, rows = of_list([tool])
     assert {key: fate for key, (fate, _) in rows.items()} == {word: "left out"}
+
+
+@pytest.mark.parametrize(
+    ("group", "found"),
+    [
+        ({"type": "namespace", "name": "crm", "tools": [{"name": "f"}]}, {"name of a namespace"}),
+        ({"functionDeclarations": [{"name": "f"}], "urlContext": {}}, {"urlContext of a group"}),
+    ],
+)
+def test_what_else_a_group_of_tools_says_is_named(group: Json, found: set[str]) -> None:
+    manifest, rows = of_list({"model": "m", "tools": [group]})
+    assert [x.name for x in manifest.tools] == ["f"]
+    assert {key for key, (fate, _) in rows.items() if fate == "left out"} == found
+
+
+def test_an_entry_without_a_type_is_refused_by_its_words() -> None:
+    _, rows = of_list([{"name": "f"}, {"googleSearch": {}}])
+    assert rows == {"entry 2": ("refused", "googleSearch")}

@@ -47,6 +47,11 @@ extensions:
   developer: {type: builtin, name: developer, enabled: true}
   x: {type: stdio, cmd: c, args: ["7"], envs: {K: "1"}, enabled: true, timeout: 300}
 """,
+    "plugin/.mcp.json": '{"x": {"command": "c", "args": ["${RAIN}"], "env": {"K": "1"}}}',
+    "continue.yaml": """
+mcpServers:
+  - {name: x, command: c, args: ["7"], env: {K: "1"}}
+""",
     "amp.json": """{"amp.mcpServers": {"x": {"command": "c", "args": ["7"], "env": {"K": "1"}}}}""",
 }
 
@@ -150,3 +155,28 @@ def test_toml_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read") as error:
         server_of(str(file))
     assert "it is not TOML" in error.value.why
+
+
+@pytest.mark.parametrize("file", ["package.json", "openapi.json"])
+def test_a_file_whose_parts_have_an_address_has_no_server(file: str, tmp_path: Path) -> None:
+    other = {"url": "https://rain.dev"}
+    value = {"name": "rain", "repository": other, "servers": [other]}
+    (tmp_path / file).write_text(json.dumps(value))
+    with pytest.raises(UsageError, match="lists 0 MCP servers"):
+        server_of(str(tmp_path / file))
+
+
+def test_arguments_that_are_one_text_are_one_argument(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"x": {"command": "c", "args": "a b"}}}')
+    assert list(server_of(str(tmp_path / "mcp.json")).command) == ["c", "a b"]
+
+
+def test_the_folder_of_a_plugin_is_that_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"x": {"command": "${CLAUDE_PLUGIN_ROOT}/run"}}')
+    assert list(server_of(str(tmp_path / ".mcp.json")).command) == [f"{tmp_path}/run"]
+
+
+def test_a_file_that_is_not_there_is_no_command(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        server_of(str(tmp_path / "mcp.json"))
+    assert caught.value.code == "UNREADABLE"
