@@ -80,13 +80,14 @@ class CapabilityURI:
         if len(text) > MAX_URI_CHARS:
             raise InvalidInput(f"a capability URI has at most {MAX_URI_CHARS} characters")
         if not text.startswith(PREFIX):
-            bare = text.partition("@")[0]
+            meant = text.strip().lower().removeprefix("capdex://").removeprefix(PREFIX)
+            bare = meant.partition("@")[0]
             is_name = NAME.fullmatch(bare) is not None and len(bare) <= MAX_NAME_CHARS
             usual = f"{PREFIX}<name> or {PREFIX}<name>@<version or range>"
             raise InvalidInput(
                 f"{text[:80]!r} is not a capability URI",
                 why=f"a capability URI starts with {PREFIX}",
-                fix=f"write {PREFIX}{text}" if is_name else f"write {usual}",
+                fix=f"write {PREFIX}{meant}" if is_name else f"write {usual}",
             )
         package, hash_, tool = text.partition("#")
         name, at, selector = package[len(PREFIX) :].partition("@")

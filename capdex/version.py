@@ -220,10 +220,11 @@ class _Partial(NamedTuple):
 
 
 def _no_range(text: str, why: str) -> InvalidInput:
+    forms = "1.2.3, ^1.2, ~1.2.3, 1.x, >=1.2 <2 or 1.2 - 2.3"
     return InvalidInput(
         f"{text[:80]!r} is neither a version nor a range",
         why=why,
-        fix="write it like 1.2.3, ^1.2, ~1.2.3, 1.x, >=1.2 <2 or 1.2 - 2.3",
+        fix=f"write it like {forms}; leave it out for the latest",
     )
 
 

@@ -7,8 +7,9 @@ value where a list is wanted.
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -25,9 +26,10 @@ def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[
     """Return the arguments that say something, each in its type where its meaning is beyond doubt.
 
     Null is left out, and so is an empty text, list or object for an argument that is not required.
-    Digits are read as an integer, `true` and `false` as a boolean, JSON text as the list or object
-    that it holds, and a single value as a list of it. All else stays as it is, and so do arguments
-    that the schema does not have.
+    Digits are read as an integer, `true` and `false` as a boolean and a word of an enumeration as
+    that word, in any case; JSON text as the list or object that it holds, a text with commas as a
+    list, and a single value as a list of it. All else stays as it is, and so do arguments that the
+    schema does not have.
     """
     known, required = schema.get("properties", {}), schema.get("required", ())
     found: dict[str, Any] = {}
@@ -49,8 +51,44 @@ def check_names(tool: str, known: Iterable[str], given: Mapping[str, Any]) -> No
             raise InvalidInput(f"{tool} takes no argument {shown!r}", fix=fix)
 
 
+def came(value: object) -> str:
+    """Return what came instead of a right value, for an error: a short value itself, or its kind.
+
+    A list or an object may be nested too deep for Python to format.
+    """
+    if value is None:
+        return "it is missing"
+    if isinstance(value, dict | list):
+        return "it is an object" if isinstance(value, dict) else "it is a list"
+    shown = repr(value[:MAX_NAME_CHARS]) if isinstance(value, str) else json.dumps(value)
+    return f"it is {shown[: 2 * MAX_NAME_CHARS]}"
+
+
+def read_text(given: Mapping[str, Any], name: str, fix: str = "") -> str:
+    """Return an argument that is a text; raises InvalidInput."""
+    value = given.get(name)
+    if not isinstance(value, str):
+        fix = fix or f'give {{"{name}": "…"}}'
+        raise InvalidInput(f"{name} is missing or not a string", why=came(value), fix=fix)
+    return value
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> str:
+    """Return a value that is one of a few words; raises InvalidInput."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    words = ", ".join(choices)
+    raise InvalidInput(f"{name} is not one of {words}", why=came(value), fix="give one of them")
+
+
 def _read(schema: Mapping[str, Any], value: Any) -> Any:
     kind = schema.get("type")
+    if isinstance(value, str) and (kind == "boolean" or "enum" in schema):
+        word = value.strip().lower()
+        if word in ("true", "false") and kind == "boolean":
+            return word == "true"
+        return word if word in schema.get("enum", ()) else value
     if kind in ("array", "object") and isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         with suppress(ValueError):
             value = orjson.loads(value)
@@ -58,12 +96,11 @@ def _read(schema: Mapping[str, Any], value: Any) -> Any:
         return int(value)
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
-    if kind == "boolean" and value in ("true", "false"):
-        return value == "true"
     if kind == "object" and "properties" in schema and isinstance(value, dict):
         return read_arguments(schema, value)
     if kind == "array" and isinstance(value, list):
         return [_read(schema["items"], x) for x in value if x is not None]
     if kind == "array" and not isinstance(value, dict) and value not in (None, ""):
-        return [_read(schema["items"], value)]
+        parts = [x.strip() for x in value.split(",")] if isinstance(value, str) else [value]
+        return [_read(schema["items"], x) for x in parts if x != ""]
     return value

@@ -13,9 +13,9 @@ from typing import Final
 
 import orjson
 
-from capdex.errors import Code, InvalidInput, untrusted_text
+from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from capdex.json_schema.arguments import read_arguments
+from capdex.json_schema.arguments import came, one_of, read_arguments
 from capdex_router.catalog.catalog import NOT_HERE, Catalog, Listed, split
 from capdex_router.catalog.catalog import PREFIX as PACKAGE
 from capdex_router.catalog.mcp_mount import Mounted
@@ -79,7 +79,7 @@ class Actions:
     def describe(self, uri: str, level: int = 3) -> Json | str:
         """Return a capability at one of CMP's levels 1 to 4; the third is CAP's manifest, short."""
         if level is True or level not in LEVELS:
-            raise InvalidInput(f"there is no level {untrusted_text(level)[:16]}", fix="give 1 to 4")
+            raise InvalidInput("there is no such level", why=came(level), fix="give 1 to 4")
         capability = self._named(uri)
         if level == 1:
             return _line(_short(capability))
@@ -133,10 +133,7 @@ class Actions:
 
     async def manage(self, action: str, target: str, asker: Asker) -> str:
         """Install, upgrade, remove or learn `target`, or list what is here."""
-        if action not in ACTIONS:
-            raise InvalidInput(
-                f"there is no action {action[:32]!r}", fix="give one of " + ", ".join(ACTIONS)
-            )
+        one_of("action", action, ACTIONS)
         if action == "list":
             await self._awake()
             lines = [*_cut(self._installed()), *self._missing()]

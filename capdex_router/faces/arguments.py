@@ -12,6 +12,7 @@ import orjson
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex.json_schema.arguments import came
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
 MAX_EXAMPLE_DEPTH: Final = 8
@@ -52,7 +53,7 @@ def read_call(arguments: Json) -> Wanted:
             break
         named, given = _unwrap(given)
     if not isinstance(given, dict):
-        raise InvalidInput("input is not an object", fix=_FORM)
+        raise InvalidInput("input is not an object", why=came(given), fix=_FORM)
     uri, want = (_text(named, name) for name in _NAMES)
     if uri is None and want is None:
         raise InvalidInput("call needs a uri, or a want", fix=_FORM)
@@ -94,7 +95,7 @@ def _decoded(value: object) -> Any:
 def _text(named: Json, name: str) -> str | None:
     value = named.get(name)
     if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"{name} is not text", fix=_FORM)
+        raise InvalidInput(f"{name} is not text", why=came(value), fix=_FORM)
     return value or None
 
 

@@ -168,7 +168,8 @@ def _faults(code: int = types.INVALID_PARAMS) -> Iterator[None]:
         yield
     except CapdexError as error:
         code = code if isinstance(error, InvalidInput) else types.INTERNAL_ERROR
-        raise MCPError(code, error.line, error.to_json()) from None
+        words = "; ".join(filter(None, (error.line, error.fix)))
+        raise MCPError(code, words, error.to_json()) from None
 
 
 def _resource(uri: str, name: str, kind: str | None, description: str = "") -> types.Resource:

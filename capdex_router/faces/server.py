@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from capdex import __version__
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput
 from capdex.json import Json
-from capdex.json_schema.arguments import check_names, read_arguments
+from capdex.json_schema.arguments import came, check_names, read_arguments, read_text
 from capdex.net.stdio import Stdio
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import read_call
@@ -44,7 +44,8 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> Result:
         run = _RUNS.get(params.name)
         if run is None:
-            raise MCPError(types.INVALID_PARAMS, f"no tool {params.name[:64]!r} here")
+            words = f"no tool {params.name[:64]!r} here, but {', '.join(TOOLS)}"
+            raise MCPError(types.INVALID_PARAMS, words)
         asker = Elicitation(context, params, questions)
         schema = TOOLS[params.name]["inputSchema"]
         given = read_arguments(schema, params.arguments or {})
@@ -82,9 +83,11 @@ async def serve_stdio(actions: Actions, stdio: Stdio | None = None) -> None:
 async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
     limit, remote = arguments.get("limit", 5), arguments.get("remote", True)
     if type(limit) is not int:
-        raise InvalidInput("limit is not an integer", fix="give one, or leave it out")
+        fix = "give one, or leave it out"
+        raise InvalidInput("limit is not an integer", why=came(limit), fix=fix)
     if not isinstance(remote, bool):  # the wish stays here unless it is clear that it may leave
-        raise InvalidInput("remote is not true or false", fix="give one of them, or leave it out")
+        fix = "give one of them, or leave it out"
+        raise InvalidInput("remote is not true or false", why=came(remote), fix=fix)
     want = _text({"want": ""} | arguments, "want")
     return _said(await actions.find(want, limit, remote=remote))
 
@@ -129,11 +132,8 @@ _RUNS: Final[dict[str, Callable[[Actions, Json, Caller], Awaitable[Result]]]] = 
 
 
 def _text(arguments: Json, name: str) -> str:
-    value = arguments.get(name)
-    if not isinstance(value, str):
-        example = orjson.dumps({name: _EXAMPLES[name]}).decode()
-        raise InvalidInput(f"{name} is missing or no text", fix=f"give it as in {example}")
-    return value
+    example = orjson.dumps({name: _EXAMPLES[name]}).decode()
+    return read_text(arguments, name, f"give it as in {example}")
 
 
 def _said(text: str) -> types.CallToolResult:
@@ -155,7 +155,8 @@ def _line(error: Json) -> str:
     """Return an error as one line: its code, what happened, why, what to do, and its details."""
     details = dict(error["details"])
     parts = [error["message"], details.pop("why", ""), details.pop("fix", "")]
-    parts += [f"{key} {orjson.dumps(value).decode('utf-8')}" for key, value in details.items()]
+    shown = {key: value for key, value in details.items() if value != []}
+    parts += [f"{key} {orjson.dumps(value).decode('utf-8')}" for key, value in shown.items()]
     said = "; ".join(part for part in parts if part)
     return f"{error['reason']}: {said}".replace("\n", " ")
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
+from capdex.json_schema.arguments import came
 
 MAX_CURSOR_CHARS: Final = 512
 MAX_PAGE_BYTES: Final = 32 * 1024  # of the items: a model reads them
@@ -19,8 +20,8 @@ MAX_PAGE_BYTES: Final = 32 * 1024  # of the items: a model reads them
 def read_limit(given: object, most: int) -> int:
     """Return a limit that a client sent; raises InvalidInput."""
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        fix = "give one, or leave it out"
-        raise InvalidInput(f"limit is not a whole number from 1 to {most}", fix=fix)
+        what, fix = f"limit is not a whole number from 1 to {most}", "give one, or leave it out"
+        raise InvalidInput(what, why=came(given), fix=fix)
     return given
 
 

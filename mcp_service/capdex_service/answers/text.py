@@ -35,7 +35,7 @@ def hits(
 ) -> str:
     """Return the text of a page of hits with these lines; `related`: none fits well."""
     if not shown:
-        return "No capability matches. Try other words, or fewer filters."
+        return "No capability matches. Try other words, or fewer filters if you gave any."
     head = f"{shown} of {total}, {RELATED}." if related else f"{shown} of {total}."
     return "\n".join([head, *lines, *([] if cursor is None else [f"next_cursor {cursor}"])])
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from urllib.parse import parse_qsl
 
 from capdex.errors import InvalidInput
+from capdex.json_schema.arguments import one_of
 
 MAX_PARAMETERS: Final = 64
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
@@ -86,9 +87,6 @@ def number(given: Parameters, name: str, default: int) -> int:
     return int(text)
 
 
-def choice(given: Parameters, name: str, choices: Collection[str], default: str) -> str:
+def choice(given: Parameters, name: str, choices: Sequence[str], default: str) -> str:
     """Return a parameter that is one of a few words; raises InvalidInput."""
-    value = given.get(name, default)
-    if value not in choices:
-        raise InvalidInput(f"{name} is one of {', '.join(choices)}")
-    return value
+    return one_of(name, given.get(name, default), choices)

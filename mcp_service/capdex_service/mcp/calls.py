@@ -14,7 +14,13 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
-from capdex.json_schema.arguments import check_names, read_arguments
+from capdex.json_schema.arguments import (
+    MAX_NAME_CHARS,
+    check_names,
+    one_of,
+    read_arguments,
+    read_text,
+)
 from capdex.uri import CapabilityURI
 from capdex_indexer.query import MAX_PAGE
 from capdex_service.answers import errors
@@ -28,6 +34,7 @@ from capdex_service.queries.route import DEFAULT_ROUTES, route
 from capdex_service.queries.search import DETAILS, SearchRequest, search
 
 CALL_LIMIT_S: Final = 10.0
+MAX_NAMES: Final = 4  # of arguments, in an error
 
 Arguments = Mapping[str, Any]
 
@@ -85,7 +92,7 @@ def failure_of(error: Exception, **called: str) -> CapdexError:
 
 
 async def _resolve(reader: Reader, arguments: Arguments) -> Answer:
-    cap_uri = _text(arguments, "cap_uri")
+    cap_uri = read_text(arguments, "cap_uri")
     kind, block = proofs.read_request(arguments)
     include = read_include(arguments.get("include"))
     if "proof" in include and kind == "none":
@@ -102,27 +109,27 @@ async def _search(reader: Reader, arguments: Arguments) -> Answer:
 
 async def _route(reader: Reader, arguments: Arguments) -> Answer:
     limit = read_limit(arguments.get("limit", DEFAULT_ROUTES), MAX_PAGE)
-    return await route(reader, _text(arguments, "message"), limit)
+    return await route(reader, read_text(arguments, "message"), limit)
 
 
 async def _get(reader: Reader, arguments: Arguments) -> Answer:
-    return await resolve(reader, _text(arguments, "cap_uri"), WHOLE, whole=True)
+    return await resolve(reader, read_text(arguments, "cap_uri"), WHOLE, whole=True)
 
 
 async def _list(reader: Reader, arguments: Arguments) -> Answer:
-    kind, cursor = _maybe(arguments, "kind"), _maybe(arguments, "cursor")
+    kind, cursor = arguments.get("kind"), _maybe(arguments, "cursor")
     limit = arguments.get("limit", capabilities.DEFAULT_PAGE)
     return await capabilities.list_capabilities(reader, kind=kind, limit=limit, cursor=cursor)
 
 
 async def _describe(reader: Reader, arguments: Arguments) -> Answer:
     version = _maybe(arguments, "version")
-    return await capabilities.describe(reader, _text(arguments, "capability_id"), version)
+    return await capabilities.describe(reader, read_text(arguments, "capability_id"), version)
 
 
 async def _browse(reader: Reader, arguments: Arguments) -> Answer:
     of, cursor = _maybe(arguments, "of"), _maybe(arguments, "cursor")
-    return await capabilities.read_level(reader, _text(arguments, "level"), of, cursor=cursor)
+    return await capabilities.read_level(reader, arguments["level"], of, cursor=cursor)
 
 
 _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
@@ -142,24 +149,13 @@ _OF_CACHED: Final = {"cap_uri", "detail"}
 
 def _is_whole(arguments: Arguments) -> bool:
     """Return True if the structured content is the whole answer (P15), not the one for a model."""
-    detail = arguments.get("detail", "brief")
-    if detail not in DETAILS:
-        raise InvalidInput("there is no such detail", fix="give full, or leave it out")
+    detail = one_of("detail", arguments.get("detail", "brief"), DETAILS)
     proof = arguments.get("proof", "none") != "none"
     return detail == "full" or proof or "include" in arguments
 
 
-def _text(arguments: Arguments, key: str) -> str:
-    value = arguments.get(key)
-    if not isinstance(value, str):
-        came = "nothing" if value is None else type(value).__name__
-        what, fix = f"{key} is missing or not a string", f'give {{"{key}": "…"}}'
-        raise InvalidInput(what, why=f"it is {came}", fix=fix)
-    return value
-
-
 def _maybe(arguments: Arguments, key: str) -> str | None:
-    return _text(arguments, key) if key in arguments else None
+    return read_text(arguments, key) if key in arguments else None
 
 
 def _known(arguments: Arguments, tool: str) -> Arguments:
@@ -168,6 +164,11 @@ def _known(arguments: Arguments, tool: str) -> Arguments:
     for key in schema.get("required", ()):
         if key not in arguments:
             example = orjson.dumps(EXAMPLES[tool]).decode()
-            raise InvalidInput(f"{tool} needs the argument {key}", fix=f"for example {example}")
+            names = ", ".join(str(x)[:MAX_NAME_CHARS] for x in list(arguments)[:MAX_NAMES])
+            raise InvalidInput(
+                f"{tool} needs the argument {key}",
+                why=f"it has {names}" if names else "it has none",
+                fix=f"for example {example}",
+            )
     check_names(tool, schema["properties"], arguments)
     return arguments

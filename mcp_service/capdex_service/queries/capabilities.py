@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json import Json
+from capdex.json_schema.arguments import one_of
 from capdex.manifest.manifest import Manifest, read
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
@@ -56,8 +57,8 @@ async def list_capabilities(
     A page is also bounded in bytes. Packages that this node does not hold are left out. Raises
     InvalidInput for another kind or limit, or a foreign cursor.
     """
-    if kind is not None and kind not in cap.KINDS:
-        raise InvalidInput(f"kind is one of {', '.join(cap.KINDS)}")
+    if kind is not None:
+        one_of("kind", kind, cap.KINDS)
     read_limit(limit, MAX_PAGE)
     start = ("", "", 0) if cursor is None else read_cursor(cursor, str, str, int)
     found, after = await reader.run(_list, reader, kind, limit, *start, long=True)
@@ -100,15 +101,18 @@ async def read_level(
     or URI, with `#` and the name of a tool for that tool alone. Raises InvalidInput, and the errors
     of `Index.resolve`.
     """
-    if level not in cmp.LEVELS:
-        raise InvalidInput(f"level is one of {', '.join(cmp.LEVELS)}")
+    level = one_of("level", level, cmp.LEVELS)
     if level == "domains":
         counts = await reader.run(reader.index.counts, "domain", long=True)
         found = cmp.domains(counts)
         said, short = capability_text.domains(found), brief.domains(found)
         return await _answer(reader, found, said, short)
     if not of:
-        raise InvalidInput(f"the level {level} is of a {_subject(level)}: name it")
+        before = "domains" if level == "manifests" else "manifests"
+        raise InvalidInput(
+            f"the level {level} is of a {_subject(level)}",
+            fix=f"name one in the argument of; the level {before} lists them",
+        )
     if level == "manifests":
         return await _tools_of(reader, of, cursor)
     return await _level_of(reader, level, of, cursor)

@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.json_schema.arguments import came, one_of
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_indexer.query import Position, read_revision
@@ -28,9 +29,8 @@ log = structlog.get_logger(part="mcp")
 
 def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]:
     """Return the kind of the requested proof and its block (None: the newest indexed block)."""
-    kind, block = arguments.get("proof", "none"), arguments.get("proof_block")
-    if kind not in PROOF_KINDS:
-        raise InvalidInput(f"proof is one of {', '.join(PROOF_KINDS)}")
+    kind = one_of("proof", arguments.get("proof", "none"), PROOF_KINDS)
+    block = arguments.get("proof_block")
     if kind == "none" and block is not None:
         raise InvalidInput("proof_block makes no sense without a proof", fix="add proof: list")
     if isinstance(block, str) and _HASH.fullmatch(block):
@@ -40,7 +40,11 @@ def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]
     # No contract is deployed in block 0.
     number = isinstance(block, int) and not isinstance(block, bool) and 1 <= block < 2**63
     if block is not None and not number:
-        raise InvalidInput("proof_block is neither a block's hash (0x…) nor its number")
+        raise InvalidInput(
+            "proof_block is neither a block's hash (0x…) nor its number",
+            why=came(block),
+            fix="give one of them, or leave it out for the newest block",
+        )
     return kind, block
 
 

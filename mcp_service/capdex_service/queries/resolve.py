@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
+from capdex.json_schema.arguments import one_of
 from capdex.json_schema.schema import parse_json
 from capdex.uri import CapabilityURI, check_name
 from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
@@ -24,15 +25,8 @@ MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
 
 def read_include(given: object) -> frozenset[str]:
     """Read the argument `include`: a list of INCLUDES; raises InvalidInput."""
-    if given is None:
-        return frozenset()
-    if not isinstance(given, list) or not all(x in INCLUDES for x in given if isinstance(x, str)):
-        raise InvalidInput(
-            f"include is not a list of {', '.join(INCLUDES)}", fix='write "include": ["tools"]'
-        )
-    if not all(isinstance(x, str) for x in given):
-        raise InvalidInput(f"include is not a list of {', '.join(INCLUDES)}")
-    return frozenset(given)
+    names = given if isinstance(given, list) else [] if given is None else [given]
+    return frozenset(one_of("include", x, INCLUDES) for x in names)
 
 
 async def resolve(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
-from capdex.json_schema.arguments import read_arguments
+from capdex.json_schema.arguments import one_of, read_arguments, read_text
 from capdex.search.explain import Explanation
 from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
 from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
@@ -52,26 +52,21 @@ class SearchRequest:
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> SearchRequest:
         """Read the arguments of `search_capabilities`; raises InvalidInput."""
-        query, filters = given.get("query_string"), given.get("filters")
-        if not isinstance(query, str):
-            came = "nothing" if query is None else type(query).__name__
-            what, fix = "query_string is missing or not a string", 'give {"query_string": "…"}'
-            raise InvalidInput(what, why=f"it is {came}", fix=fix)
-        filters = _filters(filters)
+        query, filters = read_text(given, "query_string"), _filters(given.get("filters"))
         for key in ARGUMENTS.keys() & filters.keys():
             raise InvalidInput(
                 f"{key} is not a filter, but an argument beside filters",
                 fix=f'write {{"query_string": "…", "filters": […], "{key}": {ARGUMENTS[key]}}}',
             )
         limit = read_limit(given.get("limit", DEFAULT_PAGE), MAX_PAGE)
-        cursor, detail = given.get("cursor"), given.get("detail", "brief")
+        cursor, detail = (
+            given.get("cursor"),
+            one_of("detail", given.get("detail", "brief"), DETAILS),
+        )
         if cursor is not None and not isinstance(cursor, str):
             raise InvalidInput("cursor is not a string", fix="send next_cursor of a page")
-        if detail not in DETAILS:
-            fix = f"give {' or '.join(DETAILS)}, or leave it out"
-            raise InvalidInput("there is no such detail", fix=fix)
         facets = read_facets(given.get("facets"))
-        return cls(query, SearchFilters.parse(filters), limit, cursor, str(detail), facets)
+        return cls(query, SearchFilters.parse(filters), limit, cursor, detail, facets)
 
 
 def _filters(given: object) -> dict[str, Any]:
@@ -93,11 +88,8 @@ def _filters(given: object) -> dict[str, Any]:
 
 def read_facets(given: object) -> tuple[str, ...]:
     """Read the argument `facets`: a list of FACETS; raises InvalidInput."""
-    if given is None:
-        return ()
-    if not isinstance(given, list) or not all(isinstance(x, str) and x in FACETS for x in given):
-        raise InvalidInput(f"facets is not a list of {', '.join(FACETS)}")
-    return tuple(dict.fromkeys(given))
+    names = given if isinstance(given, list) else [] if given is None else [given]
+    return tuple(dict.fromkeys(one_of("facets", x, FACETS) for x in names))
 
 
 async def search(reader: Reader, wanted: SearchRequest) -> Answer:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.json_schema.arguments import check_names, read_arguments
+from capdex.json_schema.arguments import came, check_names, one_of, read_arguments, read_text
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -20,6 +20,8 @@ SCHEMA: dict[str, Any] = {
         "include": {"type": "array", "items": {"type": "string"}},
         "counts": {"type": "array", "items": {"type": "integer"}},
         "input": {"type": "object"},
+        "detail": {"type": "string", "enum": ["full", "part"]},
+        "parts": {"type": "array", "items": {"type": "string", "enum": ["tools", "prompt"]}},
         "place": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
     "required": ["uri"],
@@ -40,6 +42,12 @@ SCHEMA: dict[str, Any] = {
         ({"limit": 0, "remote": False}, {"limit": 0, "remote": False}),
         ({"remote": "true"}, {"remote": True}),
         ({"remote": "false"}, {"remote": False}),
+        ({"remote": "True"}, {"remote": True}),
+        ({"remote": " FALSE"}, {"remote": False}),
+        ({"detail": "Full"}, {"detail": "full"}),
+        ({"parts": "Tools"}, {"parts": ["tools"]}),
+        ({"parts": "tools, PROMPT"}, {"parts": ["tools", "prompt"]}),
+        ({"counts": "7,8,"}, {"counts": [7, 8]}),
         ({"include": "tools"}, {"include": ["tools"]}),
         ({"include": ["tools", None]}, {"include": ["tools"]}),
         ({"counts": "7"}, {"counts": [7]}),
@@ -68,7 +76,7 @@ def test_what_is_beyond_doubt_is_read(given: dict[str, Any], read: dict[str, Any
     [
         {"limit": "five"}, {"limit": "5.5"}, {"limit": 5.5}, {"limit": "٥"}, {"limit": "9" * 19},
         {"limit": True}, {"remote": "yes"}, {"remote": 1}, {"uri": 5}, {"place": "Oslo"},
-        {"include": {"tools": True}},
+        {"include": {"tools": True}}, {"detail": "Whole"}, {"detail": 5}, {"parts": ["Files"]},
     ],
     ids=str,
 )  # fmt: skip
@@ -104,3 +112,23 @@ def test_a_name_that_the_tool_does_not_take_is_refused(name: str, fix: str) -> N
     assert raised.value.fix.startswith(fix)
     assert len(raised.value.message) < 120
     check_names("find", ["uri", "limit"], {"uri": "x", name: None})  # null is absent
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "it is missing"), ([["deep"]], "it is a list"), ({"a": 1}, "it is an object"),
+        (5, "it is 5"), (True, "it is true"), ("x\u202e", r"it is 'x\u202e'"),
+        ("x" * 500, f"it is '{'x' * 64}'"),
+    ],
+)  # fmt: skip
+def test_an_error_says_what_came_and_what_to_give(value: object, said: str) -> None:
+    assert came(value) == said
+    with pytest.raises(InvalidInput) as raised:
+        one_of("detail", value, ("full", "part"))
+    assert raised.value.message == "detail is not one of full, part"
+    assert (raised.value.why, raised.value.fix) == (said, "give one of them")
+    if not isinstance(value, str):
+        with pytest.raises(InvalidInput) as raised:
+            read_text({"uri": value}, "uri")
+        assert (raised.value.why, raised.value.fix) == (said, 'give {"uri": "…"}')

@@ -82,6 +82,16 @@ async def test_null_is_an_absent_argument(tools_reader: Reader, tool: str, key: 
         ("resolve_capability", {"include": '["tools"]'}, {"include": ["tools"]}),
         ("resolve_capability", {"include": "tools"}, {"include": ["tools", None]}),
         ("capability_list", {"limit": "2"}, {"limit": 2}),
+        ("capability_list", {"kind": "Skill"}, {"kind": "skill"}),
+        ("capability_browse", {"level": "Domains"}, {}),
+        ("resolve_capability", {"detail": "Full", "proof": "NONE"}, {"detail": "full"}),
+        ("resolve_capability", {"include": "tools,prompt"}, {"include": ["tools", "prompt"]}),
+        ("search_capabilities", {"facets": "domain, kind"}, {"facets": ["domain", "kind"]}),
+        (
+            "search_capabilities",
+            {"filters": "domain:travel, has_prompt:True"},
+            {"filters": ["domain:travel", "has_prompt:true"]},
+        ),
     ],
     ids=str,
 )

@@ -173,6 +173,7 @@ async def test_a_number_of_more_than_64_bits_is_answered_as_any_wrong_input(
         ("describe", {"uri": ECHO, "levels": 1}, "INVALID_INPUT"),
         ("route", {"message": "hi"}, "NOT_FOUND"),
         ("manage", {"action": "explode"}, "INVALID_INPUT"),
+        ("call", {"uri": ECHO, "input": "text"}, "INVALID_INPUT"),
         ("manage", {"action": "install"}, "INVALID_INPUT"),
     ],
     ids=str,
@@ -211,8 +212,35 @@ async def test_null_and_the_default_are_an_absent_argument(
 
 async def test_an_unknown_tool_is_a_protocol_error(connect: Connect, era: str) -> None:
     async with connect(era) as client:
-        with pytest.raises(MCPError):
+        with pytest.raises(MCPError, match="but find, describe, call, route, manage"):
             await client.call_tool("explode", {})
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "came"),
+    [
+        ("find", {"want": ["x"]}, "it is a list"),
+        ("find", {"want": "x", "limit": "many"}, "it is 'many'"),
+        ("find", {"want": "x", "remote": "maybe"}, "it is 'maybe'"),
+        ("describe", {"uri": ECHO, "level": "deep"}, "it is 'deep'"),
+        ("call", {"uri": 5}, "it is 5"),
+        ("call", {"uri": ECHO, "input": "text"}, "it is 'text'"),
+        ("manage", {"action": "explode"}, "it is 'explode'"),
+    ],
+)
+async def test_an_error_says_what_came(
+    connect: Connect, tool: str, given: dict[str, Any], came: str
+) -> None:
+    async with connect("handshake") as client:
+        assert f"; {came}; " in said(await client.call_tool(tool, given))
+
+
+async def test_words_of_an_enumeration_and_booleans_are_read_in_any_case(connect: Connect) -> None:
+    async with connect("handshake") as client:
+        listed = said(await client.call_tool("manage", {"action": "list"}))
+        assert said(await client.call_tool("manage", {"action": "List"})) == listed
+        found = await client.call_tool("find", {"want": "echo", "remote": "False"})
+    assert not found.is_error
 
 
 async def test_a_destructive_call_runs_after_a_yes_that_is_on_record(

@@ -46,7 +46,7 @@ def route(state: State, message: str, limit: int, encoder: Encoder | None = None
     Raises InvalidInput for an empty or too long message, or an invalid limit.
     """
     if not message.strip():
-        raise InvalidInput("the message is empty")
+        raise InvalidInput("the message is empty", fix="give what the user said")
     if len(message) > MAX_MESSAGE_CHARS:
         raise InvalidInput(
             f"the message has {len(message)} characters, at most {MAX_MESSAGE_CHARS} are read",
