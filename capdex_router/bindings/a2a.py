@@ -112,5 +112,7 @@ class AgentTool:
     def _did(self, arguments: Json) -> str:
         did = PLACEHOLDER.sub(lambda match: str(arguments.get(match[1], "")), self._target)
         if len(did) > MAX_DID_CHARS or not DID.fullmatch(did) or set("/?#%") & set(did):
-            raise InvalidInput(f"{did[:100]!r} is not a DID of an agent")
+            raise InvalidInput(
+                f"{did[:100]!r} is not a DID of an agent", fix="give one like did:web:example.org"
+            )
         return did

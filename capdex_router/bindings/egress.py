@@ -22,6 +22,7 @@ from yarl import URL
 from capdex import __version__
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.manifest.urls import host_fault
+from capdex_router.model.refs import AUTHOR, SERVICE
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of a reply, decompressed
 MAX_CONNECTIONS: Final = 64
@@ -164,7 +165,11 @@ class Egress:
         except aiohttp.ClientError as error:
             raise _fault(url, error) from None
         except ValueError as error:  # aiohttp refuses a header or a URL
-            raise InvalidInput("the request cannot be written", why=str(error)[:200]) from None
+            raise InvalidInput(
+                "the request cannot be written",
+                why=str(error)[:200],
+                fix=f"give other text, or {AUTHOR}",
+            ) from None
 
     def _moved(self, url: URL) -> URL:
         base = self._addresses.get(str(url.origin())) if url.absolute else None
@@ -245,7 +250,8 @@ def _check_redirect(url: URL, response: aiohttp.ClientResponse) -> None:
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
-        raise ExecutionFailed(f"the reply is encoded as {encoding[:40]!r}, which was not asked for")
+        what = f"the reply is encoded as {encoding[:40]!r}, which was not asked for"
+        raise ExecutionFailed(what, fix=SERVICE)
     gzip = zlib.decompressobj(wbits=31) if encoding != "identity" else None
     body = bytearray()
     try:
@@ -253,11 +259,17 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
             left = max_bytes - len(body)
             body += gzip.decompress(chunk, left + 1) if gzip else chunk
             if len(body) > max_bytes:
-                raise ExecutionFailed("the reply is too large", why=f"it is over {max_bytes} bytes")
+                raise ExecutionFailed(
+                    "the reply is too large",
+                    why=f"it is over {max_bytes} bytes",
+                    fix="ask for less",
+                )
     except zlib.error:
-        raise ExecutionFailed("the reply is not the gzip that it claims to be") from None
+        raise ExecutionFailed(
+            "the reply is not the gzip that it claims to be", fix=SERVICE
+        ) from None
     if gzip and body and not gzip.eof:
-        raise ExecutionFailed("the reply ends within its gzip data")
+        raise ExecutionFailed("the reply ends within its gzip data", fix="call again")
     return bytes(body)
 
 
@@ -273,10 +285,11 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
             fix="if you run the service yourself, allow its host in the router's configuration",
         )
     if isinstance(error, aiohttp.ClientSSLError):
-        return ExecutionFailed(f"{host} has no certificate that this machine trusts")
+        return ExecutionFailed(f"{host} has no certificate that this machine trusts", fix=SERVICE)
     if isinstance(error, aiohttp.ClientConnectionError):
         message = f"{host} cannot be reached, or closed the connection"
         return Unavailable(
             message, Code.SERVICE_UNAVAILABLE, why=type(error).__name__, fix="try again later"
         )
-    return ExecutionFailed(f"the reply of {host} is not HTTP", why=type(error).__name__)
+    what = f"the reply of {host} is not HTTP"
+    return ExecutionFailed(what, why=type(error).__name__, fix=SERVICE)

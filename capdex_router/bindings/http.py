@@ -15,8 +15,15 @@ from capdex.manifest.bindings import carried_secrets
 from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
 from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import Egress, Reply
-from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate, check_header
+from capdex_router.bindings.request import (
+    DEFAULT_HEADERS,
+    Outgoing,
+    RequestTemplate,
+    check_header,
+    unusable_binding,
+)
 from capdex_router.bindings.styles import in_url
+from capdex_router.model.refs import SERVICE
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.secrets import Secrets, basic
 
@@ -105,6 +112,7 @@ def _cookie_value(auth: _Auth, secret: str) -> str:
         raise InvalidInput(
             f"the secret {auth.secret} cannot be sent in a cookie",
             why="it holds a space, a quotation mark, a comma, a semicolon or a backslash",
+            fix="a person can set another by capdex secret",
         )
     return secret
 
@@ -133,7 +141,7 @@ class _Auth:
 
 
 def _unknown_auth() -> InvalidInput:
-    return InvalidInput("the binding of this tool cannot be used", why="its auth is unknown")
+    return unusable_binding("its auth is unknown")
 
 
 def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> HostRequest:
@@ -173,7 +181,10 @@ def _failure(host: str, status: int, excerpt: str) -> Unavailable | ExecutionFai
         return Unavailable(message, Code.RATE_LIMITED, fix=again, details=details)
     if status >= 500 or status in _BUSY:
         return Unavailable(message, Code.SERVICE_UNAVAILABLE, fix=again, details=details)
-    return ExecutionFailed(message, why="the service refuses the request", details=details)
+    fix = "change the input by what the excerpt says"
+    if status in (401, 403):
+        fix = "a person must check its secret, or the account behind it"
+    return ExecutionFailed(message, why="the service refuses the request", fix=fix, details=details)
 
 
 def _output(reply: Reply) -> Json:
@@ -183,7 +194,9 @@ def _output(reply: Reply) -> Json:
             value = parse(reply.body, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
         except ValueError as error:
             if str(error) != "not JSON":
-                raise ExecutionFailed("the reply cannot be used", why=f"it is {error}") from None
+                raise ExecutionFailed(
+                    "the reply cannot be used", why=f"it is {error}", fix=SERVICE
+                ) from None
         else:
             return value if isinstance(value, dict) else {"value": value}
     return {"text": _text(reply), "content_type": kind[:200], "status": reply.status}

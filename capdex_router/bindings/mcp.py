@@ -13,6 +13,7 @@ from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp_session import Forgotten, McpSession
 from capdex_router.bindings.mcp_transport import GuardedTransport
 from capdex_router.bindings.pins import Pins, fingerprint
+from capdex_router.model.refs import AUTHOR
 from capdex_router.model.requests import ServiceRequest
 
 MAX_SESSIONS: Final = 16
@@ -92,6 +93,7 @@ class McpServices:
                         f"the MCP service has no tool {action[:64]!r}",
                         Code.NOT_FOUND,
                         why=uri[:200],
+                        fix=f"{AUTHOR}, or call another of its tools",
                     )
                 found = fingerprint(tool.name, tool.description, tool.input_schema)
                 self._pins.check(capability, uri, action, found)

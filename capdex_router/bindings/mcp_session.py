@@ -28,6 +28,7 @@ from capdex.errors import (
 from capdex.json import Json
 from capdex_router.bindings.mcp_message import REPORT, SAID
 from capdex_router.bindings.mcp_transport import ENDED
+from capdex_router.model.refs import SERVICE
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20
@@ -41,6 +42,7 @@ DRAIN_S: Final = 30.0  # for other calls of a session that is given up
 _RESULT: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
+BY_IT: Final = "change the input by what it says, or call another"
 _BROKEN: Final = (types.CONNECTION_CLOSED, types.INTERNAL_ERROR, types.INVALID_REQUEST)
 
 
@@ -137,7 +139,7 @@ class McpSession:
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
         if result.is_error:
             why = untrusted_text("\n".join(texts)) or "its server does not say why"
-            raise ExecutionFailed("the tool failed", why=why)
+            raise ExecutionFailed("the tool failed", why=why, fix=BY_IT)
         if isinstance(result.structured_content, dict):
             return dict(result.structured_content)
         if len(texts) == len(result.content):
@@ -188,7 +190,7 @@ class McpSession:
         found: dict[str, types.Tool] = {}
         for tool in await self._pages(self.client.session.list_tools, "tools"):
             if found.setdefault(tool.name, tool) != tool:
-                raise ExecutionFailed("the MCP server has two tools of one name")
+                raise ExecutionFailed("the MCP server has two tools of one name", fix=SERVICE)
         return found
 
     async def _pages(self, ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
@@ -207,6 +209,7 @@ class McpSession:
         raise ExecutionFailed(
             f"the MCP server lists too many {what}",
             why=f"over {MAX_PAGES} pages, {MAX_LISTED} of them or {MAX_LIST_BYTES} bytes",
+            fix=SERVICE,
         )
 
     @contextmanager
@@ -230,7 +233,7 @@ class McpSession:
             if error.code != types.CONNECTION_CLOSED or said:
                 details = {"jsonrpc_code": error.code}
                 return ExecutionFailed(
-                    "the MCP server answers with an error", why=why, details=details
+                    "the MCP server answers with an error", why=why, fix=BY_IT, details=details
                 )
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False, include_input=False)[0]

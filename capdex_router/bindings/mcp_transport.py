@@ -29,6 +29,7 @@ from yarl import URL
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
 from capdex_router.bindings.mcp_message import Replies, fault_in, malformed, read_message
+from capdex_router.model.refs import AUTHOR, SERVICE
 
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # of a program, as of a reply over HTTP
 MAX_UNREAD: Final = 64  # answers to what a program asks
@@ -79,7 +80,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         url = URL(str(request.url), encoded=True)
         try:
             if url.origin() != self._url.origin():
-                raise Refused("the service redirects to another host", Code.PERMISSION_DENIED)
+                what = "the service redirects to another host"
+                raise Refused(what, Code.PERMISSION_DENIED, fix=AUTHOR)
             headers = {
                 name: value
                 for name, value in request.headers.items()
@@ -100,7 +102,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 self._egress.open(request.method, url, headers, body or None)
             )
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                raise ExecutionFailed("the service compresses its reply, which was not asked for")
+                what = "the service compresses its reply, which was not asked for"
+                raise ExecutionFailed(what, fix=SERVICE)
             _check_redirect(response)
             kept = [(x, y) for x, y in response.headers.items() if x.lower() in _KEPT_HEADERS]
             if "event-stream" in response.headers.get("Content-Type", ""):
@@ -113,12 +116,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     fix="try again later",
                 )
             if response.status in (401, 403):
-                raise ExecutionFailed(f"{url.host} answered with status {response.status}")
+                raise ExecutionFailed(
+                    f"{url.host} answered with status {response.status}", fix=SERVICE
+                )
             content = bytearray()
             async for chunk in response.content.iter_any():
                 content += chunk
                 if len(content) > MAX_BODY_BYTES:
-                    raise ExecutionFailed("the reply of the service is too large")
+                    raise ExecutionFailed(
+                        "the reply of the service is too large", fix="ask for less"
+                    )
             kind, data = response.headers.get("Content-Type", ""), b""
             if response.status < 400 and asked is not None:
                 if not kind.lower().startswith(_JSON):
@@ -180,7 +187,8 @@ class McpProgram:
                 )
             except OSError as error:
                 why = f"{self._server.command}: {error.strerror}"
-                raise Unavailable("its program does not start", _GONE, why) from None
+                fix = "a person must install it, or correct its command"
+                raise Unavailable("its program does not start", _GONE, why, fix) from None
             theirs.close()
             incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -202,14 +210,16 @@ class McpProgram:
                                 await incoming.send(SessionMessage(message))
                         raise asyncio.LimitOverrunError("", 0)
                     except asyncio.LimitOverrunError:
-                        self._fault = ExecutionFailed("the MCP server was ended", why=_OVER)
+                        self._fault = ExecutionFailed(
+                            "the MCP server was ended", why=_OVER, fix=SERVICE
+                        )
                     except (asyncio.IncompleteReadError, OSError, anyio.BrokenResourceError):
                         pass  # one of both sides has ended the session
                     finally:
                         writer.transport.abort()
                         with anyio.CancelScope(shield=True):
                             why = await _end(process)
-                        self._fault = self._fault or Unavailable(ENDED, _GONE, why)
+                        self._fault = self._fault or Unavailable(ENDED, _GONE, why, "try again")
                         self.ended = True
 
             async def tell() -> None:

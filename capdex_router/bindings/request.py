@@ -32,6 +32,7 @@ from capdex.manifest.bindings.http_request import (
     method_of,
 )
 from capdex_router.bindings.styles import (
+    PLAIN,
     header_text,
     in_form,
     in_url,
@@ -40,6 +41,7 @@ from capdex_router.bindings.styles import (
     path_text,
     to_json,
 )
+from capdex_router.model.refs import AUTHOR
 
 MAX_URL_CHARS: Final = 8192  # longer than what servers take
 MAX_HEADER_CHARS: Final = 4096
@@ -100,7 +102,9 @@ class RequestTemplate:
         """Return the template of a binding; raises InvalidInput if it cannot be sent."""
         match, method = _URL.fullmatch(binding.get("url", "")), method_of(binding)
         if match is None or binding["type"] not in HTTP_TYPES or method not in METHODS:
-            raise _unusable("its URL names no host, or a placeholder stands in front of its path")
+            raise unusable_binding(
+                "its URL names no host, or a placeholder stands in front of its path"
+            )
         origin, path, query = match[1], match[2] or "/", (match[3] or "?")[1:]
         styled = binding["type"] == "http"
         places = dict(_places(binding, styled))
@@ -111,9 +115,9 @@ class RequestTemplate:
         content = str(body.get("content") or JSON) if body or not styled else ""
         whole = str(body.get("parameter") or "")
         if method == "GET" and (body or any(x.place == "body" for x in places.values())):
-            raise _unusable("a GET request has no body")
+            raise unusable_binding("a GET request has no body")
         if content and not CONTENT.fullmatch(content):
-            raise _unusable(f"a body of {content[:64]} cannot be sent")
+            raise unusable_binding(f"a body of {content[:64]} cannot be sent")
         reserved = tuple(str(x.get("name")) for x in auths(binding) if x.get("type") == "query")
         return cls(
             *(method, origin, path, query, places, headers),
@@ -180,7 +184,7 @@ class RequestTemplate:
         text = f"{self.origin}{path}{'?' if query else ''}{'&'.join(query)}"
         text = _NOT_ASCII.sub(lambda match: quote(match[0]), text)
         if len(text) > MAX_URL_CHARS:
-            raise InvalidInput("the arguments make a URL that is too long")
+            raise InvalidInput("the arguments make a URL that is too long", fix="give shorter ones")
         url = URL(text, encoded=True)
         data = self._body(arguments, body, form)
         if data is None:
@@ -232,18 +236,22 @@ def json_body(value: Json) -> bytes:
     try:
         data = orjson.dumps(value)
     except orjson.JSONEncodeError as error:  # a lone surrogate, or an integer over 64 bits
-        raise InvalidInput("the arguments cannot be sent as JSON", why=str(error)) from None
+        what = "the arguments cannot be sent as JSON"
+        raise InvalidInput(what, why=str(error), fix=PLAIN) from None
     if len(data) > MAX_BODY_BYTES:
-        raise InvalidInput("the arguments are too large", why=f"over {MAX_BODY_BYTES} bytes")
+        why = f"over {MAX_BODY_BYTES} bytes"
+        raise InvalidInput("the arguments are too large", why=why, fix="send less")
     return data
 
 
 def check_header(name: str, value: str) -> None:
     """Raise InvalidInput for a header that a binding may not set, or that would end early."""
     if fault := header_fault(name):
-        raise InvalidInput(f"a binding may not set the header {name[:64]!r}", why=fault)
+        what = f"a binding may not set the header {name[:64]!r}"
+        raise InvalidInput(what, why=fault, fix=AUTHOR)
     if len(value) > MAX_HEADER_CHARS or not HEADER_VALUE.fullmatch(value):
-        raise InvalidInput(f"the value of the header {name} is not printable ASCII on one line")
+        what = f"the value of the header {name} is not printable ASCII on one line"
+        raise InvalidInput(what, fix="give such a text")
 
 
 def _with_defaults(headers: dict[str, str], defaults: dict[str, str]) -> dict[str, str]:
@@ -257,7 +265,7 @@ def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise _unusable(f"its {field} are no mapping")
+        raise unusable_binding(f"its {field} are no mapping")
     return found
 
 
@@ -266,7 +274,7 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
         where = rule if isinstance(rule, dict) else {}
         place, name = where.get("in"), where.get("name")
         if place not in PLACES or not isinstance(name, str | None):
-            raise _unusable(f"the parameter {parameter} has no known place")
+            raise unusable_binding(f"the parameter {parameter} has no known place")
         if name is None or not name.strip():
             name = parameter
         if place == "header":
@@ -277,7 +285,7 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
             continue
         style, explode = where.get("style") or STYLES[place][0], where.get("explode")
         if style not in STYLES[place]:
-            raise _unusable(f"the parameter {parameter} has no known style")
+            raise unusable_binding(f"the parameter {parameter} has no known style")
         explode = explode if isinstance(explode, bool) else style in ("form", "deepObject")
         yield parameter, ArgumentPlace(place, name, style, explode, bool(where.get("content")))
 
@@ -286,7 +294,9 @@ def _scalar(parameter: str, value: object) -> Any:
     """Return a value of a path or a header; raises InvalidInput for a list or an object."""
     if isinstance(value, dict | list):
         why = "a list or an object does not fit into a URL or a header"
-        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+        raise InvalidInput(
+            f"the argument {parameter} cannot be sent", why=why, fix="give one value"
+        )
     return value
 
 
@@ -326,5 +336,6 @@ def _replaces(parameter: str) -> InvalidInput:
     )
 
 
-def _unusable(why: str) -> InvalidInput:
-    return InvalidInput("the binding of this tool cannot be used", why=why)
+def unusable_binding(why: str) -> InvalidInput:
+    """Return the error for a binding that a router cannot carry out."""
+    return InvalidInput("the binding of this tool cannot be used", why=why, fix=AUTHOR)

@@ -16,6 +16,8 @@ import orjson
 from capdex.errors import InvalidInput
 
 Quote = Callable[[str], str]
+PLAIN: Final = "give plain text, and integers below 2^64"
+_NO_TEXT: Final = "it holds control characters, or what is not Unicode text"
 _DELIMITERS: Final = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
@@ -58,7 +60,7 @@ def path_text(parameter: str, name: str, value: object, style: str, explode: boo
     """Return a value of a path, encoded; raises InvalidInput if it is empty or no text."""
     if value is None or value == [] or value == {}:
         why = "it is missing, and the URL needs it"
-        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why, fix="give it")
     before, between = {"simple": ("", ","), "label": (".", "."), "matrix": (";", ";")}[style]
     key = f"{name}=" if style == "matrix" else ""
     if isinstance(value, dict | list) and not explode:
@@ -90,7 +92,7 @@ def to_json(parameter: str, value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError as error:  # a lone surrogate, an integer over 64 bits
-        raise InvalidInput(f"the argument {parameter} cannot be sent", why=str(error)) from None
+        raise _unsendable(parameter, str(error)) from None
 
 
 def json_text(value: object) -> str:
@@ -103,8 +105,7 @@ def line_of(parameter: str, value: object) -> str:
     text = _text(parameter, value)
     if all(x >= " " and x != "\x7f" for x in text):
         return text
-    why = "it holds control characters, or what is not Unicode text"
-    raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+    raise _unsendable(parameter, _NO_TEXT)
 
 
 def _items(parameter: str, value: Any, escape: Quote) -> list[str]:
@@ -117,8 +118,7 @@ def _text(parameter: str, value: object) -> str:
         case str():
             if "\x00" not in value and not any("\ud800" <= x <= "\udfff" for x in value):
                 return value  # line ends belong to long texts
-            why = "it holds control characters, or what is not Unicode text"
-            raise InvalidInput(f"the argument {parameter} cannot be sent", why=why)
+            raise _unsendable(parameter, _NO_TEXT)
         case bool():
             return "true" if value else "false"
         case int() | float():
@@ -127,3 +127,7 @@ def _text(parameter: str, value: object) -> str:
             return "null"
         case _:
             return to_json(parameter, value)
+
+
+def _unsendable(parameter: str, why: str) -> InvalidInput:
+    return InvalidInput(f"the argument {parameter} cannot be sent", why=why, fix=PLAIN)

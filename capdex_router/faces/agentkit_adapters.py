@@ -153,11 +153,11 @@ class InvocableExecutor:
         try:
             result = await self.invocable.invoke(InvocableRequest(arguments), CapabilityContext())
         except CapabilityUnavailable as error:
-            raise Unavailable(str(error), Code.NODE_UNAVAILABLE) from None
+            raise Unavailable(str(error), Code.NODE_UNAVAILABLE, fix="try again later") from None
         except CapabilityInvalidInput as error:
-            raise InvalidInput(str(error)) from None
+            raise InvalidInput(str(error), fix="change the input by what it says") from None
         except CapabilityError as error:
-            raise ExecutionFailed(str(error)) from None
+            raise ExecutionFailed(str(error), fix="change the input, or call another") from None
         return _json(result)
 
 
@@ -195,7 +195,8 @@ def _json(result: InvocableResult) -> Json:
             return {"items": [{"role": item.role, "text": item.text} for item in items]}
         case Data(data):
             if data.data is not None:
-                raise ExecutionFailed("the output is binary data", Code.OUTPUT_INVALID)
+                what = "the output is binary data"
+                raise ExecutionFailed(what, Code.OUTPUT_INVALID, fix="call another")
             return {"text": data.text} if data.text is not None else {"uri": data.uri}
 
 

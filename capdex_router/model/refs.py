@@ -9,6 +9,8 @@ from capdex.errors import CapdexError
 from capdex.json import Json
 
 BUG: Final = "the log on stderr has the details; please report it"
+AUTHOR: Final = "tell the author of the package"
+SERVICE: Final = "tell whoever runs the service, or call another"
 
 
 @dataclass(frozen=True, slots=True, order=True)

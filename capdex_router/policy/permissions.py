@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from capdex.errors import Code, Refused
 from capdex_router.model.capability import Capability, ToolHints
+from capdex_router.model.refs import AUTHOR
 from capdex_router.model.requests import (
     AgentRequest,
     HostRequest,
@@ -114,12 +115,14 @@ def _check_state(capability: Capability, request: StateRequest) -> None:
             f"{owner.name} may not use {request.verb}",
             Code.PERMISSION_DENIED,
             why="permissions.require of its package does not name it",
+            fix=AUTHOR,
         )
     if request.scope != owner.scope:
         raise Refused(
             f"{owner.name} may not use the objects of another scope",
             Code.PERMISSION_DENIED,
             why=f"its memory_scope is {owner.scope}",
+            fix=AUTHOR,
         )
 
 

@@ -170,9 +170,11 @@ class Secrets:
         Raises InvalidInput for a value that is too short to be hidden, or has control characters.
         """
         if value is not None and not (MIN_CHARS <= len(value) <= MAX_CHARS):
-            raise InvalidInput(f"a secret has {MIN_CHARS} to {MAX_CHARS} characters")
+            what = f"a secret has {MIN_CHARS} to {MAX_CHARS} characters"
+            raise InvalidInput(what, why=f"it has {len(value)}", fix="give the whole of it alone")
         if value is not None and not (value.isascii() and value.isprintable()):
-            raise InvalidInput("a secret consists of printable ASCII characters")
+            what = "a secret consists of printable ASCII characters"
+            raise InvalidInput(what, fix="give it without line ends and quotation")
         key = _key(capability, host, name)
         self._vault.write(key, value)
         self._read.pop(key, None)
@@ -215,7 +217,8 @@ def forms(value: str) -> Iterator[str]:
 def _key(capability: str, host: str, name: str) -> str:
     # None of the parts holds a space, so that no two bindings have one key.
     if any(not part or part.split() != [part] for part in (capability, host, name)):
-        raise InvalidInput("a secret is bound to a capability, a host and a name without spaces")
+        what = "a secret is bound to a capability, a host and a name without spaces"
+        raise InvalidInput(what, fix="give all three, as capdex secret --help shows")
     return f"{capability} {host.lower()} {name}"
 
 

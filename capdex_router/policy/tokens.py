@@ -58,4 +58,5 @@ def check(now: float, *, package: str, verb: str, scope: str, schema: str) -> No
         why = "it is for another schema"
     else:
         return
-    raise Refused("the scope token does not allow this", Code.PERMISSION_DENIED, why=why)
+    what = "the scope token does not allow this"
+    raise Refused(what, Code.PERMISSION_DENIED, why=why, fix="call the tool again")

@@ -18,6 +18,7 @@ from capdex_router.faces.hosts import jsonc, toml, yaml
 from capdex_router.faces.hosts.table import Host
 
 NAME: Final = "capdex"  # of the router among a host's servers
+CORRECT: Final = "correct the file, then run this again"
 MAX_FILE_BYTES: Final = 32 * 1024 * 1024  # Claude Code keeps its history in the same file
 
 Action = Literal["added", "replaced", "removed", "unchanged"]
@@ -104,7 +105,8 @@ def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
         with replacing(file, made if now is None else file.stat().st_mode & 0o777) as stream:
             stream.write(edit.after)
     except OSError as error:
-        raise unusable(f"{file} cannot be used", error) from None
+        fix = "give this user the right to write it, then run this again"
+        raise unusable(f"{file} cannot be used", error, fix) from None
     return copy
 
 
@@ -118,7 +120,9 @@ def _read(file: Path) -> tuple[bytes | None, str]:
     try:
         text = (before or b"").decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is not UTF-8", why=f"at byte {error.start}") from None
+        raise InvalidInput(
+            f"{file} is not UTF-8", why=f"at byte {error.start}", fix=CORRECT
+        ) from None
     return before, text if text.strip() or _form(file) is not jsonc else "{}\n"
 
 
@@ -126,11 +130,9 @@ def _values(file: Path, text: str) -> dict[str, Any]:
     try:
         found = _form(file).read(text)
     except InvalidInput as error:
-        raise InvalidInput(
-            f"{file} cannot be read", why=error.why, fix="correct the file, then run this again"
-        ) from None
+        raise InvalidInput(f"{file} cannot be read", why=error.why, fix=CORRECT) from None
     if not isinstance(found, dict):
-        raise InvalidInput(f"{file} holds no object", fix="correct the file, then run this again")
+        raise InvalidInput(f"{file} holds no object", fix=CORRECT)
     return found
 
 
@@ -139,9 +141,7 @@ def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
     if found is None and _form(file) is yaml:
         return {}
     if not isinstance(found, dict):
-        raise InvalidInput(
-            f"{host.key} in {file} holds no servers", fix="correct the file, then run this again"
-        )
+        raise InvalidInput(f"{host.key} in {file} holds no servers", fix=CORRECT)
     return found
 
 
