@@ -9,6 +9,7 @@ are not installed) has no effect, and goes with the next commit; `sync` mends th
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -187,8 +188,17 @@ class Installer:
             files=files,
             folders=folders,
         )
+        plan = replace(plan, absent=tuple(x for x in plan.entry.folders if not os.path.lexists(x)))
         plan.placed.check(plan.had)
+        if old is not None and plan.had and not plan.same:
+            plan = replace(plan, widened=(*plan.widened, *self._losses(old)))
         return plan
+
+    def _losses(self, entry: Locked) -> list[str]:
+        try:
+            return list(self.contents(entry).losses())
+        except CapdexError:  # its bytes are not here: everything is asked about
+            return []
 
     def _signers(self, name: str) -> set[str]:
         """Return the signers of the contents that a person agreed to here under a name."""
@@ -238,7 +248,7 @@ class Installer:
                     Code.LOCK_DRIFT,
                     fix="try again",
                 )
-            if entry == old and not plan.asks:
+            if entry == old and not plan.asks and not plan.placed.folders:
                 return False
             before = self.rights.read()
             self.rights.grant(self._granted(plan))

@@ -33,7 +33,7 @@ class InstallPlan:
     to again, each in one line. They are empty if `old` is None: then everything is asked.
     `had` are the targets that were granted with `old`, `granted` those that come with this one:
     what a person took back from the old package stays taken back. `files` are those of the package
-    by path, and are written into each of the entry's folders.
+    by path, and are written into the entry's folders, of which `absent` are gone from the disk.
     """
 
     package: VerifiedPackage
@@ -46,6 +46,7 @@ class InstallPlan:
     warnings: tuple[str, ...] = ()
     had: frozenset[str] = frozenset()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -54,8 +55,10 @@ class InstallPlan:
 
     @property
     def placed(self) -> Placed:
-        """The package in its folders."""
-        return Placed(self.package, self.files, self.entry.folders)
+        """The package in the folders that are written: of the same content those not there yet."""
+        there = self.had.difference(map(folder_target, self.absent)) if self.same else ()
+        folders = [x for x in self.entry.folders if folder_target(x) not in there]
+        return Placed(self.package, self.files, folders)
 
     @property
     def fresh(self) -> bool:

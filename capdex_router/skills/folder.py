@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -22,6 +23,7 @@ from capdex.package import VerifiedPackage
 from capdex_router.skills.document import SKILL, skill_document
 
 STAGING: Final = ".capdex-"  # of a folder in which a new or an old folder lies for a moment
+_LEFTOVER: Final = re.compile(rf"{re.escape(STAGING)}[0-9a-f]{{8}}")
 _AT_CWD: Final = -100
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2(2)
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -163,7 +165,8 @@ def _exchange(one: Path, other: Path) -> bool:
 def drop_leftovers(parent: Path) -> None:
     """Remove what a killed process left; the caller holds the lock of the one writer."""
     for leftover in parent.glob(f"{STAGING}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        if _LEFTOVER.fullmatch(leftover.name):  # others are a person's own
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _unwritable(folder: Path, error: Exception) -> UsageError:

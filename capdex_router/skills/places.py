@@ -5,11 +5,15 @@ Source: the hosts' own lists of skills, tried with a skill in each place (docs/s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from capdex.errors import UsageError
+
+NEAR: Final = 0.7  # likeness to a host from which a text is taken for it
 
 
 class SkillPlace(NamedTuple):
@@ -37,9 +41,15 @@ def folder_of(to: str, name: str, *, user: bool, project: Path, environ: Mapping
     """Return the folder of a skill for a host, or below a directory; links above it are resolved.
 
     `to` is a host of PLACES or a directory, which may be new. Raises UsageError for a directory
-    with `user`.
+    with `user`, for an empty text, and for what looks like a host that is misspelt.
     """
     place = PLACES.get(to)
+    near = [] if os.sep in to else get_close_matches(to.lower(), PLACES, 1, NEAR)
+    if not to.strip() or (place is None and near and not (project / to).is_dir()):
+        raise UsageError(
+            f"{to!r} is neither a host nor a directory that is there",
+            fix=f"did you mean {near[0]}? a new directory is ./{to}" if near else "name one",
+        )
     if place is None:
         if user:
             raise UsageError(

@@ -19,6 +19,7 @@ from capdex_router.skills.folder import (
     take_away,
 )
 
+MAX_LOST: Final = 8  # files of a folder that are named
 _WORDS: Final = {
     "missing": "missing",
     "edited": "not what was installed",
@@ -67,6 +68,16 @@ class Placed(NamedTuple):
             found = differences(Path(folder), content(self.package, self.files))
             for path, what in sorted(found.items()):
                 yield f"{Path(folder, path)} is {_WORDS[what]}"
+
+    def losses(self) -> Iterator[str]:
+        """Yield a line for each file, edited or added by somebody, that goes with its folder."""
+        for folder in self.folders:
+            found = differences(Path(folder), content(self.package, self.files))
+            lost = sorted(path for path, what in found.items() if what in ("edited", "extra"))
+            for path in lost[:MAX_LOST]:
+                yield f"{quoted(str(Path(folder, path)))}, {_WORDS[found[path]]}, is lost"
+            if len(lost) > MAX_LOST:
+                yield f"{len(lost) - MAX_LOST} more files in {quoted(folder)} are lost"
 
     def mend(self) -> bool:
         """Write each folder that differs anew, whole; return True if one did."""

@@ -120,10 +120,18 @@ def _clashes(resources: Sequence[Resource]) -> dict[str, str]:
 
 
 def _walk(folder: Path, left: dict[str, str]) -> Iterator[str]:
-    for place, folders, files in os.walk(folder):
+    def unread(error: OSError) -> None:
+        place = Path(str(error.filename)).relative_to(folder)
+        left[f"{place.as_posix()}/"] = f"cannot be read: {error.strerror}"
+
+    for place, folders, files in os.walk(folder, onerror=unread):
         at = Path(place).relative_to(folder)
+        if at.parts and not folders and not files:
+            left[f"{at.as_posix()}/"] = "it is empty, and a package has files alone"
         for name in sorted(folders):
-            why = "it is a link" if (Path(place) / name).is_symlink() else ""
+            # A path that is too long for Path.is_symlink is no link.
+            link = os.path.islink(os.path.join(place, name))  # noqa: PTH114, PTH118
+            why = "it is a link" if link else ""
             why = why or ("it is hidden" if name.startswith(".") else "")
             why = why or ("it is made by a program" if name in MADE_BY_PROGRAMS else "")
             if why:
@@ -139,6 +147,8 @@ def _walk(folder: Path, left: dict[str, str]) -> Iterator[str]:
                     left[path] = "it is a package itself"
                 else:
                     yield path
+            elif name != "SKILL.md" and "SKILL.md" in files:
+                left[path] = "SKILL.md is the text of the skill"
 
 
 def describe(folder: Path, path: str) -> Resource:

@@ -206,3 +206,29 @@ def test_a_name_that_is_taken_can_be_read_back_from_the_package(name: str) -> No
         found = read((text + "\n" + section(kept)).encode()).require().resources
         assert found == tuple(kept)
         assert len(kept) + len(left) + (name.lower() == "skill.md") == 1
+
+
+def test_nothing_of_a_folder_is_left_out_in_silence(tmp_path: Path) -> None:
+    for place in ("empty", "some/empty"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "SKILL.md").write_text("the skill")
+    (tmp_path / "Skill.md").write_text("another text")
+    kept, left = list_files(tmp_path)
+    assert kept == []
+    expected = {"empty/", "some/empty/"}
+    if len(list(tmp_path.iterdir())) == 4:  # two names on this file system
+        expected.add("Skill.md")
+    assert set(left) == expected
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    part = "d" * 200
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(25):  # a longer path than the system opens
+        os.mkdir(part, dir_fd=at)
+        inner = os.open(part, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    (why,) = list_files(tmp_path)[1].values()
+    assert why.startswith("cannot be read")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -236,6 +237,56 @@ async def test_an_upgrade_of_texts_alone_is_not_asked_about(
     assert (folder / "references/forms.md").read_bytes() == b"other"
 
 
+async def test_what_an_upgrade_would_lose_of_a_person_is_asked_about_by_name(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    files = FILES | {"references/forms.md": b"other"}
+    publish(node, forms("1.0.1", files), files)
+    (folder / "mine.txt").write_text("mine")
+    (folder / "references/forms.md").write_text("edited")
+    (planned,) = await placed.installer.upgrades()
+    assert planned.plan is not None
+    await placed.installer.carry_out(planned.plan, person)
+    for path, what in (
+        ("mine.txt", "not of the package"),
+        ("references/forms.md", "not what was installed"),
+    ):
+        assert f'new: "{folder / path}", {what}, is lost' in person.lines
+
+
+async def test_a_second_place_leaves_the_first_one_as_it_is(
+    placed: Machine, person: Person, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "mine.txt").write_text("mine")
+    await install(placed, person, tmp_path / "other/forms")
+    assert (folder / "mine.txt").read_text() == "mine"
+
+
+async def test_a_place_that_was_deleted_is_written_again(
+    placed: Machine, person: Person, folder: Path
+) -> None:
+    before = tree(folder)
+    shutil.rmtree(folder)
+    assert (await install(placed, person, folder)).status == "installed"
+    assert tree(folder) == before
+    assert (await install(placed, person, folder)).status == "unchanged"
+
+
+async def test_folders_of_a_person_whose_names_begin_as_ours_stay(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    own = folder.parent / f"{STAGING}notes"
+    own.mkdir()
+    left = folder.parent / f"{STAGING}0a1b2c3d"  # as a killed process leaves one
+    left.mkdir()
+    publish(node, forms("1.1.0"))
+    (planned,) = await placed.installer.upgrades()
+    assert planned.plan is not None
+    await placed.installer.carry_out(planned.plan, person)
+    assert own.is_dir()
+    assert not left.exists()
+
+
 async def test_a_second_place_is_asked_about_alone(
     placed: Machine, person: Person, folder: Path, tmp_path: Path
 ) -> None:
@@ -337,6 +388,16 @@ def test_each_host_has_a_folder_of_a_project_and_of_a_user(tmp_path: Path) -> No
     assert folder_of("./here", "x", user=False, project=tmp_path, environ={}) == tmp_path / "here/x"
     with pytest.raises(CapdexError, match="is no host"):
         folder_of("./here", "x", user=True, project=tmp_path, environ={})
+
+
+@pytest.mark.parametrize("to", ["", " ", "Claude", "curser", "claude-code", "gemini-cli"])
+def test_what_looks_like_a_host_is_no_new_directory(to: str, tmp_path: Path) -> None:
+    with pytest.raises(CapdexError, match="neither a host nor a directory that is there"):
+        folder_of(to, "x", user=False, project=tmp_path, environ={})
+    for place in ("Claude", "curser"):
+        (tmp_path / place).mkdir()
+        assert folder_of(place, "x", user=False, project=tmp_path, environ={}).parent.name == place
+    assert folder_of("./codexx", "x", user=False, project=tmp_path, environ={})
 
 
 def test_front_matter_is_the_same_for_any_text() -> None:
