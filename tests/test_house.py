@@ -24,6 +24,7 @@ FIELDS_OF_ERRORS = {"message", "code", "why", "fix", "details"}
 
 # Errors here are read by persons and models, so each says what to do.
 TELLING = re.compile(
+    r"mcp_service/|"
     r"capdex_router/((state|commands|home|bindings|policy)/|faces/(?!hosts/(jsonc|toml|yaml)\.py))"
 )
 FAMILIES = {"InvalidInput", "UsageError", "Refused", "Unavailable", "ExecutionFailed"}

@@ -17,6 +17,7 @@ import orjson
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
+INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,64}")
@@ -34,7 +35,12 @@ class _Envelope(msgspec.Struct):
     error: msgspec.Raw = _ABSENT
 
 
+class _Params(msgspec.Struct):
+    arguments: msgspec.Raw = _ABSENT
+
+
 _read: Final = msgspec.json.Decoder(_Envelope).decode
+_read_params: Final = msgspec.json.Decoder(_Params).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +90,15 @@ def read(text: bytes) -> JsonRpcMessage | Fault:
         id_ = _read_id(bytes(found.id))
         name = bytes(found.method)
         method = msgspec.json.decode(name, type=str) if name[:1] == b'"' else None
+        params = bytes(found.params)
+        is_object = method is not None and params[:1] == b"{"
+        arguments = bytes(_read_params(params).arguments) if is_object else b""
     except msgspec.ValidationError:  # another value than an object; batches are not offered
         if _is_json(text):
             return Fault(INVALID_REQUEST, "a message is one JSON object")
         return Fault(PARSE_ERROR, _NOT_JSON)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return Fault(PARSE_ERROR, _NOT_JSON, _id_beside_surrogates(text))
-    params = bytes(found.params)
     if bytes(found.jsonrpc) != b'"2.0"':
         return Fault(INVALID_REQUEST, 'jsonrpc is not "2.0"', id_)
     if method is None and (name or not (bytes(found.result) or bytes(found.error))):
@@ -99,6 +107,8 @@ def read(text: bytes) -> JsonRpcMessage | Fault:
         return Fault(INVALID_REQUEST, "id is neither a string nor an integer")
     if method is not None and params and params[:1] != b"{" and params != b"null":
         return Fault(INVALID_REQUEST, "params is not an object", id_)
+    if arguments and arguments[:1] != b"{" and arguments != b"null":
+        return Fault(INVALID_PARAMS, 'arguments is not an object: give {"name": "value"}', id_)
     return JsonRpcMessage(text, id_, method, b"" if params == b"null" else params)
 
 

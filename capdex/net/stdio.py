@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -119,7 +120,10 @@ class Stdio:
             self._put(None)
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the lines that are not blank; U+FFFD takes the place of what is no UTF-8."""
+        """Yield the lines that are not blank; U+FFFD takes the place of what is no UTF-8.
+
+        Windows PowerShell writes a byte order mark first.
+        """
         while line := self._in.readline(MAX_LINE_BYTES):
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
                 fault = Fault(INVALID_REQUEST, f"a message is over {MAX_LINE_BYTES} bytes long")
@@ -127,7 +131,7 @@ class Stdio:
                 while line and not line.endswith(b"\n"):
                     line = self._in.readline(MAX_LINE_BYTES)
             elif line.strip():
-                yield line.decode("utf-8", "replace").encode()
+                yield line.removeprefix(BOM_UTF8).decode("utf-8", "replace").encode()
 
     def _take(self, message: JsonRpcMessage) -> None:
         """Answer a message, or let it wait for the SDK."""

@@ -100,6 +100,10 @@ class Offered:
         more = str(end) if end < len(found) else None
         return types.ListResourcesResult(resources=found[int(cursor) : end], next_cursor=more)
 
+    async def list_templates(self, _: object, __: object) -> types.ListResourceTemplatesResult:
+        """Return none: hosts ask for them wherever there are resources."""
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
     async def read_resource(
         self, context: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:

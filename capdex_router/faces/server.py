@@ -71,6 +71,7 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
         on_list_prompts=offered.list_prompts,
         on_get_prompt=offered.get_prompt,
         on_list_resources=offered.list_resources,
+        on_list_resource_templates=offered.list_templates,
         on_read_resource=offered.read_resource,
     )
 

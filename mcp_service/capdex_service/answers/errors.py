@@ -10,6 +10,7 @@ from capdex.errors import CapdexError, Code, Unavailable
 from capdex_service.answers.text import cut
 
 ERROR_TOKENS: Final = 80  # of each part of an error
+_LATER: Final = "try again later, or ask another node"
 
 log = structlog.get_logger(part="mcp")
 
@@ -36,5 +37,6 @@ def public_error(error: Exception) -> CapdexError:
             return error
         log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
         if error.code is not Code.INTERNAL:
-            return Unavailable("the node cannot read its index now", Code.DATABASE_UNAVAILABLE)
-    return Unavailable("the node failed to answer; this is its fault", Code.INTERNAL)
+            what = "the node cannot read its index now"
+            return Unavailable(what, Code.DATABASE_UNAVAILABLE, fix=_LATER)
+    return Unavailable("the node failed to answer; this is its fault", Code.INTERNAL, fix=_LATER)

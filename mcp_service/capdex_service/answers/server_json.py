@@ -38,7 +38,7 @@ def capability_uri(server: str, version: str) -> CapabilityURI:
     namespace, _, name = server.partition("/")
     try:
         if namespace != NAMESPACE:
-            raise InvalidInput(f"the servers here are named {NAMESPACE}/<name>")
+            raise InvalidInput(f"the servers here are named {NAMESPACE}/<name>", fix="name one so")
         uri = f"did:nuwa:cap:{check_name(name)}"
         exact = version != "latest"
         return CapabilityURI.exact(f"{uri}@{version}") if exact else CapabilityURI.parse(uri)
@@ -48,7 +48,8 @@ def capability_uri(server: str, version: str) -> CapabilityURI:
 
 def not_found(server: str, why: str = "") -> InvalidInput:
     """Return the error for a server or version that has no entry."""
-    return InvalidInput(f"there is no server {server[:200]!r} of that version", Code.NOT_FOUND, why)
+    what = f"there is no server {server[:200]!r} of that version"
+    return InvalidInput(what, Code.NOT_FOUND, why, "list /v0.1/servers")
 
 
 def server(found: IndexedRelease, document: Mapping[str, Any]) -> Json | None:

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from capdex.errors import InvalidInput
-from capdex.json_schema.arguments import one_of
+from capdex.json_schema.arguments import came, one_of
 
 MAX_PARAMETERS: Final = 64
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
@@ -27,7 +27,8 @@ def pairs(query: bytes) -> list[tuple[str, str]]:
             max_num_fields=MAX_PARAMETERS,
         )
     except ValueError as error:
-        raise InvalidInput("the query string cannot be read", why=str(error)[:200]) from None
+        what, why = "the query string cannot be read", str(error)[:200]
+        raise InvalidInput(what, why=why, fix="encode it as UTF-8, in percents") from None
 
 
 def read_parameters(
@@ -48,13 +49,13 @@ def read_parameters(
             fix = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             raise InvalidInput(f"there is no parameter {name[:64]!r}", fix=fix)
         if "\0" in value:
-            raise InvalidInput(f"{name} has a NUL character")
+            raise InvalidInput(f"{name} has a NUL character", fix="leave it out")
         if name in lists:
             found[name] = f"{found[name]},{value}" if name in found else value
         elif name in repeated:
             found[name] = f"{found[name]}\0{value}" if name in found else value
         elif name in found:
-            raise InvalidInput(f"{name} is given twice")
+            raise InvalidInput(f"{name} is given twice", fix="give it once")
         else:
             found[name] = value
     return found
@@ -83,7 +84,7 @@ def number(given: Parameters, name: str, default: int) -> int:
     if text is None:
         return default
     if not _NUMBER.fullmatch(text):
-        raise InvalidInput(f"{name} is not a whole number")
+        raise InvalidInput(f"{name} is not a whole number", why=came(text), fix="give one")
     return int(text)
 
 

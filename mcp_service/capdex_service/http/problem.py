@@ -17,6 +17,8 @@ PROBLEM_TYPE: Final = "application/problem+json"
 # An error is of this moment: what is not there now may be there a second later.
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
+_PLACES: Final = "MCP is at /mcp; /openapi.json lists the rest"
+
 
 def problem(error: Exception) -> Response:
     """Return an error as a problem document, without internal details."""
@@ -33,9 +35,9 @@ async def _routing_error(_: Request, error: Exception) -> Response:
     """Return an error of the routing (no such page, wrong method) as a problem document."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
-        found = InvalidInput("there is nothing here", Code.NOT_FOUND)
+        found = InvalidInput("there is nothing here", Code.NOT_FOUND, fix=_PLACES)
     else:
-        found = InvalidInput("that is not done here")
+        found = InvalidInput("that is not done here", fix=_PLACES)
     return _problem(found, status, getattr(error, "headers", None) or {})
 
 

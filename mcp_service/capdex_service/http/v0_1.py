@@ -29,11 +29,13 @@ def read_list(query: bytes) -> ServersRequest:
     given = read_parameters(query, LIST)
     search = given.get("search", "")
     if len(search) > MAX_SEARCH_CHARS:
-        raise InvalidInput(f"search has more than {MAX_SEARCH_CHARS} characters")
+        what = f"search has more than {MAX_SEARCH_CHARS} characters"
+        raise InvalidInput(what, fix="give fewer words")
     since = _time(given["updated_since"]) if "updated_since" in given else None
     deleted = _deleted(given)
     if since is not None and given.get("include_deleted") == "false":
-        raise InvalidInput("with updated_since, deleted servers are included")
+        what = "with updated_since, deleted servers are included"
+        raise InvalidInput(what, fix="leave include_deleted out")
     return ServersRequest(
         search=search,
         version=given.get("version") or None,

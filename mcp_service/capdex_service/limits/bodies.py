@@ -50,7 +50,8 @@ class WholeBody:
         await self.app(scope, replay([whole_body(bytes(body))], receive), send)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        error = InvalidInput(f"a request has at most {self.max_bytes} bytes", Code.TOO_LARGE)
+        what = f"a request has at most {self.max_bytes} bytes"
+        error = InvalidInput(what, Code.TOO_LARGE, fix="send less at a time")
         await refuse(error, scope, receive, send)
 
 

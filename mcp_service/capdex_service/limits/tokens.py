@@ -33,14 +33,17 @@ class Tokens:
             lines = path.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not text"
-            raise UsageError(f"cannot read {path}", Code.UNREADABLE, why=why) from None
+            raise UsageError(
+                f"cannot read {path}", Code.UNREADABLE, why=why, fix="check the path"
+            ) from None
         names: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.lstrip().startswith("#"):
                 name, digest = _read_line(path, number, line)
                 names[digest] = name
         if not names or len(names) > MAX_TOKENS:
-            raise UsageError(f"{path} must have 1 to {MAX_TOKENS} tokens", Code.CONFIG)
+            what = f"{path} must have 1 to {MAX_TOKENS} tokens"
+            raise UsageError(what, Code.CONFIG, fix="write one a line")
         return cls(names)
 
     def name_of(self, token: bytes) -> str | None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from capdex.net import envelope
+from capdex.net.introduction import HANDSHAKE_VERSIONS, MODERN_VERSION
 from capdex_service.limits.bodies import replay, whole_body
+
+_VERSIONS: Final = (*HANDSHAKE_VERSIONS, MODERN_VERSION)
+_ITS_OWN: Final = b"io.modelcontextprotocol/protocolVersion"  # which the SDK compares
 
 
 class CheckedMessages:
@@ -20,6 +27,14 @@ class CheckedMessages:
         """Answer one POST whose body is whole, or pass it on."""
         body = await Request(scope, receive).body()
         found = envelope.read(body)
+        version = Headers(scope=scope).get("mcp-protocol-version")
+        if (
+            isinstance(found, envelope.JsonRpcMessage)
+            and version not in (None, *_VERSIONS)
+            and _ITS_OWN not in found.params
+        ):
+            words = f"MCP-Protocol-Version is none of {', '.join(_VERSIONS)}: initialize again"
+            found = envelope.Fault(envelope.INVALID_REQUEST, words, found.id)
         if isinstance(found, envelope.Fault):
             response = Response(found.answer(), 400, media_type="application/json")
             await response(scope, receive, send)

@@ -41,7 +41,8 @@ async def get_prompt(
     found = answer.to_json()
     prompt = found["prompt"]
     if not isinstance(prompt, str):
-        raise InvalidInput(f"{found['cap_uri']} has no prompt", Code.NOT_FOUND)
+        what = f"{found['cap_uri']} has no prompt"
+        raise InvalidInput(what, Code.NOT_FOUND, fix="call its tools instead")
     names = placeholders(prompt)
     for given in arguments:
         if given not in (VERSION, MESSAGE, *names):

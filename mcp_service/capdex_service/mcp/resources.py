@@ -146,7 +146,8 @@ def _part(found: dict[str, Any], part: str) -> str:
     if part in ("schema", "files"):
         return orjson.dumps(found[part]).decode("utf-8")
     if found[part] is None:
-        raise InvalidInput(f"{found['cap_uri']} has no {part}", Code.NOT_FOUND)
+        what = f"{found['cap_uri']} has no {part}"
+        raise InvalidInput(what, Code.NOT_FOUND, fix="read its package instead")
     return str(found[part])
 
 

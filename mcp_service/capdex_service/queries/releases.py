@@ -81,7 +81,7 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
         found = read_versions(connection, name, PAGE, (page - 1) * PAGE)
         total = count_versions(connection, name)
         if not total:
-            raise InvalidInput(f"nothing is named {name}", Code.NOT_FOUND)
+            raise InvalidInput(f"nothing is named {name}", Code.NOT_FOUND, fix="search for it")
         return {
             "releases": [shown(x.redacted(denials)) for x in found],
             "total": total,

@@ -60,7 +60,8 @@ async def name_page(reader: Reader, name: str) -> Answer:
         denials = reader.index.denial_cache.read(connection)
         found = [x.redacted(denials) for x in read_name(connection, name)]
         if not found:
-            raise InvalidInput(f"no capability is named {name}", code=Code.NOT_FOUND)
+            what = f"no capability is named {name}"
+            raise InvalidInput(what, code=Code.NOT_FOUND, fix="search for it by what it does")
         head = name_head(name, read_name_state(connection, name))
         return name, render(head, ((x, of_page(x)) for x in found), "releases")
 

@@ -10,7 +10,7 @@ import pytest
 
 from capdex.net.envelope import Fault, JsonRpcMessage, read
 
-PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 
 
 def ping(**members: Any) -> bytes:
@@ -50,6 +50,8 @@ BAD: dict[bytes, tuple[int, Any]] = {
     ping(params=[]): (INVALID_REQUEST, 1),
     ping(params="x"): (INVALID_REQUEST, 1),
     ping(params={"wish": "\ud800"}): (PARSE_ERROR, 1),
+    ping(params={"arguments": []}): (INVALID_PARAMS, 1),
+    ping(params={"arguments": "{}"}): (INVALID_PARAMS, 1),
     b'{"jsonrpc":"2.0","id":7}': (INVALID_REQUEST, 7),
     b'{"jsonrpc":"2.0"}': (INVALID_REQUEST, None),
 }
@@ -60,6 +62,8 @@ GOOD = [
     b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
     ping(params={}),
     ping(params=None),
+    ping(params={"arguments": None}),
+    ping(params={"arguments": {"a": 1}}),
     ping(method="nobody knows it"),
 ]
 NAMES = [repr(x[:40]) for x in BAD]
@@ -102,3 +106,14 @@ async def test_a_tool_call_that_is_no_utf_8_is_not_json(
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     async with http.post("/mcp", data=body, headers=headers) as reply:
         assert (reply.status, (await reply.json())["error"]["code"]) == (400, PARSE_ERROR)
+
+
+@pytest.mark.parametrize("version", ["1999-01-01", "2027-01-01", "x", ""])
+async def test_a_version_that_no_revision_has_is_answered_with_those_that_there_are(
+    http: aiohttp.ClientSession, version: str
+) -> None:
+    headers = {"Accept": "application/json", "MCP-Protocol-Version": version}
+    async with http.post("/mcp", json=json.loads(ping()), headers=headers) as reply:
+        said = await reply.json()
+    assert (reply.status, said["id"]) == (400, 1)
+    assert "none of 2024-11-05, 2025-03-26, " in said["error"]["message"]

@@ -77,11 +77,18 @@ async def test_prompts_of_packages_and_skills_are_commands_of_the_host(whole: Wh
         assert "a folder of this machine" in text(plain)
 
 
-async def test_a_prompt_that_is_not_there_is_a_protocol_error(whole: Whole) -> None:
+async def test_a_prompt_that_is_not_there_is_a_protocol_error_that_says_what_to_do(
+    whole: Whole,
+) -> None:
     async with whole() as client:
-        with pytest.raises(MCPError) as caught:
+        with pytest.raises(MCPError, match="prompts/list has the first") as caught:
             await client.get_prompt("nothing")
         assert caught.value.code == types.INVALID_PARAMS
+
+
+async def test_a_host_that_asks_for_templates_gets_none(whole: Whole) -> None:
+    async with whole() as client:
+        assert (await client.list_resource_templates()).resource_templates == []
 
 
 async def test_resources_of_packages_skills_and_servers_are_listed_and_read(

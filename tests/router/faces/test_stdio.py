@@ -197,3 +197,10 @@ def test_the_end_of_stdin_ends_a_router_that_waits_for_a_person(
         router.stdin.close()
         assert router.wait(60) == 0
     assert not (tmp_path / "learned").exists()
+
+
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
+    first = b"\xef\xbb\xbf" + json.dumps(hello()).encode()
+    found = answers(first, INITIALIZED, request("ping", id_="last"), cwd=tmp_path)
+    assert found[None] == []
+    assert found["last"]["result"] == {}

@@ -66,7 +66,7 @@ class SessionEndpoint:
         elif not legacy or scope["method"] == "HEAD":
             await _refuse(send, 405, "that is not done here", {b"allow": b"GET, POST, DELETE"})
         elif session is None:
-            await _refuse(send, 400, "a session is told by Mcp-Session-Id")
+            await _refuse(send, 400, "no session is named: send the Mcp-Session-Id of initialize")
         elif not self._sessions.owns(text := session.decode("latin-1")):
             await _refuse(send, 404, "no such session here: initialize again")
         elif scope["method"] == "DELETE":
