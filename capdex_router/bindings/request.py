@@ -200,9 +200,11 @@ class RequestTemplate:
             value = arguments[self.whole]
             if self.content != FORM:
                 return json_body(value)
-            members = value.items() if isinstance(value, dict) else ()
+            if not isinstance(value, dict):
+                why = "a form is an object"
+                raise InvalidInput(f"the argument {self.whole[:64]} cannot be sent", why=why)
             place = ArgumentPlace("body", "")
-            form = [x for key, y in members for x in _written(key, y, place, in_form)]
+            form = [x for key, y in value.items() for x in _written(key, y, place, in_form)]
         if self.content == FORM:
             return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
         return json_body(body) if self.content or body else None

@@ -217,3 +217,11 @@ def test_a_request_has_a_body_if_the_binding_says_so_or_an_argument_goes_there(
     out = fill(arguments, method, **fields)
     assert (out.method, out.body) == (method, body)
     assert ("Content-Type" in out.headers) == (body is not None)
+
+
+@pytest.mark.parametrize("value", [["a"], "a", None])
+def test_what_is_all_of_a_form_is_an_object(value: Any) -> None:
+    body = {"content": "application/x-www-form-urlencoded", "parameter": "x"}
+    with pytest.raises(InvalidInput, match="x cannot be sent"):
+        fill({"x": value}, "POST", body=body)
+    assert fill({"x": {"a": 1}}, "POST", body=body).body == b"a=1"

@@ -491,3 +491,33 @@ def test_a_security_scheme_may_be_named_by_its_uri(manifest_of: ManifestOf) -> N
     operation: Json = {"security": [{"#/components/securitySchemes/key": []}]}
     package = imported(operation, components=schemes, openapi="3.2.0")
     assert manifest_of(package).bindings["op"]["auth"] == {"type": "bearer", "secret": "KEY"}
+
+
+@pytest.mark.parametrize("name", ["tag 1", "id"])
+def test_a_name_that_a_path_would_send_is_not_changed(name: str) -> None:
+    listed = [
+        {"in": "query", "name": "id", "schema": TEXT},
+        {"in": "path", "name": name, "required": True, "schema": TEXT, "style": "matrix"},
+    ]
+    with pytest.raises(InvalidInput) as caught:
+        imported({"parameters": listed}, path=f"/x/{{{name}}}")
+    assert f"op: path {name} ({name}) refused: matrix sends its name" in caught.value.why
+
+
+def test_a_constant_has_the_form_of_its_value(manifest_of: ManifestOf) -> None:
+    listed = [{"in": "query", "name": "v", "schema": {"const": "2"}}]
+    package = imported({"parameters": listed})
+    assert manifest_of(package).bindings["op"]["type"] == "http_get"
+    with pytest.raises(InvalidInput, match="none of these"):
+        imported(posting({"const": "2"}, encoding={}), method="post")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_document_in_another_encoding_is_converted_and_said(
+    encoding: str, manifest_of: ManifestOf
+) -> None:
+    text = """{"openapi": "3.0.3", "info": {"title": "Pegel"}, "servers": [{"url": "https://a.dev"}],
+        "paths": {"/x": {"get": {"operationId": "op", "summary": "Pegelstände."}}}}"""
+    package = write_package(import_openapi(text.encode(encoding), "pegel", ()))
+    assert manifest_of(package).tools[0].description == "Pegelstände."
+    assert rows(package)["encoding"] == ("changed", encoding.title().replace("Utf", "UTF"))

@@ -156,6 +156,8 @@ class Arguments:
         if needed:
             self.required.append(key)
         if place == "path":
+            if key != name and rule.get("style") == "matrix":
+                raise Unsendable("", f"matrix sends its name, and the argument is {key}", name)
             self.in_path[name] = key
 
     def _style(self, place: str, name: str, item: Json, schema: object) -> Json:

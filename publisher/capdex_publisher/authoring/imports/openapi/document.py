@@ -14,7 +14,7 @@ from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.openapi import swagger
 from capdex_publisher.authoring.imports.references import target
 from capdex_publisher.authoring.imports.report import DOCUMENT, Fate, Note
-from capdex_publisher.authoring.imports.source import parse
+from capdex_publisher.authoring.imports.source import parse, utf8
 from capdex_publisher.authoring.imports.text import clean
 from capdex_publisher.authoring.scaffold import placeholder_url
 
@@ -59,9 +59,10 @@ class Operation:
 
 
 class ApiDocument:
-    """A document that was read; `base` is the URL that it came from."""
+    """A document that was read, and how; `base` is the URL that it came from."""
 
     def __init__(self, data: bytes, name: str, base: str = "") -> None:
+        data, self.notes = utf8(data)
         value = parse(data, name)
         found: Json = value if isinstance(value, dict) else {}
         version = str(found.get("openapi") or found.get("swagger") or "")

@@ -33,7 +33,7 @@ def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[st
     names = given if isinstance(given, list) else [given]
     if given is not None:
         known = frozenset(x if x in _COMPOUND else "scalar" for x in names if x != "null")
-    elif isinstance(enum := found.get("enum"), list):
+    elif isinstance(enum := [found["const"]] if "const" in found else found.get("enum"), list):
         known = frozenset(_kind(x) for x in enum)
     else:
         hints = (("object", "properties"), ("array", "items"), ("scalar", "format"))

@@ -33,7 +33,7 @@ def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: s
 
 def import_operations(document: ApiDocument, name: str, operations: Sequence[str]) -> Draft:
     """Return the draft of some operations of a document that was read; raises as above."""
-    notes: list[Note] = []
+    notes: list[Note] = [*document.notes]
     tools: list[DraftTool] = []
     edits: list[str] = []
     for one in document.chosen(operations):
