@@ -81,6 +81,8 @@ def _plain(tokens: Sequence[Token]) -> None:
     targets: list[str] = []
     for token in tokens:
         kept = {"start": token.attrs["start"]} if "start" in token.attrs else {}
+        if token.type == "table_open":
+            kept["tabindex"] = "0"  # a wide one is scrolled, by keys, too
         if token.type.startswith("heading"):
             token.tag, kept = "p", {"class": "heading"} if token.nesting == 1 else {}
         elif token.type == "link_open":

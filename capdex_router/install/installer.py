@@ -124,9 +124,11 @@ class Installer:
                         plan = await self._plan(entry.wanted, files, allow_signer_change)
                     except CapdexError as error:
                         return InstallOutcome(entry.name, "failed", entry, error=error)
-                if plan.entry.uri.version <= entry.uri.version:
-                    return InstallOutcome(entry.name, "unchanged", entry, plan=_older(plan, entry))
-                return InstallOutcome(entry.name, "upgraded", plan.entry, entry, plan)
+                was, now = entry.uri.version, plan.entry.uri.version
+                if now > was:
+                    return InstallOutcome(entry.name, "upgraded", plan.entry, entry, plan)
+                told = plan if now < was else None
+                return InstallOutcome(entry.name, "unchanged", entry, plan=told)
 
             return list(await asyncio.gather(*map(one, chosen)))
 
@@ -174,8 +176,7 @@ class Installer:
 
         Raises as `plan.make` and `Placed.check`.
         """
-        lock = self.lock
-        old = lock.packages.get(package.manifest.uri.name)
+        old = (lock := self.lock).packages.get(package.manifest.uri.name)
         plan = make(
             package,
             release,
@@ -191,14 +192,9 @@ class Installer:
         plan = replace(plan, absent=tuple(x for x in plan.entry.folders if not os.path.lexists(x)))
         plan.placed.check(plan.had)
         if old is not None and plan.had and not plan.same:
-            plan = replace(plan, widened=(*plan.widened, *self._losses(old)))
+            with suppress(CapdexError):  # its bytes are not here: everything is asked about
+                plan = replace(plan, widened=(*plan.widened, *self.contents(old).losses()))
         return plan
-
-    def _losses(self, entry: Locked) -> list[str]:
-        try:
-            return list(self.contents(entry).losses())
-        except CapdexError:  # its bytes are not here: everything is asked about
-            return []
 
     def _signers(self, name: str) -> set[str]:
         """Return the signers of the contents that a person agreed to here under a name."""
@@ -352,8 +348,3 @@ def _entry(lock: Lock, name: str) -> Locked:
             fix="the action list, or capdex installed, shows what is",
         )
     return found
-
-
-def _older(plan: InstallPlan, entry: Locked) -> InstallPlan | None:
-    """Return the plan if it is of an older version: its question tells so, and is never asked."""
-    return plan if plan.entry.uri.version < entry.uri.version else None

@@ -90,10 +90,12 @@ class InstallPlan:
         changes += [f"changed: {visible(one.message)}" for one in rest]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
+        down = bool(was) and self.old is not None and entry.uri.version < self.old.uri.version
+        verb = "Downgrade" if down else kind.title()
         wanted = entry.name if kind == "upgrade" else f"{entry.name}@{entry.request}".rstrip("@")
         return Proposal(
             kind,
-            f"{kind.title()} {entry.name}{was} {entry.version}?",
+            f"{verb} {entry.name}{was} {entry.version}?",
             f"{PREFIX}{entry.name}",
             entry.version,
             entry.sha256,

@@ -13,6 +13,7 @@ from tests.explorer import hostile
 from tests.explorer.addresses import PAGES
 from tests.explorer.browser import SCREENS, Visit, find, launch, visit
 from tests.explorer.conftest import Growing
+from tests.indexer import making
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -237,6 +238,44 @@ def test_rights_stand_on_the_first_screens_of_a_phone(browser: Browser, base: st
         for name in ("city-weather", "forecast", "naughty-0"):
             seen.go(f"/c/{name}")
             assert seen.page.locator("#may").bounding_box()["y"] < 2 * 640  # type: ignore[index]
+
+
+def test_marks_of_versions_are_on_the_screen_of_a_phone(browser: Browser, base: str) -> None:
+    with visit(browser, base, width=360) as seen:
+        for address in ("/c/forecast", "/c/forecast/versions"):
+            seen.go(address)
+            table = seen.page.locator(".scroll", has_text="What a reader should know")
+            assert table.evaluate("(x) => x.scrollWidth - x.clientWidth") <= 0
+
+
+def test_rights_of_a_package_with_many_hosts_stand_together(
+    browser: Browser, growing: Growing
+) -> None:
+    names = [f"do_{i}" for i in range(40)]
+    growing.publish(
+        "many",
+        tools=[making.tool(x, "It does something. " * 9) for x in names],
+        bindings={
+            x: {
+                "type": "http_get",
+                "url": f"https://{x.replace('_', '-')}.a-long-name.example.org/",
+                "auth": {"type": "bearer", "secret": f"TOKEN_{i}"},
+            }
+            for i, x in enumerate(names)
+        },
+        description="| a " * 150 + "\n" + "|---" * 150,
+        prompt="Do it.\n" * 3000,
+    )
+    with visit(browser, growing.base, width=360) as seen:
+        seen.go("/c/many")
+        assert seen.page.locator("#may ~ dl").bounding_box()["height"] < 2 * 640  # type: ignore[index]
+        assert seen.page.get_by_text("and 32 more").count() == 2
+        assert seen.axe() == []
+        seen.page.get_by_text("and 32 more").first.click()
+        assert seen.page.get_by_text("do-39.a-long-name.example.org").first.is_visible()
+        seen.go("/c/many/1.0.0/bytes")
+        assert seen.page.locator("nav.pager").count() == 2
+        assert seen.axe() == []
 
 
 def test_a_host_is_picked_without_script(browser: Browser, base: str) -> None:

@@ -57,6 +57,11 @@ def test_a_page_beyond_the_last_one_says_so_or_is_the_last_one(growing: Growing)
     assert "b.md" in page(growing.base, "/c/note/1.0.0/files?from=99")
 
 
+def test_an_empty_list_says_what_it_is_of(growing: Growing) -> None:
+    assert "There are no older releases." in page(growing.base, "/recent?before=1")
+    assert "</q> with these filters, in words" in page(growing.base, "/search?q=first&domain=art")
+
+
 def test_a_comparison_shows_the_versions_that_it_compares(growing: Growing) -> None:
     text = "x" * 600
     for i in range(101):

@@ -36,7 +36,7 @@ def words(found: str) -> str:
 def test_any_text_becomes_known_tags_alone_and_loses_no_letter(text: str) -> None:
     found = str(markdown(text))
     assert set(re.findall("<[/]?([a-z0-9]+)", found)) <= TAGS
-    assert set(re.findall(r"<[^>]* ([a-z-]+)=", found)) <= {"class", "start"}
+    assert set(re.findall(r"<[^>]* ([a-z-]+)=", found)) <= {"class", "start", "tabindex"}
     shown = words(re.sub("<details>.*", "", found, flags=re.DOTALL))
     if "folded" not in found:
         told = re.sub("⟨U.{4,6}⟩", "", shown)

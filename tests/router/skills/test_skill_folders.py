@@ -254,6 +254,14 @@ async def test_what_an_upgrade_would_lose_of_a_person_is_asked_about_by_name(
         assert f'new: "{folder / path}", {what}, is lost' in person.lines
 
 
+async def test_a_downgrade_is_asked_about_as_one(
+    placed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    publish(node, forms("0.9.0"))
+    plan = await placed.installer.plan(uri("forms@0.9.0"))
+    assert plan.proposal().summary == "Downgrade forms 1.0.0 to 0.9.0?"
+
+
 async def test_a_second_place_leaves_the_first_one_as_it_is(
     placed: Machine, person: Person, folder: Path, tmp_path: Path
 ) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import MAX_PROMPT_BYTES
+from capdex.net.files import unreadable
 from capdex.yaml import read_yaml
 from capdex_publisher.authoring.files import list_files
 from capdex_publisher.authoring.imports.draft import Draft
@@ -44,6 +46,9 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     if not path.is_file() and folder.is_dir():
         others = (x for x in sorted(folder.iterdir()) if x.name.lower() == SKILL.lower())
         path = next(others, path)
+    if not path.is_file():
+        fix = "name a folder that has a SKILL.md, or the file itself"
+        raise replace(unreadable(str(path), "there is no such file"), fix=fix)
     data, notes = utf8(read_file(path))
     front, prompt, odd = split(data, str(path))
     notes += odd
