@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -10,13 +11,31 @@ from capdex.json_schema.keywords import RULES, Shape
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_REFERENCES: Final = 32  # that lead to one another
+MAX_LOOKED_AT: Final = 20_000  # values, for the one that has a name
 _IN_FRAGMENT: Final = "~!$&'()*+,;=:@?-._"  # RFC 3986, 3.5
 
 
 def found_at(document: Json | None, reference: str) -> Any:
     """Return what a reference into a document names; None if nothing, or if it leads elsewhere."""
     steps = pointer_steps(reference) if reference.startswith("#") else None
+    if steps is None:
+        document = at_pointer(document, ("components", "schemas"))[1]
+        steps = _steps_to(document, reference)
     return None if steps is None else at_pointer(document, steps)[1]
+
+
+def _steps_to(root: object, name: str) -> list[str] | None:
+    """Return the steps to the schema that has `name` as `$id`, or as `$anchor` after a `#`."""
+    waiting: list[tuple[list[str], object]] = [([], root)]
+    for steps, value in waiting:  # the nearest first
+        items: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else ()
+        if isinstance(value, dict):
+            if name in (value.get("$id"), f"#{value.get('$anchor')}"):
+                return steps
+            items = value.items()
+        if len(waiting) < MAX_LOOKED_AT:
+            waiting += [([*steps, str(x)], y) for x, y in items if isinstance(y, dict | list)]
+    return None
 
 
 def target(document: Json | None, value: object) -> Any:
@@ -82,12 +101,14 @@ def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[s
 def renamed(root: Json, reference: str) -> str:
     """Return a reference into a schema of draft-07 as one into the same schema in 2020-12.
 
-    A URL in front of it that is the `$id` of the schema is left out, as the `$id` is.
+    A URL in front of it that is the `$id` of the schema is left out, as the `$id` is; one that is
+    the `$id` of a part becomes the way to it.
     """
     base, hash_, _ = reference.partition("#")
     if base and base == str(root.get("$id", root.get("id", ""))).partition("#")[0]:
         reference = hash_ + reference.partition("#")[2] if hash_ else "#"
-    steps = pointer_steps(reference) if reference.startswith("#/") else None
+    is_local = reference.startswith("#")
+    steps = pointer_steps(reference) if is_local else _steps_to(root, reference)
     here: Any = root
     words: list[str] = []
     is_schema = True
@@ -103,7 +124,7 @@ def renamed(root: Json, reference: str) -> str:
         is_schema = one_schema or not is_schema
         words.append(word)
         here = at_pointer(here, [step])[1]
-    if words == (steps or []):
+    if (is_local and words == steps) or steps is None:
         return reference
     escaped = (x.replace("~", "~0").replace("/", "~1") for x in words)
     return "#" + "".join(f"/{quote(x, safe=_IN_FRAGMENT)}" for x in escaped)

@@ -237,3 +237,20 @@ def test_what_else_a_group_of_tools_says_is_named(group: Json, found: set[str]) 
 def test_an_entry_without_a_type_is_refused_by_its_words() -> None:
     _, rows = of_list([{"name": "f"}, {"googleSearch": {}}])
     assert rows == {"entry 2": ("refused", "googleSearch")}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"$ref": "T", "definitions": {"A": {"$id": "T", "properties": {"t": {"$ref": "T"}}}}},
+        {"properties": {"t": {"$id": "T", "type": "array", "items": {"$ref": "T"}}}},
+        {"$id": "T", "properties": {"t": {"$ref": "T"}}},
+        {"properties": {"t": {"$ref": "#T"}}, "$defs": {"A": {"$anchor": "T", "type": "null"}}},
+    ],
+)
+def test_a_reference_by_the_name_of_a_schema_leads_to_it(parameters: Json) -> None:
+    manifest, rows = of_list([{"name": "f", "parameters": {"type": "object", **parameters}}])
+    assert rows == {}
+    text = json.dumps(manifest.tools[0].parameters)
+    ways = ("#/$defs/A", "#/properties/t", "#", "#T")
+    assert any(f'"$ref": "{way}"' in text for way in ways)

@@ -521,3 +521,18 @@ def test_a_document_in_another_encoding_is_converted_and_said(
     package = write_package(import_openapi(text.encode(encoding), "pegel", ()))
     assert manifest_of(package).tools[0].description == "Pegelstände."
     assert rows(package)["encoding"] == ("changed", encoding.title().replace("Utf", "UTF"))
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"), [({"$anchor": "addr"}, "#addr"), ({"$id": "https://a.dev/s"},) * 2]
+)
+def test_a_schema_is_found_by_its_anchor_or_its_id(
+    name: Json, reference: Any, manifest_of: ManifestOf
+) -> None:
+    where = reference if isinstance(reference, str) else name["$id"]
+    schema = {"type": "object", "properties": {"to": {"$ref": where}}}
+    components = {"schemas": {"Other": {}, "Addr": {**B, **name}}}
+    package = imported(posting(schema), method="post", components=components)
+    (defined,) = manifest_of(package).tools[0].parameters["$defs"].values()
+    assert defined["properties"] == B["properties"]
+    assert "schema word $ref" not in rows(package)
