@@ -201,8 +201,11 @@ class RequestTemplate:
             if self.content != FORM:
                 return json_body(value)
             if not isinstance(value, dict):
-                why = "a form is an object"
-                raise InvalidInput(f"the argument {self.whole[:64]} cannot be sent", why=why)
+                raise InvalidInput(
+                    f"the argument {self.whole[:64]} cannot be sent",
+                    why="a form is an object",
+                    fix="give an object of its fields",
+                )
             place = ArgumentPlace("body", "")
             form = [x for key, y in value.items() for x in _written(key, y, place, in_form)]
         if self.content == FORM:

@@ -536,3 +536,11 @@ def test_a_schema_is_found_by_its_anchor_or_its_id(
     (defined,) = manifest_of(package).tools[0].parameters["$defs"].values()
     assert defined["properties"] == B["properties"]
     assert "schema word $ref" not in rows(package)
+
+
+def test_a_member_that_no_value_fits_stays_one(manifest_of: ManifestOf) -> None:
+    package = imported(posting({**B, "properties": {"a": False, "b": True}}), method="post")
+    parameters = manifest_of(package).tools[0].parameters
+    assert Validation().check(parameters, {"b": 1}) is None
+    with pytest.raises(InvalidInput):
+        Validation().check(parameters, {"a": 1})

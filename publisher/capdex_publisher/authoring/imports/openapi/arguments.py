@@ -297,7 +297,7 @@ class Arguments:
             why = f"an argument, which a model is asked for: no secret is sent in a {place}"
             self._operation.note(f"{place} {name}", "changed", "a secret by its name", why)
         copied = self._schemas.schema(schema)
-        made: Json = dict(copied) if isinstance(copied, dict) else {}
+        made: Json = dict(copied) if isinstance(copied, dict) else {} if copied else {"not": {}}
         text = made.get("description") or clean(described)[:1000]
         if key != name:
             self._operation.note(f"{place} {name}", "changed", name, f"the argument {key}")
