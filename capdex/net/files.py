@@ -258,7 +258,8 @@ def taken(path: Path) -> UsageError:
 
 def unreadable(source: str, why: str) -> UsageError:
     """Return the error for a file or descriptor that cannot be read."""
-    return UsageError(f"{source} cannot be read", Code.UNREADABLE, why=why)
+    fix = "check the path, or give another file"
+    return UsageError(f"{source} cannot be read", Code.UNREADABLE, why=why, fix=fix)
 
 
 def unusable(message: str, error: OSError, fix: str = "") -> UsageError:

@@ -67,3 +67,12 @@ def test_a_file_of_another_form_is_told_its_option(
     other = capdex("init", option, "api.yaml", "--format", "human")
     told = "it is an OpenAPI document: capdex init --from-openapi api.yaml" in other.stderr
     assert told == (option != "--from-openapi")
+
+
+@pytest.mark.parametrize("option", ["--from-openapi", "--from-openai", "--from-mcp"])
+def test_a_file_that_is_not_there_is_told_with_what_to_do(
+    capdex: Any, folder: Path, option: str
+) -> None:
+    result = capdex("init", option, "no.json", "--format", "human")
+    assert "no.json cannot be read" in result.stderr
+    assert "fix: check the path, or give another file" in result.stderr
