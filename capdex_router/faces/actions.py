@@ -34,6 +34,7 @@ from capdex_router.policy.consent import Asker, clean
 from capdex_router.routing.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
+WHY_SHOWN: Final = 2  # fields that matched, of a hit of a node
 TOOLS_SHOWN: Final = 20
 MAX_LISTED: Final = 64  # tools of a package, which has no more; a mounted server may
 READ_ON: Final = {"properties": {"offset": {"type": "integer"}}}  # the input for a stored result
@@ -234,7 +235,7 @@ def _registry_hit(found: NodeHit) -> str:
 
 
 def _why(found: NodeHit) -> str:
-    return clean(", ".join(found.matched), LINE_CHARS) or "meaning"
+    return clean(", ".join(found.matched[:WHY_SHOWN]), LINE_CHARS) or "meaning"
 
 
 def _install(name: str) -> str:

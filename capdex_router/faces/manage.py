@@ -41,7 +41,7 @@ class Packages:
 
         def audit(event: str, **fields: Any) -> None:
             self._installer.audit.write(event, **fields)
-            asked.append(fields["node"])
+            asked.append(urlsplit(fields["node"]).netloc.rpartition("@")[2])
 
         try:
             hits = await search(want, limit, self._installer.config, audit)

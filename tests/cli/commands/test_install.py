@@ -299,7 +299,7 @@ async def test_find_asks_the_node_and_install_asks_the_person(
     async with router() as client:
         found = said(await client.call_tool("find", {"want": "weather"}))
         assert found.startswith("weather What weather does. [registry 1.0.0, by meaning]")
-        assert found.endswith(f"\nasked {node.url}/mcp")
+        assert found.endswith(f"\nasked {node.url.removeprefix('http://')}")
         local = await client.call_tool("find", {"want": "weather", "remote": False})
         assert said(local) == "nothing found: try other words"
         refused = await client.call_tool("manage", {"action": "install", "target": "weather"})

@@ -68,6 +68,11 @@ async def test_a_tool_leads_to_its_package(
     assert found == "INVALID_INPUT: '#now' names a tool; leave it out: did:nuwa:cap:weather"
 
 
+def asked_of(node: SimulatedNode) -> str:
+    """How the line of asked nodes names a node: without its path, and what logs in."""
+    return node.address.mcp_url.partition("://")[2].partition("/")[0]
+
+
 def managed(runtime: Runtime, here: Machine) -> Server[Any]:
     return build_server(
         Actions(
@@ -146,7 +151,7 @@ async def test_several_hits_are_candidates_for_the_model(
     node.publish(making.package_bytes("weather-maps", "1.0.0"))
     manager = Packages(machine(node).installer)
     hits, said_of_nodes = await manager.search("weather", 5)
-    assert said_of_nodes == f"asked {node.address.mcp_url}"
+    assert said_of_nodes == f"asked {asked_of(node)}"
     assert [found.uri for found in hits] == [
         "did:nuwa:cap:weather@1.0.0",
         "did:nuwa:cap:weather-maps@1.0.0",

@@ -26,7 +26,7 @@ from capdex_router.routing.session import Session
 from capdex_router.runtime import open_runtime
 from tests.router.commands.programs import learned_inbox
 from tests.router.faces.conftest import User, said
-from tests.router.faces.test_manage import managed
+from tests.router.faces.test_manage import asked_of, managed
 from tests.router.faces.test_server import result_of
 from tests.router.simulated import Machine, SimulatedNode, weather
 
@@ -43,11 +43,11 @@ async def asked(here: Machine, tool: str, arguments: dict[str, Any]) -> str:
 async def test_find_says_which_node_it_asked_and_how_a_hit_is_installed(
     machine: Open, node: SimulatedNode
 ) -> None:
-    node.publish(weather(), matched=["name", "tags"])
+    node.publish(weather(), matched=["name", "tags", "triggers", "tools"])
     lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
     assert lines[0] == "weather What weather does. [registry 1.0.0, by name, tags]"
     assert lines[1] == f"install it first: {INSTALL}"
-    assert lines[2:] == [f"asked {node.address.mcp_url}"]
+    assert lines[2:] == [f"asked {asked_of(node)}"]
 
 
 async def test_find_says_that_no_node_is_configured(machine: Open) -> None:
@@ -62,7 +62,7 @@ async def test_find_without_an_answer_of_the_node_says_so(
     node.down = True
     lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
     assert lines[0] == "nothing found: try other words"
-    assert lines[1].startswith(f"asked without an answer: {node.address.mcp_url}: ")
+    assert lines[1].startswith(f"asked without an answer: {asked_of(node)}: ")
 
 
 async def test_describe_of_what_is_in_the_registry_alone_says_how_it_is_installed(
@@ -262,7 +262,7 @@ async def test_a_node_of_this_machine_ranks_what_is_installed_and_sees_no_wish_w
         node.releases[0] |= {"cap_uri": "did:nuwa:cap:storm@1.0.0"}
         assert await find() == [
             "storm#now Says the weather [weather]",
-            f"asked {node.address.mcp_url}",
+            f"asked {asked_of(node)}",
         ]
 
 
