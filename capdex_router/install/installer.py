@@ -36,8 +36,8 @@ from capdex_router.install.lock_store import LockStore
 from capdex_router.install.lockfile import Lock, Locked
 from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan, make
-from capdex_router.install.resolve import Release, resolve, search
-from capdex_router.install.wish import MAX_CANDIDATES, candidates
+from capdex_router.install.resolve import Release, resolve
+from capdex_router.install.wish import with_suggestions
 from capdex_router.policy.consent import Asker, not_agreed
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import Grant
@@ -150,7 +150,7 @@ class Installer:
         try:
             release = await resolve(uri, self.config)
         except InvalidInput as error:
-            raise await self._with_suggestions(error, uri) from None
+            raise await with_suggestions(error, uri, self.config) from None
         package = await fetch(release.announcement, self.cache, files)
         request = "" if uri.selector is None else str(uri.selector)
         return self.planned(
@@ -208,19 +208,6 @@ class Installer:
         grants = self.rights.read().by_digest.get(entry.sha256, ())
         had = frozenset(grant.target for grant in grants if grant.until is None)
         return had if INSTALL in had else frozenset()
-
-    async def _with_suggestions(self, error: InvalidInput, uri: CapabilityURI) -> InvalidInput:
-        """Add to the error for an unknown name what a search for it finds."""
-        if error.code is not Code.NOT_FOUND:
-            return error
-        try:
-            hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, self.config)
-        except CapdexError:
-            return error
-        names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]
-        if names:
-            return replace(error, fix=f"did you mean {', '.join(dict.fromkeys(names))}?")
-        return error
 
     async def _agree(self, plan: InstallPlan, asker: Asker) -> None:
         if not plan.asks:

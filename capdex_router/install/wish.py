@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.uri import CapabilityURI
 from capdex_router.home.config import Config
 from capdex_router.install.resolve import AuditWriter, NodeHit, search
@@ -63,3 +64,17 @@ def candidates(hits: Sequence[NodeHit]) -> list[dict[str, str]]:
         }
         for hit in hits
     ]
+
+
+async def with_suggestions(error: InvalidInput, uri: CapabilityURI, config: Config) -> InvalidInput:
+    """Return the error for an unknown name with what a search for it finds."""
+    if error.code is not Code.NOT_FOUND or "versions" in (error.details or {}):
+        return error
+    try:
+        hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, config)
+    except CapdexError:
+        return error
+    names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]
+    if names:
+        return replace(error, fix=f"did you mean {', '.join(dict.fromkeys(names))}?")
+    return error

@@ -91,7 +91,9 @@ class SimulatedNode:
         wanted = CapabilityURI.parse(cap_uri)
         found = [x for x in self.releases if wanted.admits(CapabilityURI.exact(x["cap_uri"]))]
         if not found:
-            return {"code": "NOT_FOUND", "message": f"no {cap_uri}", "details": {}}, True
+            known = [x["semver"] for x in self.releases if f"{wanted.name}@" in x["cap_uri"]]
+            details = {"versions": known, "fix": f"its newest are {known[0]}"} if known else {}
+            return {"code": "NOT_FOUND", "message": f"no {cap_uri}", "details": details}, True
         return max(found, key=lambda x: Version.parse(x["semver"])), False
 
     def search(self, words: str) -> Json:

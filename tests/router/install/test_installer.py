@@ -162,6 +162,16 @@ async def test_an_unknown_name_is_answered_with_what_a_search_finds(
     assert error.fix == "did you mean weather?"
 
 
+async def test_an_unknown_version_is_answered_with_those_that_there_are(
+    machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    node.publish(weather())
+    node.publish(making.package_bytes("weather-maps", "1.0.0"))
+    error = await failed(machine(node).installer.install(uri("weather@9.9.9"), person))
+    assert error.code is Code.NOT_FOUND
+    assert "its newest are 1.0.0" in error.fix
+
+
 async def test_without_a_node_the_setting_is_named(machine: Open, person: Person) -> None:
     error = await failed(machine().installer.install(uri("weather"), person))
     assert error.code is Code.CONFIG
