@@ -22,20 +22,26 @@ _DIGITS: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _EMPTY: Final[tuple[Any, ...]] = ("", [], {})
 
 
-def read_arguments(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def read_arguments(
+    schema: Mapping[str, Any], given: Mapping[str, Any], *, texts: bool = True
+) -> dict[str, Any]:
     """Return the arguments that say something, each in its type where its meaning is beyond doubt.
 
     Null is left out, and so is an empty text, list or object for an argument that is not required.
     Digits are read as an integer, `true` and `false` as a boolean and a word of an enumeration as
     that word, in any case; JSON text as the list or object that it holds, a text with commas as a
     list, and a single value as a list of it. All else stays as it is, and so do arguments that the
-    schema does not have.
+    schema does not have. Without `texts` a text is never left out, and none is taken apart at its
+    commas.
     """
-    known, required = schema.get("properties", {}), schema.get("required", ())
+    known, required = schema.get("properties"), schema.get("required")
+    known = known if isinstance(known, dict) else {}
+    required = required if isinstance(required, list) else []
     found: dict[str, Any] = {}
     for key, value in given.items():
-        read = _read(known.get(key, {}), value)
-        if key not in known or (read is not None and (key in required or read not in _EMPTY)):
+        read = _read(known.get(key, {}), value, texts)
+        said = read is not None and (key in required or not texts or read not in _EMPTY)
+        if key not in known or said:
             found[key] = read
     return found
 
@@ -82,13 +88,16 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     raise InvalidInput(f"{name} is not one of {words}", why=came(value), fix="give one of them")
 
 
-def _read(schema: Mapping[str, Any], value: Any) -> Any:
-    kind = schema.get("type")
-    if isinstance(value, str) and (kind == "boolean" or "enum" in schema):
+def _read(schema: Any, value: Any, texts: bool) -> Any:
+    if not isinstance(schema, dict):  # true or false: a schema of a stranger
+        return value
+    kind, items = schema.get("type"), schema.get("items")
+    words = schema.get("enum")
+    if isinstance(value, str) and (kind == "boolean" or isinstance(words, list)):
         word = value.strip().lower()
         if word in ("true", "false") and kind == "boolean":
             return word == "true"
-        return word if word in schema.get("enum", ()) else value
+        return word if word in (words or ()) else value
     if kind in ("array", "object") and isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         with suppress(ValueError):
             value = orjson.loads(value)
@@ -97,10 +106,11 @@ def _read(schema: Mapping[str, Any], value: Any) -> Any:
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     if kind == "object" and "properties" in schema and isinstance(value, dict):
-        return read_arguments(schema, value)
+        return read_arguments(schema, value, texts=texts)
     if kind == "array" and isinstance(value, list):
-        return [_read(schema["items"], x) for x in value if x is not None]
+        return [_read(items, x, texts) for x in value if x is not None]
     if kind == "array" and not isinstance(value, dict) and value not in (None, ""):
-        parts = [x.strip() for x in value.split(",")] if isinstance(value, str) else [value]
-        return [_read(schema["items"], x) for x in parts if x != ""]
+        apart = texts and isinstance(value, str)
+        parts = [x.strip() for x in value.split(",")] if apart else [value]
+        return [_read(items, x, texts) for x in parts if x != ""]
     return value

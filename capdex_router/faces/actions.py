@@ -114,6 +114,9 @@ class Actions:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
             uri, given = self.learned.named(wanted.want or "", given)
         capability = self._named(uri)
+        if not self.invoker.accepts(capability, given):  # a null, or digits, as models write them
+            read = read_arguments(capability.input_schema, given, texts=False)
+            given = read if self.invoker.accepts(capability, read) else given
         # Without a version the highest is meant, also if a program is learned again on the way.
         _, version = split(uri)
         result = await self.invoker.invoke(capability.ref.capability_id, version, given, caller)

@@ -102,6 +102,15 @@ def test_arguments_that_were_read_are_read_as_they_are(arguments: dict[str, Any]
     assert read_arguments(SCHEMA, arguments | nothing) == read
 
 
+@given(
+    st.dictionaries(st.sampled_from(["properties", "required", "enum", "items", "type"]), VALUES),
+    st.dictionaries(st.sampled_from(["city", "x"]), VALUES),
+)
+def test_a_schema_of_a_stranger_never_fails(schema: dict[str, Any], given: dict[str, Any]) -> None:
+    for one in (schema, {"properties": {"city": schema, "x": schema}}):
+        read_arguments(one, given, texts=False)
+
+
 @pytest.mark.parametrize(
     ("name", "fix"),
     [("limits", "did you mean limit?"), ("zzzz", "it takes uri, limit"), ("x" * 500, "it takes")],

@@ -49,8 +49,8 @@ def capabilities(count: int) -> list[Capability]:
     ]  # fmt: skip
 
 
-def actions(home: Path, count: int = 0) -> Actions:
-    catalog = Catalog([Fixed(capabilities(count), domain="demo")])
+def actions(home: Path, count: int = 0, *more: Capability) -> Actions:
+    catalog = Catalog([Fixed([*capabilities(count), *more], domain="demo")])
     invoker = Invoker(
         catalog, rights=GrantFile(home / "grants.json", write),
         audit=AuditLog(home / "audit.jsonl"), check=check,

@@ -19,7 +19,9 @@ from capdex_router.faces.server import build_server
 from capdex_router.faces.tools import INSTRUCTIONS, TOOLS
 from capdex_router.home.audit_log import verify
 from capdex_router.runtime import open_runtime
+from tests.router.faces import demo
 from tests.router.faces.conftest import ERAS, Connect, User, audit, said
+from tests.router.small_runtime import Echo, tool
 
 ECHO = "did:nuwa:cap:demo#echo"
 DESTROY = {"uri": "did:nuwa:cap:demo#destroy", "input": {"text": "all"}}
@@ -125,6 +127,35 @@ async def test_shapes_that_models_give_by_mistake_are_put_right(
     async with connect("handshake") as client:
         found = result_of(await client.call_tool("call", arguments))
     assert found["output"] == {"text": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"text": "a, b", "count": None}, {"text": "a, b"}),
+        ({"text": "hi", "count": "3"}, {"text": "hi", "count": 3}),
+        ({"text": "", "loud": "True", "at": None}, {"text": "", "loud": True}),
+        ({"text": "hi", "tags": '["a"]', "at": ""}, {"text": "hi", "tags": ["a"], "at": ""}),
+        ({"text": "hi", "tags": "Paris, France"}, {"text": "hi", "tags": ["Paris, France"]}),
+        ({"text": "hi", "more": [None]}, {"text": "hi", "more": [None]}),
+    ],
+    ids=str,
+)
+async def test_an_input_that_is_wrong_is_read_where_its_meaning_is_beyond_doubt(
+    tmp_path: Path, given: dict[str, Any], read: dict[str, Any]
+) -> None:
+    properties = {
+        "text": {"type": "string"}, "count": {"type": "integer"}, "loud": {"type": "boolean"},
+        "at": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}},
+        "more": {"type": "array"},
+    }  # fmt: skip
+    schema = {"type": "object", "properties": properties, "required": ["text"]}
+    executor = Echo()
+    found = demo.actions(tmp_path, 0, tool("odd", executor, input_schema=schema))
+    async with Client(build_server(found)) as client:
+        called = {"uri": "odd", "input": given}
+        assert result_of(await client.call_tool("call", called))["ok"]
+    assert executor.runs == [read]
 
 
 async def test_an_input_that_is_wrong_is_answered_with_schema_and_example(
