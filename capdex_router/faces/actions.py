@@ -73,7 +73,8 @@ class Actions:
         new = [x for x in found if x.capability_id not in here][: limit - len(lines)]
         lines += [_registry_hit(x) for x in new]
         lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
-        lines = lines or ["nothing found: try other words"]
+        wider = "" if remote or self.packages is None else ", or ask the registry: remote true"
+        lines = lines or [f"nothing found: try other words{wider}"]
         lines += self._missing() if len(lines) < limit else []
         return "\n".join([*lines, asked] if asked else lines)
 

@@ -55,7 +55,7 @@ class Packages:
             case "install":
                 installer = self._installer
                 uri = await choose(target, installer.config, installer.audit.write)
-                return _said(await installer.install(uri, asker))
+                return _said(await installer.install(uri, asker), leads_on=True)
             case "upgrade":
                 return await self._upgrade(target, asker)
             case "remove":
@@ -88,14 +88,14 @@ class Packages:
         return f"removed {entry.name} {entry.version}"
 
 
-def _said(outcome: InstallOutcome) -> str:
+def _said(outcome: InstallOutcome, *, leads_on: bool = False) -> str:
     version = "" if outcome.entry is None else f" {outcome.entry.version}"
     was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
     warnings = outcome.plan.warnings if outcome.plan is not None else ()
     lines = [f"{outcome.name}{version}: {outcome.status}{was}"]
     if outcome.pinned:
         lines.append(outcome.pinned)
-    if outcome.plan is not None and outcome.status != "unchanged":
+    if outcome.plan is not None and (leads_on or outcome.status != "unchanged"):
         names = [f"{outcome.name}#{tool.name}" for tool in outcome.plan.package.manifest.tools]
         more = f" and {len(names) - TOOLS_SHOWN} more" if len(names) > TOOLS_SHOWN else ""
         if names:

@@ -227,7 +227,7 @@ class Installer:
             lock = self.lock
             if lock.packages.get(entry.name) != old:
                 raise InvalidInput(
-                    f"{entry.name} was changed by another process meanwhile",
+                    f"{entry.name} was changed by another call or process meanwhile",
                     Code.LOCK_DRIFT,
                     fix="try again",
                 )

@@ -301,7 +301,7 @@ async def test_find_asks_the_node_and_install_asks_the_person(
         assert found.startswith("weather What weather does. [registry 1.0.0, by meaning]")
         assert found.endswith(f"\nasked {node.url.removeprefix('http://')}")
         local = await client.call_tool("find", {"want": "weather", "remote": False})
-        assert said(local) == "nothing found: try other words"
+        assert said(local).endswith("try other words, or ask the registry: remote true")
         refused = await client.call_tool("manage", {"action": "install", "target": "weather"})
         error = (refused.structured_content or {})["error"]
         assert error["reason"] == "CONFIRM_NEEDED"

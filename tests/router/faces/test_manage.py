@@ -42,6 +42,9 @@ async def test_a_person_agrees_to_each_step(
             found = await client.call_tool("find", {"want": "weather"})
             assert said(found).startswith("weather ")
             assert await manage("upgrade") == "weather 1.0.0: unchanged"
+            assert await manage("install") == (
+                "weather 1.0.0: unchanged\ndescribe, then call: weather#now"
+            )
             node.publish(weather("1.1.0", permissions={"require": ["state.delete"]}))
             user.action = "decline"
             refused = await manage("upgrade")
@@ -53,7 +56,7 @@ async def test_a_person_agrees_to_each_step(
             assert "state.delete" in user.asked[-1]
             assert await manage("remove") == "removed weather 1.1.0"
             assert said(await client.call_tool("find", {"want": "weather", "remote": False})) == (
-                "nothing found: try other words"
+                "nothing found: try other words, or ask the registry: remote true"
             )
 
 
