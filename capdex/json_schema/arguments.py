@@ -19,6 +19,7 @@ from capdex.errors import InvalidInput
 
 MAX_NAME_CHARS: Final = 64  # of a name in an error
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 _EMPTY: Final[tuple[Any, ...]] = ("", [], {})
 
 
@@ -28,7 +29,7 @@ def read_arguments(
     """Return the arguments that say something, each in its type where its meaning is beyond doubt.
 
     Null is left out, and so is an empty text, list or object for an argument that is not required.
-    Digits are read as an integer, `true` and `false` as a boolean and a word of an enumeration as
+    Digits are read as a number, `true` and `false` as a boolean and a word of an enumeration as
     that word, in any case; JSON text as the list or object that it holds, a text with commas as a
     list, and a single value as a list of it. All else stays as it is, and so do arguments that the
     schema does not have. Without `texts` a text is never left out, and none is taken apart at its
@@ -103,6 +104,8 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
             value = orjson.loads(value)
     if kind == "integer" and isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
+    if kind == "number" and isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return float(value)
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     if kind == "object" and "properties" in schema and isinstance(value, dict):
