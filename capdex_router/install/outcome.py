@@ -11,7 +11,10 @@ from capdex_router.install.plan import InstallPlan
 
 @dataclass(frozen=True, slots=True)
 class InstallOutcome:
-    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`."""
+    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`.
+
+    `lost` has a line for each file of a person that went with a folder.
+    """
 
     name: str
     status: str
@@ -19,6 +22,7 @@ class InstallOutcome:
     old: Locked | None = None
     plan: InstallPlan | None = None
     error: CapdexError | None = None
+    lost: tuple[str, ...] = ()
 
     @property
     def pinned(self) -> str:

@@ -128,10 +128,12 @@ def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
     """Return the outcome for an entry whose bytes are here, after its folders are as they say."""
     contents = installer.contents(entry)
     installer.seen(contents.package)
+    lost: tuple[str, ...] = ()
     if entry.folders:
         with installer.home.writing():
+            lost = tuple(contents.losses())
             status = "mended" if contents.mend() else status
-    return InstallOutcome(entry.name, status, entry)
+    return InstallOutcome(entry.name, status, entry, lost=lost)
 
 
 async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:

@@ -308,6 +308,8 @@ def _how(line: dict[str, Any]) -> str:
 
 
 def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> None:
+    for line in (line for one in outcomes for line in one.lost):
+        app.output.warn(safe(line))
     values = [outcome_json(outcome) for outcome in outcomes]
     human = [outcome_row(app, outcome) for outcome in outcomes]
     plain = [f"{one.name}@{one.entry.version}" for one in outcomes if one.entry is not None]

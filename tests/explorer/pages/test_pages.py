@@ -587,7 +587,7 @@ def test_a_text_of_a_publisher_stays_a_text_in_its_frame(base: str, name: str) -
             inside = frame.partition("</figcaption>")[2]
             assert not re.search("<(?:a|script|img|svg)[ />]", inside)
             assert set(re.findall(r" ([a-z-]+)=", re.sub(">[^<]*<", "><", inside))) <= {
-                *("class", "dir", "lang", "start"),
+                *("class", "dir", "lang", "start", "tabindex"),
             }
 
 

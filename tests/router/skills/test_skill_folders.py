@@ -254,6 +254,16 @@ async def test_what_an_upgrade_would_lose_of_a_person_is_asked_about_by_name(
         assert f'new: "{folder / path}", {what}, is lost' in person.lines
 
 
+async def test_a_mended_folder_tells_what_went_with_it(
+    placed: Machine, person: Person, folder: Path
+) -> None:
+    (folder / "mine.txt").write_text("mine")
+    (folder / "assets/empty.txt").unlink()
+    (outcome,) = await sync(placed.installer, person)
+    assert outcome.status == "mended"
+    assert outcome.lost == (f'"{folder / "mine.txt"}", not of the package, is lost',)
+
+
 async def test_a_downgrade_is_asked_about_as_one(
     placed: Machine, node: SimulatedNode, person: Person
 ) -> None:

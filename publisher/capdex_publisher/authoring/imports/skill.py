@@ -23,6 +23,7 @@ from capdex_publisher.authoring.imports.source import read_file, utf8
 from capdex_publisher.authoring.imports.text import clean, name_of
 
 SKILL: Final = "SKILL.md"
+HOSTS_TAKE: Final = 1_024  # characters of a description, by the specification
 
 FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
 # What YAML cannot read other readers of skills take as text: `: ` in it, or `@`, `[a] b` in front.
@@ -68,6 +69,10 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
             why=f"its instructions have {size} bytes; a prompt has at most {MAX_PROMPT_BYTES}",
             fix="shorten the file: keep what each use of the skill needs",
         )
+    if len(description) > HOSTS_TAKE:
+        why = f"hosts take at most {HOSTS_TAKE}: shorten it, or it cannot be written as a skill"
+        length = f"{len(description)} characters"
+        notes.append(Note(DOCUMENT, "description", "changed", length, why))
     lost = [
         (f"{key} of its front matter", "a package has no such field")
         for key in front

@@ -154,3 +154,11 @@ def test_texts_of_a_stranger_are_cleaned(tmp_path: Path) -> None:
     (tmp_path / "SKILL.md").write_text(text, newline="")
     package = write_package(import_skill(tmp_path))
     assert read(package.text.encode()).problems == ()
+
+
+def test_a_description_that_no_host_takes_is_noted(tmp_path: Path) -> None:
+    text = "---\nname: long\ndescription: {}\n---\nDo it.\n"
+    (tmp_path / "SKILL.md").write_text(text.format("d" * 1025))
+    assert [x.before for x in import_skill(tmp_path, "long").notes] == ["1025 characters"]
+    (tmp_path / "SKILL.md").write_text(text.format("d" * 1024))
+    assert import_skill(tmp_path, "long").notes == []
