@@ -32,8 +32,8 @@ def read_arguments(
     Digits are read as a number, `true` and `false` as a boolean and a word of an enumeration as
     that word, in any case; JSON text as the list or object that it holds, a text with commas as a
     list, and a single value as a list of it. All else stays as it is, and so do arguments that the
-    schema does not have. Without `texts` a text is never left out, and none is taken apart at its
-    commas.
+    schema does not have. Without `texts` a text is never left out, none is taken apart at its
+    commas, and null stays in lists, where it keeps the places of the others.
     """
     known, required = schema.get("properties"), schema.get("required")
     known = known if isinstance(known, dict) else {}
@@ -111,7 +111,7 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
     if kind == "object" and "properties" in schema and isinstance(value, dict):
         return read_arguments(schema, value, texts=texts)
     if kind == "array" and isinstance(value, list):
-        return [_read(items, x, texts) for x in value if x is not None]
+        return [_read(items, x, texts) for x in value if x is not None or not texts]
     if kind == "array" and not isinstance(value, dict) and value not in (None, ""):
         apart = texts and isinstance(value, str)
         parts = [x.strip() for x in value.split(",")] if apart else [value]

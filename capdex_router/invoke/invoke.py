@@ -14,6 +14,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
@@ -152,9 +153,10 @@ class Invoker:
         return result
 
     def accepts(self, capability: Capability, arguments: object) -> bool:
-        """Return True if the input schema of a capability allows these arguments."""
-        schema = capability.closed_schema or capability.input_schema
-        return self._check(schema, arguments) is None
+        """Return True if a capability can be called with these arguments, by its schema."""
+        with suppress(InvalidInput):
+            return bool(self._check_input(capability, arguments, {}))
+        return False
 
     def proposal(
         self, capability_id: str, version: str | None, arguments: object
@@ -204,8 +206,7 @@ class Invoker:
             fix = f"send at most {self._limits.input_bytes} bytes"
             raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE, fix=fix)
         why = self._check(capability.closed_schema or capability.input_schema, arguments)
-        if why is None and not isinstance(arguments, dict):
-            why = "it is not an object"
+        why = why or (None if isinstance(arguments, dict) else "it is not an object")
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
         return data

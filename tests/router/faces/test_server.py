@@ -158,6 +158,26 @@ async def test_an_input_that_is_wrong_is_read_where_its_meaning_is_beyond_doubt(
     assert executor.runs == [read]
 
 
+async def test_a_null_in_a_list_is_not_left_out_of_it(tmp_path: Path) -> None:
+    numbers = {"type": "array", "items": {"type": "number"}}
+    schema = {"type": "object", "properties": {"at": numbers}}
+    executor = Echo()
+    found = demo.actions(tmp_path, 0, tool("odd", executor, input_schema=schema))
+    async with Client(build_server(found)) as client:
+        called = {"uri": "odd", "input": {"at": [59.9, None, 10.7]}}
+        assert not result_of(await client.call_tool("call", called))["ok"]
+    assert executor.runs == []
+
+
+async def test_a_capability_whose_schema_cannot_be_used_answers_so(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"at": {"$ref": "https://example.com/at.json"}}}
+    found = demo.actions(tmp_path, 0, tool("odd", Echo(), input_schema=schema))
+    async with Client(build_server(found)) as client:
+        result = result_of(await client.call_tool("call", {"uri": "odd", "input": {"at": 1}}))
+    assert result["error"]["reason"] == "INVALID_INPUT"
+    assert "the schema cannot be used" in result["error"]["message"]
+
+
 async def test_an_input_that_is_wrong_is_answered_with_schema_and_example(
     connect: Connect, era: str
 ) -> None:
