@@ -48,7 +48,9 @@ def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: st
         }
         first = [f"trigger {text.cut(trigger.text, TRIGGER_TOKENS)}" for trigger in triggers[:1]]
         hits.append((card, more, [*first, *fields]))
-    return render_hits(head, hits, max(found.total, len(hits))).answer(moment, warning)
+    related = bool(hits) and not found.fits
+    made = render_hits(head, hits, max(found.total, len(hits)), related=related)
+    return made.answer(moment, warning)
 
 
 def _trigger(found: MatchedTrigger) -> Json:

@@ -344,6 +344,20 @@ async def test_a_search_says_whether_anything_fits_well(
     assert ("note" in found.structured_content) is not fits
 
 
+@pytest.mark.parametrize(
+    ("message", "fits"),
+    [("what is the weather in my city", True), ("book a flight to a city by tomorrow noon", False)],
+)
+async def test_a_route_without_a_trigger_says_whether_anything_fits_well(
+    connect: Any, message: str, fits: bool
+) -> None:
+    async with connect() as client:
+        found: Any = await client.call_tool("route_message", {"message": message})
+    assert found.structured_content["list_of_results"]
+    assert ("related only" in found.content[0].text.splitlines()[0]) is not fits
+    assert ("note" in found.structured_content) is not fits
+
+
 async def test_an_empty_query_lists_by_name_only_what_is_served(connect: Any) -> None:
     async with connect() as client:
         page = await search(client, limit=50)

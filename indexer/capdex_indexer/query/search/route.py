@@ -31,13 +31,14 @@ class Route:
     """The packages, best first; `total` counts those whose triggers the message hits.
 
     `cut` is true if there were more triggers than are matched, so `total` may be larger. `mode` is
-    that of the search.
+    that of the search. It `fits` if a trigger is hit, or the search fits.
     """
 
     packages: list[RoutedPackage]
     total: int
     cut: bool
     mode: str = LEXICAL
+    fits: bool = True
 
 
 def route(state: State, message: str, limit: int, encoder: Encoder | None = None) -> Route:
@@ -65,4 +66,4 @@ def route(state: State, message: str, limit: int, encoder: Encoder | None = None
     hits = {hit.name: hit for hit in found.hits}
     ranked = combine(page.matches, ((x.name, x.score) for x in found.hits), limit)
     packages = [RoutedPackage(x, hits.get(x.name)) for x in ranked]
-    return Route(packages, page.total, page.cut, found.mode)
+    return Route(packages, page.total, page.cut, found.mode, bool(page.total) or found.fits)
