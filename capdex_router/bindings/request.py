@@ -49,7 +49,7 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 _ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
 DEFAULT_HEADERS: Final = _ACCEPT | {"Content-Type": JSON}  # unless a binding sets them
 
-_URL: Final = re.compile(r"(https?://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
+_URL: Final = re.compile(r"((?i:https?)://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")  # written by the author: no request line holds it
 
 
@@ -106,6 +106,8 @@ class RequestTemplate:
                 "its URL names no host, or a placeholder stands in front of its path"
             )
         origin, path, query = match[1], match[2] or "/", (match[3] or "?")[1:]
+        if _has_dots(path):
+            raise unusable_binding("a segment of its path is `.` or `..`")
         styled = binding["type"] == "http"
         places = dict(_places(binding, styled))
         headers = {name: str(value) for name, value in _mapping(binding, "headers").items()}
@@ -145,7 +147,12 @@ class RequestTemplate:
 
         path = PLACEHOLDER.sub(filled, self.path)
         query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
-        _check_path(path)
+        if _has_dots(path):
+            raise InvalidInput(
+                "an argument would change the path of the URL",
+                why="a segment of the path would be `.` or `..`",
+                fix="give a value without dots alone between slashes",
+            )
         fixed = [_steps(key) for key in _keys(self.query) if not PLACEHOLDER.search(key)]
         fixed += map(_steps, self.reserved)
         for key in filter(PLACEHOLDER.search, _keys(self.query)):
@@ -305,15 +312,10 @@ def _scalar(parameter: str, value: object) -> Any:
     return value
 
 
-def _check_path(path: str) -> None:
-    """Refuse a path that a server could resolve to another one (RFC 3986, 5.2.4)."""
+def _has_dots(path: str) -> bool:
+    """Return True for a path that a server could resolve to another one (RFC 3986, 5.2.4)."""
     decoded = unquote(unquote(path)).replace("\\", "/")  # some servers decode twice
-    if any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/")):
-        raise InvalidInput(
-            "an argument would change the path of the URL",
-            why="a segment of the path would be `.` or `..`",
-            fix="give a value without dots alone between slashes",
-        )
+    return any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/"))
 
 
 def _keys(query: str) -> list[str]:

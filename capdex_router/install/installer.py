@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -242,7 +242,7 @@ class Installer:
                     self.rights.forget([entry.sha256])
                 raise
             put()
-            self._forget_unused()
+            self._forget_unused([] if old is None else [old])
         self.seen(plan.package)
         event = "install" if old is None else "upgrade"
         self.audit.write(event, **audited(entry), was=old and old.version)
@@ -263,7 +263,7 @@ class Installer:
             for one in placed:  # before the lock, so that a removal that is cut off can be repeated
                 one.take_away()
             self._store.write(lock.minus({entry.name for entry in gone}))
-            self._forget_unused()
+            self._forget_unused(gone)
         for entry in gone:
             self.audit.write("remove", **audited(entry))
         return gone
@@ -310,11 +310,11 @@ class Installer:
         async with open_gateways([node.gateway_url for node in self.config.nodes]) as files:
             yield files
 
-    def _forget_unused(self) -> None:
-        """Remove grants for bytes of packages that the lock file does not list any more."""
+    def _forget_unused(self, gone: Iterable[Locked]) -> None:
+        """Remove grants for `gone` and other bytes that the lock file does not list any more."""
         used = {entry.sha256 for entry in self.lock.packages.values()}
         with suppress(UsageError):  # they have no effect, and go with the next commit
-            self.rights.forget(self.agreed() - used)
+            self.rights.forget(self.agreed().union(entry.sha256 for entry in gone) - used)
 
 
 def audited(entry: Locked) -> dict[str, Any]:

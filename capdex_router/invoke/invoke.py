@@ -184,10 +184,9 @@ class Invoker:
 
         The input that is shown, judged and sent is the canonical one, whatever the order of keys.
         """
-        canonical = self._check_input(capability, arguments, audited)
+        given = self._check_input(capability, arguments, audited)
         if capability.executor is None:
             return None
-        given: Json = orjson.loads(canonical)
         requests = capability.executor.requests(given)
         if len(requests) > MAX_REQUESTS:
             fix = f"split it into calls of at most {MAX_REQUESTS}"
@@ -196,20 +195,22 @@ class Invoker:
         audited["touches"] = [line(self._shown(request)) for request in requests]
         return call
 
-    def _check_input(self, capability: Capability, arguments: object, audited: Json) -> bytes:
+    def _check_input(self, capability: Capability, arguments: object, audited: Json) -> Json:
         try:
             data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
-            raise InvalidInput("the input is not JSON", why=str(error)) from None
+            fix = "give numbers within 64 bits, and text without half of a surrogate pair"
+            raise InvalidInput("the input is not JSON", why=str(error), fix=fix) from None
         audited["input_sha256"] = hashlib.sha256(data).hexdigest()
         if len(data) > self._limits.input_bytes:
             fix = f"send at most {self._limits.input_bytes} bytes"
             raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE, fix=fix)
-        why = self._check(capability.closed_schema or capability.input_schema, arguments)
+        given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
+        why = self._check(capability.closed_schema or capability.input_schema, given)
         why = why or (None if isinstance(arguments, dict) else "it is not an object")
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
-        return data
+        return given
 
     async def _consent(self, call: _Call, caller: Caller, audited: Json) -> str:
         """Return how the call was agreed to; raises Refused."""

@@ -38,7 +38,7 @@ class GrantFile:
         """Remove the grants for some contents, which are not installed any more."""
         self._file.change(lambda before: before.without(digests))
 
-    def revoke(self, name: str, tool: str | None = None, target: str | None = None) -> int:
-        """Take grants of a capability back; return how many there were."""
-        before = self._file.change(lambda before: before.minus(name, tool, target))
-        return len(before.all) - len(before.minus(name, tool, target).all)
+    def revoke(self, name: str, target: str | None = None) -> int:
+        """Take grants of a capability and its tools back; return how many there were."""
+        before = self._file.change(lambda before: before.minus(name, target))
+        return len(before.all) - len(before.minus(name, target).all)

@@ -120,15 +120,17 @@ class Grants:
         """Return the grants without those for some contents."""
         return type(self)(tuple(grant for grant in self.all if grant.digest not in digests))
 
-    def minus(self, name: str, tool: str | None = None, target: str | None = None) -> Self:
-        """Return the grants without those of a capability, of one tool, or for one target."""
+    def minus(self, name: str, target: str | None = None) -> Self:
+        """Return the grants without those of a capability and its tools, or those for one target.
+
+        `name` is that of a tool (`did:nuwa:cap:weather#now`), or of all that owns tools.
+        """
         return type(self)(
             tuple(
                 grant
                 for grant in self.all
-                if grant.name != name
-                or (tool is not None and grant.tool != tool)
-                or (target is not None and grant.target != target)
+                if name not in (grant.name, grant.name.partition("#")[0])
+                or target not in (None, grant.target)
             )
         )
 

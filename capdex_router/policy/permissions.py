@@ -84,8 +84,8 @@ def target(request: Request) -> str:
 
 def host_and_port(request: HostRequest) -> str:
     """Return the host, with its port unless that is the scheme's own."""
-    usual = _PORTS.get(request.scheme) == request.port
-    return request.host if usual else f"{request.host}:{request.port}"
+    host = f"[{request.host}]" if ":" in request.host else request.host
+    return host if _PORTS.get(request.scheme) == request.port else f"{host}:{request.port}"
 
 
 def line(request: Request) -> str:

@@ -146,11 +146,15 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
         except orjson.JSONDecodeError:  # a form
             yield f"  with the form {shortened(request.body.decode())}"
             return
-        if body == given:
+        if _canonical(body) == _canonical(given):  # in Python true equals 1, and 1 equals 1.0
             yield "  with the input as its JSON body"
         else:
-            yield "  with the JSON body:" if body else "  with an empty JSON body"
+            yield "  with an empty JSON body" if body in ({}, []) else "  with the JSON body:"
             yield from (f"    {row}" for row in tree(body))
+
+
+def _canonical(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _days(days: float) -> str:

@@ -75,6 +75,7 @@ def _shortened(text: str, limit: int, mark: str) -> str:
 def tree(value: Any, depth: int = 0) -> Iterator[str]:
     """Yield every key and every scalar of a JSON value, a line each, indented as they nest.
 
+    A value that is itself a scalar is one line.
     Raises InvalidInput TOO_LARGE beyond MAX_DEPTH.
     """
     if depth > MAX_DEPTH:
@@ -83,6 +84,9 @@ def tree(value: Any, depth: int = 0) -> Iterator[str]:
             Code.TOO_LARGE,
             fix="give it with fewer objects and lists within each other",
         )
+    if not isinstance(value, dict | list):
+        yield _scalar(value)
+        return
     items = value.items() if isinstance(value, dict) else (("", item) for item in value)
     for key, item in items:
         name = f"{'  ' * depth}{_key(key)}:" if isinstance(value, dict) else f"{'  ' * depth}-"

@@ -33,7 +33,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 @click.option("--digest", metavar="SHA256", help="The content that the grant is for.")
 @click.option("--days", type=click.IntRange(1, 3650), default=30, help="How long it lasts.")
 @click.option(
-    "--revoke", is_flag=True, help="Revoke the grants of the tools named, or all of the capability."
+    "--revoke", is_flag=True, help="Take back the targets named, or all of the tool or capability."
 )
 def grant_command(
     app: App,
@@ -46,10 +46,11 @@ def grant_command(
     """Agree to what a capability may do, list what was agreed to, or take it back.
 
     An agent whose host cannot ask its user shows the command to run here. A grant is for one
-    content: an upgrade of the capability needs a new one. Without a tool it is for all its tools.
+    content: an upgrade of the capability needs a new one. Without a tool it is for all its tools;
+    --revoke then takes back those of all its tools, too.
     """
     from capdex_cli.config.settings import user_directories
-    from capdex_router.catalog.catalog import split
+    from capdex_router.catalog.catalog import PREFIX, split
     from capdex_router.home.audit_log import AuditLog
     from capdex_router.home.directory import AUDIT_FILE
     from capdex_router.policy.consent import text
@@ -63,12 +64,15 @@ def grant_command(
         _list(app, [grant for grant in grants.read().all if not _over(grant.until)])
         return
     name, version = split(capability)
+    name = name if ":" in name else f"{PREFIX}{name}"
     tool = name.partition("#")[2] or EVERY_TOOL
     if revoke:
-        count = sum(grants.revoke(name, tool, one) for one in targets or (None,))
+        count = sum(grants.revoke(name, one) for one in targets or (None,))
         with AuditLog(directory / AUDIT_FILE) as audit:
             audit.write("revoke", capability_id=name, asked=list(targets))
-        app.output.result("grant", {"revoked": count}, human=[f"{count} taken back"])
+        none = f"nothing was granted to {safe(name)}: capdex grant lists what is"
+        human = [f"{count} taken back" if count else none]
+        app.output.result("grant", {"revoked": count}, human=human)
         return
     if not targets or digest is None or _DIGEST.fullmatch(digest) is None:
         raise UsageError(

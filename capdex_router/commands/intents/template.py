@@ -168,12 +168,16 @@ class CommandTemplate:
                     why=f"its template is {self.text}",
                     fix=f"give {one.name} in the input",
                 )
-            elif not spread and not one.literal and _OPTION.match(filled[-1][0]):
+            elif not spread and not one.literal and _is_option(filled[-1][1]):
                 filled.pop()
         return filled
 
     def _parameter(self, name: str) -> Parameter:
         return next(one for one in self.parameters if one.name == name)
+
+
+def _is_option(element: Element) -> bool:
+    return element.name is None and _OPTION.match(element.literal) is not None
 
 
 def _element(word: str, text: str, *, behind: bool) -> Element:

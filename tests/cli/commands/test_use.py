@@ -175,6 +175,21 @@ def test_grants_are_listed_and_taken_back(capdex: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("owner", "name"),
+    [("did:nuwa:cap:a", "did:nuwa:cap:a"), ("did:nuwa:cap:a", "a"), ("mcp:files", "mcp:files")],
+)
+def test_what_is_taken_back_from_a_capability_is_taken_back_from_its_tools(
+    capdex: Any, owner: str, name: str
+) -> None:
+    given = ("grant", f"{owner}#t", "effects", "--digest", DIGEST, "--yes")
+    assert capdex(*given).exit_code == 0
+    assert json.loads(capdex("grant", name, "--revoke").stdout)["revoked"] == 1
+    assert capdex("grant").stdout == ""
+    again = capdex("grant", name, "--revoke", "--format", "human")
+    assert f"nothing was granted to {owner}: capdex grant lists what is" in again.stdout
+
+
+@pytest.mark.parametrize(
     "words",
     [["did:nuwa:cap:a"], ["did:nuwa:cap:a", "host:h"],
      ["did:nuwa:cap:a", "host:h", "--digest", "short"]],

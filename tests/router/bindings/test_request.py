@@ -33,6 +33,7 @@ def fill(url: str, arguments: dict[str, Any], type_: str = "http_get", **fields:
             "https://a.b/gr%C3%B6%C3%9Fe%20%E5%A4%A9/?%C3%BC=%C3%A9",
         ),
         ("https://a.b/#f", {"q": True}, "https://a.b/?q=true"),
+        ("HTTPS://a.b/v1", {}, "https://a.b/v1"),
         ("https://a.b/", {"q": ["a", 1, None]}, "https://a.b/?q=a&q=1&q=null"),
         ("https://a.b/", {"q": {"a": 1}}, "https://a.b/?q=%7B%22a%22%3A1%7D"),
         ("https://a.b/", {"q": None, "r": 1.5}, "https://a.b/?r=1.5"),
@@ -120,6 +121,13 @@ def test_a_placeholder_needs_a_scalar(value: Any) -> None:
 def test_a_placeholder_or_a_fault_in_the_host_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput):
         fill(url, {"x": "evil.example"})
+
+
+@pytest.mark.parametrize("path", ["a/../b", "a/%2e%2E/b", "./{x}", "a/.;v=1/b"])
+def test_dots_of_the_author_are_no_fault_of_an_argument(path: str) -> None:
+    with pytest.raises(InvalidInput, match="the binding of this tool cannot be used") as refused:
+        fill(f"https://a.b/{path}", {"x": "1"})
+    assert refused.value.why == "a segment of its path is `.` or `..`"
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,14 @@ def test_one_argument_is_the_whole_body(value: Any) -> None:
     assert out.headers["Content-Type"] == "application/merge-patch+json"
 
 
+@pytest.mark.parametrize("value", [5, "a=b", [["a", "b"]], None])
+def test_a_whole_form_is_an_object_or_nothing_is_sent(value: Any) -> None:
+    body = {"content": "application/x-www-form-urlencoded", "parameter": "fields"}
+    assert fill({"fields": {"a": 1}}, "POST", body=body).body == b"a=1"
+    with pytest.raises(InvalidInput, match="fields cannot be sent"):
+        fill({"fields": value}, "POST", body=body)
+
+
 @pytest.mark.parametrize(
     ("method", "fields", "arguments", "body"),
     [

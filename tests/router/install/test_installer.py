@@ -16,7 +16,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.install.lock_store import LockStore
-from capdex_router.policy.grants import EVERY_TOOL
+from capdex_router.policy.grants import Grant
 from tests.indexer import making
 from tests.router.simulated import (
     Machine,
@@ -212,10 +212,21 @@ async def test_an_upgrade_that_widens_nothing_is_not_asked_about_and_keeps_its_r
     assert targets(installed, old.sha256) == set()
 
 
+async def test_grants_go_with_a_package_that_was_taken_back_before_it_was_removed(
+    installed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    digest = installed.installer.entry("weather").sha256
+    effects = Grant("did:nuwa:cap:weather#now", digest, "now", "effects")
+    installed.rights.grant([effects])
+    installed.rights.revoke("did:nuwa:cap:weather", "install")
+    installed.installer.remove(["weather"])
+    assert targets(installed, digest) == set()
+
+
 async def test_a_right_that_was_taken_back_stays_taken_back(
     installed: Machine, node: SimulatedNode, person: Person
 ) -> None:
-    installed.rights.revoke("did:nuwa:cap:weather", EVERY_TOOL, HOST)
+    installed.rights.revoke("did:nuwa:cap:weather", HOST)
     node.publish(weather("1.0.1"))
     done = await upgraded(installed, person)
     assert targets(installed, done.entry.sha256) == {"install"}

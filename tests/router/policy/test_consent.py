@@ -6,8 +6,10 @@ import orjson
 import pytest
 
 from capdex.errors import Code, Refused
+from capdex.json import Json
+from capdex_router.model.requests import HostRequest
 from capdex_router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, pages, text
-from capdex_router.policy.proposal import Access, Proposal
+from capdex_router.policy.proposal import Access, Proposal, accessed
 
 
 def proposal(accesses: int = 1, **given: object) -> Proposal:
@@ -34,6 +36,24 @@ def test_a_question_that_fits_is_one_page() -> None:
         "  content: sha256 " + "ab" * 32,
         "description (the package's own words): " + r'"It is safe.\"\nproof: proven"',
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "shown"),
+    [
+        ({"a": 1, "b": True}, {"b": True, "a": 1}, ["  with the input as its JSON body"]),
+        ({"a": True, "b": 1}, {"a": 1, "b": True}, ["  with the JSON body:", "    a: true", "    b: 1"]),
+        ({"a": 1.0}, {"a": 1}, ["  with the JSON body:", "    a: 1.0"]),
+        (5, {"v": 5}, ["  with the JSON body:", "    5"]),
+        ("text", {"v": "text"}, ["  with the JSON body:", '    "text"']),
+        (False, {"v": False}, ["  with the JSON body:", "    false"]),
+        (None, {"v": None}, ["  with the JSON body:", "    null"]),
+        ([], {"v": []}, ["  with an empty JSON body"]),
+    ],
+)  # fmt: skip
+def test_a_body_is_shown_as_it_is_sent(body: object, given: Json, shown: list[str]) -> None:
+    request = HostRequest("POST", "https", "a.b", 443, "/", body=orjson.dumps(body))
+    assert accessed(request, given).lines == ("POST https://a.b/", *shown)
 
 
 def test_a_longer_one_has_pages_whose_lines_are_whole_and_complete() -> None:

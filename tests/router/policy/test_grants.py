@@ -35,11 +35,12 @@ def test_a_new_grant_replaces_an_equal_one_and_drops_expired_ones() -> None:
 
 
 def test_grants_are_taken_back_by_name_tool_and_target() -> None:
-    other = Grant(HOST.name, "aa", "later", "state.create")
-    grants = Grants((HOST, other))
-    assert grants.minus(HOST.name).all == ()
-    assert grants.minus(HOST.name, "now").all == (other,)
-    assert grants.minus(HOST.name, None, "state.create").all == (HOST,)
+    now = Grant(f"{HOST.name}#now", "aa", "now", "state.create")
+    alike = Grant(f"{HOST.name}-eu", "aa", "*", HOST.target)
+    grants = Grants((HOST, now, alike))
+    assert grants.minus(HOST.name).all == (alike,)
+    assert grants.minus(now.name).all == (HOST, alike)
+    assert grants.minus(HOST.name, "state.create").all == (HOST, alike)
     assert grants.minus("another") == grants
 
 

@@ -50,6 +50,15 @@ def test_a_granted_host_is_allowed_and_another_is_not() -> None:
     )
 
 
+def test_an_address_and_a_port_are_told_apart() -> None:
+    one = HostRequest("GET", "https", "2606:4700::1", 8443, "/x")
+    other = HostRequest("GET", "https", "2606:4700::1:8443", 443, "/x")
+    assert (line(one), target(one)) == (
+        "GET https://[2606:4700::1]:8443/x", "host:[2606:4700::1]:8443",
+    )  # fmt: skip
+    assert target(other) == "host:[2606:4700::1:8443]"
+
+
 def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -> None:
     found = decide(capability(ToolHints()), [OSLO], {"host:api.example.org"})
     assert found.missing == (EFFECTS,)

@@ -55,6 +55,14 @@ def test_an_absent_value_takes_its_option_along() -> None:
     assert last.display({"count": 3}) == "inbox restore --last 3"
 
 
+def test_an_absent_value_takes_no_other_value_along() -> None:
+    two = (Parameter("one"), Parameter("two"))
+    behind = CommandTemplate.parse("diff -- {one} {two}", two)
+    assert behind.argv({"one": "--x"}) == ("diff", "--", "--x")
+    glued = CommandTemplate.parse("rg --regexp={one} {two}", two)
+    assert glued.argv({"one": "x"}) == ("rg", "--regexp=x")
+
+
 def test_a_default_stands_for_an_absent_value() -> None:
     path = CommandTemplate.parse("ls -- {path}", (Parameter("path", default="."),))
     assert path.argv({}) == ("ls", "--", ".")
