@@ -255,6 +255,7 @@ def _capabilities(
         # A changed definition has another digest, and what was granted for it is gone.
         definition = orjson.dumps(
             [
+                owner,  # `effects` for one server is none for another that copies its tool
                 tool.name,
                 tool.description,
                 tool.input_schema,

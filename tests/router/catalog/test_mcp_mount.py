@@ -29,6 +29,7 @@ from capdex_router.home.audit_log import tail
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
+from capdex_router.policy.grants import Grant
 from capdex_router.runtime import Mounts, open_runtime
 from tests.router.catalog.hostile import ANSWERS, ERRORS, HINTS, LINES, NAMES, STRAYS, USABLE
 from tests.router.small_runtime import Person, Runtime
@@ -400,3 +401,18 @@ async def test_hints_and_output_schema_belong_to_the_digest(tmp_path: Path) -> N
             digests.append(tool.owner.digest)
     assert digests[0] == digests[1]
     assert len(set(digests)) == 2 + len(HINTS)
+
+
+async def test_what_is_granted_to_a_tool_is_not_granted_to_its_copy_on_another_server(
+    tmp_path: Path, runtime: Callable[..., Runtime]
+) -> None:
+    server = hostile_server("plain", tmp_path / "x")
+    async with started("good", server) as one, started("copy", server) as other:
+        tools = [source.load(listed.ref) for source in (one, other) for listed in source.listed()]
+        run, person = runtime(*tools), Person()
+        granted = [Grant(x.owner.name, x.owner.digest, x.name, "effects") for x in tools[:1]]
+        run.rights.grant(granted)
+        for tool in tools:
+            await run.call(tool.ref.capability_id, {}, person)
+    dangers = [question.summary.startswith("It may destroy") for question in person.asked]
+    assert dangers == [False, True]
