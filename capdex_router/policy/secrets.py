@@ -131,11 +131,10 @@ class _FirstUsed:
 
 
 class Secrets:
-    """The secrets of the router. Each is read once, and from then on hidden in what is shown."""
+    """The secrets of the router: read at each use, and from then on hidden in what is shown."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
-        self._read: dict[str, str] = {}
         self._hidden: set[str] = set()
 
     @classmethod
@@ -148,10 +147,7 @@ class Secrets:
 
         Raises Refused UNAUTHENTICATED if there is none.
         """
-        key = _key(capability, host, name)
-        value = self._read.get(key)
-        if value is None:
-            value = self._vault.read(key)
+        value = self._vault.read(_key(capability, host, name))
         if value is None:
             raise Refused(
                 f"{capability} needs the secret {name} for {host}",
@@ -160,7 +156,6 @@ class Secrets:
                 fix=f"the user, not the model, runs: capdex secret {capability} {host} {name}",
                 details={"capability": capability, "host": host, "secret": name},
             )
-        self._read[key] = value
         self._hidden.update(forms(value))
         return value
 
@@ -175,9 +170,7 @@ class Secrets:
         if value is not None and not (value.isascii() and value.isprintable()):
             what = "a secret consists of printable ASCII characters"
             raise InvalidInput(what, fix="give it without line ends and quotation")
-        key = _key(capability, host, name)
-        self._vault.write(key, value)
-        self._read.pop(key, None)
+        self._vault.write(_key(capability, host, name), value)
 
     def redact(self, value: object) -> Any:
         """Return a JSON value, or a text, without any secret that was read in this process."""

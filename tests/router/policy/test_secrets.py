@@ -88,6 +88,18 @@ def test_a_session_without_a_keyring_uses_the_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
 
 
+def test_what_another_process_changes_or_removes_holds_for_the_next_use(tmp_path: Path) -> None:
+    router, terminal = (Secrets(SecretFile(tmp_path / "s")) for _ in range(2))
+    terminal.set("w", "a.b", "KEY", VALUE)
+    assert router.get("w", "a.b", "KEY") == VALUE
+    terminal.set("w", "a.b", "KEY", "another value")
+    assert router.get("w", "a.b", "KEY") == "another value"
+    terminal.set("w", "a.b", "KEY", None)
+    with pytest.raises(Refused):
+        router.get("w", "a.b", "KEY")
+    assert router.redact([VALUE, "another value"]) == [HIDDEN, HIDDEN]
+
+
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s"
     Secrets(SecretFile(path)).set("w", "a.b", "KEY", VALUE)
