@@ -49,7 +49,9 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 _ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
 DEFAULT_HEADERS: Final = _ACCEPT | {"Content-Type": JSON}  # unless a binding sets them
 
-_URL: Final = re.compile(r"((?i:https?)://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII)
+_URL: Final = re.compile(
+    r"((?i:https?)://[^/?#{}\s\\@]+)((?:/[^?#]*)?)(\?[^#]*)?(?:#.*)?", re.ASCII
+)
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")  # written by the author: no request line holds it
 
 

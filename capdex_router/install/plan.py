@@ -113,8 +113,8 @@ class InstallPlan:
         unbound = [tool.name for tool in manifest.tools if tool.name not in manifest.bindings]
         if others := [name for name in unbound if name not in BUILT_IN]:
             yield f"tools that nothing here runs: {', '.join(others)}"
-        label = lint_label(entry.lint)
-        yield f"text lint: {label} ({', '.join(entry.lint)})" if label else _NO_LINT
+        label = lint_label(lint := lint_codes(self.package))
+        yield f"text lint: {label} ({', '.join(lint)})" if label else _NO_LINT
         yield from _broad(self.package)
         yield from self._files()
         yield f"published by: {entry.chain['publisher']}"
@@ -166,17 +166,18 @@ def make(
         entry = replace(entry, extra=old.extra)
         if old.version == entry.version and old.sha256 != entry.sha256:
             raise VerificationFailure(
-                f"{entry.name} {entry.version} is installed with other bytes",
+                f"{entry.name} {entry.version} has other bytes in the lock file",
                 why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
                 "a release is never replaced",
-                fix="ask another node",
+                fix="ask another node, or take capdex.lock back from a copy",
             )
     # The lock file is a text that anybody may have written: the bytes agreed to here come first.
     before = {_did(one) for one in agreed or ([old.signer] if old is not None else [])}
     changed_signer = bool(before) and _did(entry.signer) not in before
     if changed_signer and not allow_signer_change:
         raise Refused(
-            f"{entry.name} {entry.version} is signed by another key than what is installed",
+            f"{entry.name} {entry.version} is signed by another key than what "
+            f"{'was agreed to here' if agreed else 'the lock file names'}",
             Code.SIGNER_CHANGED,
             why=f"that is signed by {', '.join(sorted(before))}, this by {_did(entry.signer)}",
             fix=f"ask its author; if this is right: capdex install {entry.name} "

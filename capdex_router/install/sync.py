@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
+from capdex.package import verify
+from capdex_router.install.facts import check as check_entry
 from capdex_router.install.facts import check_proof
 from capdex_router.install.fetch import fetch, fetch_files, missing
 from capdex_router.install.installer import AT_ONCE, Installer
@@ -53,7 +55,11 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
         if entry.name in agreed:
             continue
         try:
-            again = installer.plan(entry.wanted) if entry in stale else _announced(installer, entry)
+            again = (
+                installer.plan(entry.wanted)
+                if entry in stale
+                else _announced(installer, entry, frozen)
+            )
             outcomes.append(await installer.carry_out(await again, asker))
         except CapdexError as error:
             outcomes.append(InstallOutcome(entry.name, "failed", entry, error=error))
@@ -95,10 +101,11 @@ def drift(problems: Sequence[Drift]) -> InvalidInput:
     )
 
 
-async def _announced(installer: Installer, entry: Locked) -> InstallPlan:
+async def _announced(installer: Installer, entry: Locked, frozen: bool) -> InstallPlan:  # noqa: FBT001 - as in sync
     """Return the plan for an entry that nobody agreed to here, resolved as an installation is.
 
-    Raises VerificationFailure if the nodes, or the chain, say something else than the entry.
+    Raises VerificationFailure if the nodes, or the chain, say something else than the entry; if
+    `frozen`, InvalidInput LOCK_DRIFT if the package does.
     """
     try:
         plan = await installer.plan(entry.uri, folders=entry.folders)
@@ -112,6 +119,9 @@ async def _announced(installer: Installer, entry: Locked) -> InstallPlan:
             raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
     if plan.entry.chain["publisher"] != entry.chain["publisher"]:
         raise _not_announced(entry, f"its publisher is {plan.entry.chain['publisher']}")
+    if frozen:
+        check_entry(entry, verify(entry.announcement, plan.package.data))
+        return replace(plan, entry=entry)
     kept = replace(plan.entry, request=entry.request, explicit=entry.explicit)
     return replace(plan, entry=kept)
 

@@ -13,6 +13,7 @@ from capdex import did
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code
 from capdex.ipld.cid import Cid
+from capdex.json import Json
 from capdex.package import verify
 from capdex.registry.events import Announcement
 from capdex_router.install.facts import locked
@@ -153,6 +154,36 @@ async def test_a_release_that_was_never_announced_is_not_installed(
         assert "there is no such release" in outcome.error.why
     assert (person.asked, here.rights.read().all) == ([], ())
     assert check(here.installer)
+
+
+@pytest.mark.parametrize(
+    ("changed", "refused"),
+    [
+        ({}, ""),
+        ({"explicit": False, "extra": {"later": 1}}, ""),
+        ({"lint": ("LINT_OTHER",)}, ""),
+        ({"chain": {"block_number": 1}}, ""),
+        ({"chain": {"chain_id": 1}}, "eip155:1:"),
+        ({"hosts": ("good.example.org",)}, "they differ in hosts"),
+        ({"permissions": ("state.delete",)}, "they differ in permissions"),
+        ({"tools": "ab" * 32}, "they differ in tools"),
+    ],
+    ids=str,
+)
+async def test_a_frozen_sync_leaves_the_file_as_it_is_and_refuses_a_line_that_is_not_right(
+    installed: Machine, person: Person, changed: Json, refused: str
+) -> None:
+    entry = installed.installer.entry("weather")
+    edit(installed, **changed | {"chain": entry.chain | changed.get("chain", {})})
+    before = installed.home.lock_file.read_bytes()
+    installed.rights.forget([entry.sha256])
+    outcomes = await sync(installed.installer, person, frozen=True)
+    error = outcomes[-1].error
+    assert refused in error.line if error else not refused
+    assert installed.home.lock_file.read_bytes() == before
+    assert len(person.asked) == (not refused)
+    assert not person.asked or "text lint: nothing found" in person.lines
+    assert bool(check(installed.installer)) == bool(refused)
 
 
 @pytest.mark.parametrize("field", ["sha256", "publisher"])
