@@ -101,7 +101,7 @@ def drift(problems: Sequence[Drift]) -> InvalidInput:
     )
 
 
-async def _announced(installer: Installer, entry: Locked, frozen: bool) -> InstallPlan:  # noqa: FBT001 - as in sync
+async def _announced(installer: Installer, entry: Locked, frozen: bool) -> InstallPlan:
     """Return the plan for an entry that nobody agreed to here, resolved as an installation is.
 
     Raises VerificationFailure if the nodes, or the chain, say something else than the entry; if

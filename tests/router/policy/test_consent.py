@@ -42,7 +42,7 @@ def test_a_question_that_fits_is_one_page() -> None:
     ("body", "given", "shown"),
     [
         ({"a": 1, "b": True}, {"b": True, "a": 1}, ["  with the input as its JSON body"]),
-        ({"a": True, "b": 1}, {"a": 1, "b": True}, ["  with the JSON body:", "    a: true", "    b: 1"]),
+        ({"a": True}, {"a": 1}, ["  with the JSON body:", "    a: true"]),
         ({"a": 1.0}, {"a": 1}, ["  with the JSON body:", "    a: 1.0"]),
         (5, {"v": 5}, ["  with the JSON body:", "    5"]),
         ("text", {"v": "text"}, ["  with the JSON body:", '    "text"']),
