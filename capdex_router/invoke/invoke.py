@@ -207,6 +207,8 @@ class Invoker:
             raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE, fix=fix)
         given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
         why = self._check(capability.closed_schema or capability.input_schema, given)
+        given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
+        why = self._check(capability.closed_schema or capability.input_schema, given)
         why = why or (None if isinstance(arguments, dict) else "it is not an object")
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
