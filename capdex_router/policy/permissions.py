@@ -27,7 +27,7 @@ from capdex_router.policy.quoting import escaped, quoted, shortened
 EFFECTS: Final = "effects"
 HARD_DELETE: Final = "state.delete hard"
 _PORTS: Final = {"http": 80, "https": 443}
-_MAX_PATH_CHARS: Final = 2_048  # as long as the URL of a binding may be
+MAX_PART_CHARS: Final = 2_048  # of a request: as long as the URL of a binding may be
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # safe methods (RFC 9110, 9.2.1)
 
 Answer = Literal["allow", "ask"]
@@ -93,7 +93,7 @@ def line(request: Request) -> str:
     match request:
         case HostRequest():
             place = f"{request.scheme}://{escaped(host_and_port(request))}"
-            return f"{request.method} {place}{shortened(request.path, _MAX_PATH_CHARS)}"
+            return f"{request.method} {place}{shortened(request.path, MAX_PART_CHARS)}"
         case ServiceRequest():
             action, uri = quoted(request.action), escaped(request.service_uri)
             return f"call {action} of the MCP service {uri}"

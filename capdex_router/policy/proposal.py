@@ -17,7 +17,7 @@ import orjson
 from capdex.json import Json
 from capdex_router.model.requests import HostRequest, Request
 from capdex_router.policy.grants import EVERY_TOOL, Grant
-from capdex_router.policy.permissions import line, target
+from capdex_router.policy.permissions import MAX_PART_CHARS, line, target
 from capdex_router.policy.quoting import escaped, quoted, shortened, tree
 
 INSTALL: Final = "install"  # the target of the grant by which a package is offered at all
@@ -134,9 +134,9 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
     if not isinstance(request, HostRequest):
         return
     if request.query:
-        yield f"  with the query {shortened(request.query)}"
+        yield f"  with the query {shortened(request.query, MAX_PART_CHARS)}"
     for name, value in request.headers:
-        yield f"  with the header {escaped(name)}: {quoted(value)}"
+        yield f"  with the header {escaped(name)}: {quoted(value, MAX_PART_CHARS)}"
     for secret, place in request.secrets:
         where = place if place.startswith(("query ", "cookie ")) else f"header {place}"
         yield f"  with the secret {escaped(secret)} in the {escaped(where)}"

@@ -491,6 +491,21 @@ async def test_a_name_that_no_registry_can_have_is_refused(
     assert len(person.asked) == 1
 
 
+async def test_what_the_author_fixes_in_a_request_is_shown_whole(
+    machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    fixed = "a=1&" * 100 + "delete=all&" + "b=2&" * 100
+    binding = {
+        "type": "http_get",
+        "url": f"https://a.example.org/?{fixed}",
+        "headers": {"X-A": fixed},
+    }
+    node.publish(weather(bindings={"now": binding}))
+    await machine(node).installer.install(uri("weather"), person)
+    assert f"now:   with the query {fixed}" in person.asked[-1].lines
+    assert f'now:   with the header X-A: "{fixed}"' in person.asked[-1].lines
+
+
 async def test_escape_codes_do_not_reach_the_question(
     machine: Open, node: SimulatedNode, person: Person
 ) -> None:
