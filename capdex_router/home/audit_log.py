@@ -47,14 +47,27 @@ class AuditLog:
     """Appends to a log that several processes share; the file is for its user alone."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin()
+
+    def _begin(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
-            self._file = os.open(path, flags, 0o600)
+            self._file = os.open(self._path, flags, 0o600)
         except OSError as error:
-            fix = f"see who owns {path}, and its mode"
+            fix = f"see who owns {self._path}, and its mode"
             raise unusable("the audit log cannot be opened", error, fix) from None
         self._end = 0
         self._last = FIRST
+
+    def _follow(self) -> None:
+        """Open the log again if it was moved away or removed, or no one would find the line."""
+        with suppress(FileNotFoundError):
+            if os.path.samestat(self._path.stat(), os.fstat(self._file)):
+                return
+        before = self._file
+        self._begin()
+        os.close(before)
 
     def write(self, event: str, **fields: object) -> None:
         """Append one line: time, event and fields, which are JSON values.
@@ -65,6 +78,7 @@ class AuditLog:
         Raises UsageError UNREADABLE if it cannot be written: the call must not run then.
         """
         try:
+            self._follow()
             with self._locked():
                 self._catch_up()
                 at = datetime.now(UTC).isoformat(timespec="milliseconds")

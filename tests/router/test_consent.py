@@ -345,9 +345,7 @@ def check_seen(asked: str) -> None:
 
 def shown_once(asked: str, whole: str) -> bool:
     """True if a text stands in a question whole, or by its hash if it is long."""
-    return (
-        whole in asked if len(whole) <= 200 else hashlib.sha256(whole.encode()).hexdigest() in asked
-    )
+    return (whole if len(whole) <= 2_048 else hashlib.sha256(whole.encode()).hexdigest()) in asked
 
 
 def check_sent(egress: Recorded, asked: str, found: VerifiedPackage, value: Json) -> None:

@@ -47,6 +47,23 @@ def test_the_chain_holds_over_processes_and_starts(tmp_path: Path) -> None:
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_log_that_is_moved_away_or_removed_is_begun_anew(tmp_path: Path, moved: bool) -> None:
+    log = tmp_path / "audit.jsonl"
+    with AuditLog(log) as one, AuditLog(log) as other:
+        one.write("call", number=1)
+        if moved:
+            log.rename(tmp_path / "old.jsonl")
+        else:
+            log.unlink()
+        one.write("call", number=2)
+        other.write("call", number=3)
+        one.write("call", number=4)
+    assert [line["number"] for line in tail(log, 9)] == [2, 3, 4]
+    assert verify(log) == Report(3)
+    assert verify(tmp_path / "old.jsonl") == Report(int(moved))
+
+
 @pytest.mark.parametrize("line", [1, 2, 3])
 def test_a_changed_line_is_found_by_the_next(tmp_path: Path, line: int) -> None:
     log = written(tmp_path, 4)
