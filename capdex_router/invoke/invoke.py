@@ -38,6 +38,7 @@ from capdex_router.policy.tokens import Token, carrying
 
 MAX_REQUESTS: Final = 64  # of one call
 LATE_S: Final = 0.25  # an executor ends by itself before, and says better why it is late
+_NO_JSON: Final = "give numbers within 64 bits, and text without half of a surrogate pair"
 
 log = structlog.get_logger(part="router")
 
@@ -199,14 +200,12 @@ class Invoker:
         try:
             data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError as error:
-            fix = "give numbers within 64 bits, and text without half of a surrogate pair"
-            raise InvalidInput("the input is not JSON", why=str(error), fix=fix) from None
+            raise InvalidInput("the input is not JSON", why=str(error), fix=_NO_JSON) from None
         audited["input_sha256"] = hashlib.sha256(data).hexdigest()
-        if len(data) > self._limits.input_bytes:
-            fix = f"send at most {self._limits.input_bytes} bytes"
-            raise InvalidInput(f"the input has {len(data)} bytes", Code.TOO_LARGE, fix=fix)
-        given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
-        why = self._check(capability.closed_schema or capability.input_schema, given)
+        if len(data) > (most := self._limits.input_bytes):
+            raise InvalidInput(
+                "the input is too large", Code.TOO_LARGE, fix=f"at most {most} bytes"
+            )
         given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
         why = self._check(capability.closed_schema or capability.input_schema, given)
         why = why or (None if isinstance(arguments, dict) else "it is not an object")
