@@ -117,10 +117,7 @@ class Invoker:
     async def invoke(
         self, capability_id: str, version: str | None, arguments: object, caller: Caller
     ) -> InvokeResult:
-        """Invoke a capability (CAP, Invocation); every error is a result with one of CAP's codes.
-
-        Without a version the highest that is there is taken.
-        """
+        """Invoke a capability, or its highest version; an error is a result with a code of CAP."""
         started = time.perf_counter()
         audited: Json = {"call": secrets.token_hex(8), "capability_id": str(capability_id)[:256]}
         if caller.session is not None:
@@ -202,13 +199,12 @@ class Invoker:
         except orjson.JSONEncodeError as error:
             raise InvalidInput("the input is not JSON", why=str(error), fix=_NO_JSON) from None
         audited["input_sha256"] = hashlib.sha256(data).hexdigest()
-        if len(data) > (most := self._limits.input_bytes):
-            raise InvalidInput(
-                "the input is too large", Code.TOO_LARGE, fix=f"at most {most} bytes"
-            )
+        if len(data) > self._limits.input_bytes:
+            fix = f"send at most {self._limits.input_bytes} bytes"
+            raise InvalidInput("the input is too large", Code.TOO_LARGE, fix=fix)
         given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
-        why = self._check(capability.closed_schema or capability.input_schema, given)
-        why = why or (None if isinstance(arguments, dict) else "it is not an object")
+        schema = capability.closed_schema or capability.input_schema
+        why = self._check(schema, given) if isinstance(arguments, dict) else "it is not an object"
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self._redact(why))
         return given
