@@ -10,13 +10,13 @@ import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EISDIR
 from pathlib import Path
 from typing import Any, Final
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -155,9 +155,9 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
     """Return the engine of the one writer, and its lock file if the database is a file.
 
     The engine has a single connection; on PostgreSQL that session holds the writer's advisory lock.
-    It never reconnects: after the session ends it raises SessionLost, so it cannot write beside the
-    next writer, or overwrite its work. Raises Unavailable DATABASE_LOCKED if there is another
-    writer, UsageError if the file cannot be opened.
+    It never reconnects: after the session ends, or with another SQLite file in its place, it raises
+    SessionLost, so it cannot write beside the next writer, or overwrite its work. Raises
+    Unavailable DATABASE_LOCKED if there is another writer, UsageError if the file cannot be opened.
     """
     url = parse_url(text)
     if url.get_backend_name() == "sqlite":
@@ -166,6 +166,7 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
             url, pool_size=1, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_S}
         )
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
+        _allow_one_session(engine, "its file was moved, replaced or deleted")
         return engine, lock
     engine = _postgresql(
         url,
@@ -174,7 +175,7 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
         pool_pre_ping=True,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": False, **_KEEPALIVE},
     )
-    _allow_one_session(engine)
+    _allow_one_session(engine, "PostgreSQL was restarted, ended it, or could not be reached")
     event.listen(engine, "connect", _take_advisory_lock)
     return engine, None
 
@@ -281,19 +282,35 @@ def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
 
 
 def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:
-    """Begin transactions explicitly; pysqlite begins none for reads and schema changes."""
+    """Begin transactions explicitly; pysqlite begins none for reads and schema changes.
 
-    def on_connect(connection: Any, _: Any) -> None:
+    A connection whose file was moved, replaced or deleted is not used again: SQLite would go on
+    with the old file.
+    """
+    path = Path(str(engine.url.database)).absolute()
+
+    def file() -> tuple[int, int] | None:
+        with suppress(OSError):
+            return (found := path.stat()).st_dev, found.st_ino
+        return None
+
+    def on_connect(connection: Any, record: Any) -> None:
         connection.isolation_level = None
         for pragma in (*pragmas, "synchronous = NORMAL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
+        record.info["file"] = file()
+
+    def on_checkout(_: Any, record: Any, __: Any) -> None:
+        if record.info["file"] != file():
+            raise exc.DisconnectionError
 
     event.listen(engine, "connect", on_connect)
+    event.listen(engine, "checkout", on_checkout)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
 
 
-def _allow_one_session(engine: Engine) -> None:
-    """Raise SessionLost instead of connecting a second time."""
+def _allow_one_session(engine: Engine, why: str) -> None:
+    """Raise SessionLost, for the reason `why`, instead of connecting a second time."""
     begun = False
 
     def on_connect(*_: object) -> None:
@@ -301,7 +318,7 @@ def _allow_one_session(engine: Engine) -> None:
             raise SessionLost(
                 "the writer's session has ended",
                 Code.DATABASE_UNAVAILABLE,
-                why="PostgreSQL was restarted, ended it, or could not be reached",
+                why=why,
                 fix="nothing: the node becomes the writer again, or a standby",
             )
 

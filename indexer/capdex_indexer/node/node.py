@@ -122,7 +122,7 @@ class Node:
             try:
                 await writer.run(self.surface.health, self._report)
             except SessionLost as lost:
-                log.warning("no longer the writer", why=lost.message)
+                log.warning("no longer the writer", why=lost.line)
             finally:
                 await self._release()
 

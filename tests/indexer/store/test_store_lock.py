@@ -106,6 +106,32 @@ def test_a_busy_sqlite_file_is_reported_as_locked(
     store.close()
 
 
+@pytest.mark.parametrize("fate", ["deleted", "moved", "replaced"])
+def test_a_file_that_is_no_longer_in_its_place_is_not_written_to(
+    making: Any, tmp_path: Path, chain: Any, fate: str
+) -> None:
+    path, aside = tmp_path / "index.db", tmp_path / "aside.db"
+    url = f"sqlite:///{path}"
+    store, index = Store.open(url, making.DEPLOYMENT), Index(url)
+    making.append(store, chain)
+    assert index.position().block_number is not None
+    if fate == "replaced":
+        Store.open(f"sqlite:///{aside}", making.DEPLOYMENT).close()
+        for tail in ("-wal", "-shm"):
+            Path(f"{path}{tail}").unlink()
+        aside.replace(path)
+    else:
+        path.unlink() if fate == "deleted" else path.rename(aside)
+    for _ in range(2):
+        with pytest.raises(SessionLost) as lost:
+            store.beat(Heartbeat(0, 0, following=True))
+    assert "moved, replaced or deleted" in lost.value.why
+    store.close()
+    Store.open(url, making.DEPLOYMENT).close()
+    assert index.position().block_number is None  # of the file that is there
+    index.close()
+
+
 @pytest.fixture
 def own_database(postgres_server: str) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
     """The URL of a PostgreSQL database, and an administrator's connection beside it."""
