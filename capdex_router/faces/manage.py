@@ -84,7 +84,7 @@ class Packages:
         )
         if not await asker.ask(proposal):
             raise not_agreed(proposal)
-        self._installer.remove([entry.name])
+        self._installer.remove([entry.name], entry)
         return f"removed {entry.name} {entry.version}"
 
 

@@ -226,11 +226,7 @@ class Installer:
         with self.home.writing(), plan.placed.staged() as put:
             lock = self.lock
             if lock.packages.get(entry.name) != old:
-                raise InvalidInput(
-                    f"{entry.name} was changed by another call or process meanwhile",
-                    Code.LOCK_DRIFT,
-                    fix="try again",
-                )
+                raise _changed(entry.name)
             if entry == old and not plan.asks and not plan.placed.folders:
                 return False
             before = self.rights.read()
@@ -250,15 +246,18 @@ class Installer:
 
     # remove ---------------------------------------------------------------------------------------
 
-    def remove(self, names: Collection[str]) -> list[Locked]:
+    def remove(self, names: Collection[str], asked: Locked | None = None) -> list[Locked]:
         """Remove some packages, their grants, and what was written into their folders.
 
-        Files there that were edited or added stay. Raises InvalidInput NOT_FOUND, and Unavailable
-        if the bytes that tell which files are ours are missing.
+        Files there that were edited or added stay. `asked` is the entry that a person was asked
+        about. Raises InvalidInput NOT_FOUND, or LOCK_DRIFT if that is another one now, and
+        Unavailable if the bytes that tell which files are ours are missing.
         """
         with self.home.writing():
             lock = self.lock
             gone = [_entry(lock, name) for name in dict.fromkeys(names)]
+            if asked is not None and asked not in gone:
+                raise _changed(asked.name)
             placed = [self.contents(x) for x in gone if x.folders and self.is_agreed(x)]
             for one in placed:  # before the lock, so that a removal that is cut off can be repeated
                 one.take_away()
@@ -321,6 +320,11 @@ def audited(entry: Locked) -> dict[str, Any]:
     """Return what the audit log says of an entry."""
     about = {"capability_id": f"{PREFIX}{entry.name}", "version": entry.version}
     return {**about, "digest": entry.sha256, "signer": entry.signer}
+
+
+def _changed(name: str) -> InvalidInput:
+    message = f"{name} was changed by another call or process meanwhile"
+    return InvalidInput(message, Code.LOCK_DRIFT, fix="try again")
 
 
 def _entry(lock: Lock, name: str) -> Locked:

@@ -14,9 +14,11 @@ import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
+from capdex_router.faces.manage import Packages
 from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.install.lock_store import LockStore
 from capdex_router.policy.grants import Grant
+from capdex_router.policy.proposal import Proposal
 from tests.indexer import making
 from tests.router.simulated import (
     Machine,
@@ -489,6 +491,20 @@ async def test_a_name_that_no_registry_can_have_is_refused(
     error = await failed(here.installer.install(uri(name), person))
     assert error.code is Code.UNVERIFIED
     assert len(person.asked) == 1
+
+
+async def test_a_removal_takes_no_other_version_than_was_asked_about(
+    installed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    class Meanwhile(Person):
+        async def ask(self, question: Proposal) -> bool:
+            node.publish(weather("1.0.1"))
+            await upgraded(installed, person)
+            return True
+
+    error = await failed(Packages(installed.installer).act("remove", "weather", Meanwhile()))
+    assert error.code is Code.LOCK_DRIFT
+    assert installed.installer.entry("weather").version == "1.0.1"
 
 
 async def test_what_the_author_fixes_in_a_request_is_shown_whole(
