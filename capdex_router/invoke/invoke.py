@@ -14,7 +14,6 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
@@ -152,9 +151,11 @@ class Invoker:
 
     def accepts(self, capability: Capability, arguments: object) -> bool:
         """Return True if a capability can be called with these arguments, by its schema."""
-        with suppress(InvalidInput):
-            return bool(self._check_input(capability, arguments, {}))
-        return False
+        try:
+            self._check_input(capability, arguments, {})
+        except InvalidInput:
+            return False
+        return True
 
     def proposal(
         self, capability_id: str, version: str | None, arguments: object

@@ -158,6 +158,13 @@ async def test_an_input_that_is_wrong_is_read_where_its_meaning_is_beyond_doubt(
     assert executor.runs == [read]
 
 
+async def test_the_example_of_a_tool_without_parameters_is_an_empty_input(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    found = demo.actions(tmp_path, 0, tool("odd", Echo(), input_schema=schema))
+    assert "input_schema" not in (shown := found.describe("odd", 4))
+    assert "{}" in str(shown)
+
+
 async def test_a_null_in_a_list_is_not_left_out_of_it(tmp_path: Path) -> None:
     numbers = {"type": "array", "items": {"type": "number"}}
     schema = {"type": "object", "properties": {"at": numbers}}
