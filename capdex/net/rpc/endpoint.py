@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
 from capdex.net.rpc.abilities import Abilities
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import Batches, Breaker, Circuit, Throttle, full_jitter
+
+MIN_SECRET_CHARS: Final = 12  # of a key in a URL; names of chains and networks are shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,18 @@ def redact(url: str) -> str:
     return f"{parts.scheme}://{host}" + ("/…" if secret else "")
 
 
+def without_secrets(text: str, url: str) -> str:
+    """Return a text without the long parts of a URL's path and query: keys, most likely.
+
+    An endpoint may repeat the address that it was asked at.
+    """
+    parts = urlsplit(url)
+    for secret in re.split(r"[/?&=]", f"{parts.path}?{parts.query}"):
+        if len(secret) >= MIN_SECRET_CHARS:
+            text = text.replace(secret, "…")
+    return text
+
+
 def labels(urls: list[str]) -> list[str]:
     """Return a distinct label for each URL."""
     shown = [redact(url) for url in urls]
@@ -141,14 +157,16 @@ def split_schemes(url: str) -> tuple[str, str]:
     """Return the HTTP and the WebSocket URL of an endpoint; raises UsageError CONFIG."""
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https", "ws", "wss") and parts.hostname
+        named = bool(parts.hostname) and parts.port != 0  # a port may be none, too
+        known = parts.scheme in ("http", "https", "ws", "wss") and named
     except ValueError:
-        known = None
+        known = False
     if not known:
         raise UsageError(
             "an RPC endpoint is not a URL this program can use",
             Code.CONFIG,
-            why="its scheme must be http, https, ws or wss, and it must name a host",
+            why="its scheme must be http, https, ws or wss, its port at most 65535, and it must"
+            " name a host",
             fix="write it like http://127.0.0.1:8545",
         )
     tail = "s" if parts.scheme in ("https", "wss") else ""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from capdex.errors import Code
 from capdex.net.rpc import abilities
-from capdex.net.rpc.endpoint import Endpoint
+from capdex.net.rpc.endpoint import Endpoint, without_secrets
 from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import MAX_DEBT_S
 from capdex.net.rpc.transport import Call, ReadReply, Transport, send
@@ -267,6 +267,7 @@ class Failover:
             endpoint.abilities = endpoint.abilities.seen(calls)
         except RpcError as error:
             outcome = error.fault.lower()
+            error.why = without_secrets(error.why, endpoint.url)
             endpoint.failed(error, clock(), sent)
             raise
         finally:

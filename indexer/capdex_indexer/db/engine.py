@@ -140,6 +140,10 @@ def parse_url(text: str) -> URL:
         backend = url.get_backend_name()
     except (ArgumentError, ValueError):
         raise UsageError("the database URL cannot be read", code=Code.CONFIG, fix=fix) from None
+    if "@" in (url.host or ""):  # the rest of a password, which an error would show
+        why = "a password has a sign that ends it in a URL"
+        fix = "write @ as %40, and / : # ? likewise; or put the password into PGPASSWORD"
+        raise UsageError("the database URL cannot be read", code=Code.CONFIG, why=why, fix=fix)
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
@@ -284,8 +288,8 @@ def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
 def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> None:
     """Begin transactions explicitly; pysqlite begins none for reads and schema changes.
 
-    A connection whose file was moved, replaced or deleted is not used again: SQLite would go on
-    with the old file.
+    A connection whose file was moved, replaced or deleted is not used again, since SQLite would go
+    on with the old file: `in_place` in its record's info tells.
     """
     path = Path(str(engine.url.database)).absolute()
 
@@ -298,10 +302,11 @@ def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> 
         connection.isolation_level = None
         for pragma in (*pragmas, "synchronous = NORMAL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
-        record.info["file"] = file()
+        opened = file()
+        record.info["in_place"] = lambda: file() == opened
 
     def on_checkout(_: Any, record: Any, __: Any) -> None:
-        if record.info["file"] != file():
+        if not record.info["in_place"]():
             raise exc.DisconnectionError
 
     event.listen(engine, "connect", on_connect)

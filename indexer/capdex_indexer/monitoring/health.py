@@ -37,7 +37,9 @@ class Health:
     at: SyncProgress = field(default_factory=SyncProgress)
     following: bool = False
     writes: bool = False  # this node is the index's writer
-    refused: Unavailable | None = None  # why the database cannot be written or read
+    refused: Unavailable | None = None  # why the database cannot be written
+    unread: Unavailable | None = None  # why it cannot be read
+    kept_out: Unavailable | None = None  # why this node cannot become the writer
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
     skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
     judging_fails: Callable[[], bool] = lambda: False
@@ -62,7 +64,7 @@ class Health:
         """Record the database's position and heartbeat while another process writes it."""
         if beat is not None and self._beat is not None and beat.beats != self._beat.beats:
             self._last_beat_at = self.timer()
-        self._beat, self._watching, self.refused = beat, True, None
+        self._beat, self._watching, self.refused, self.unread = beat, True, None, None
         trouble = Unavailable(beat.message, _code(beat.code)) if beat and beat.code else None
         head, finalized = (beat.head, beat.finalized) if beat else (0, 0)
         block = None
@@ -76,7 +78,7 @@ class Health:
 
     def database_failed(self, error: CapdexError) -> None:
         """Record that the database cannot be read."""
-        self.refused = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
+        self.unread = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
 
     def beat(self) -> Heartbeat:
         """Return the heartbeat for the other processes."""
@@ -90,8 +92,7 @@ class Health:
         Everyone may read this: a code and its meaning. The text of an error may contain an
         endpoint's address and what the endpoint says, and with them an API key: it is only logged.
         """
-        errors = [x for x in (self.at.trouble, self.refused) if x is not None]
-        found = [{"code": str(x.code), "message": self._meaning(x)} for x in errors]
+        found = [{"code": str(x.code), "message": self._meaning(x)} for x in self._errors()]
         if self.judging_fails():
             found.append({"code": "NO_JUDGE", "message": NO_JUDGE})
         silence = self._writer_silence()
@@ -128,13 +129,18 @@ class Health:
         """
         if self.at.block is None:
             return None
-        if self._at_head and not self._writer_silence() and self.refused is None:
+        if self._at_head and not self._writer_silence() and not self._errors():
             return 0.0
         age_s = self.clock() - self.at.block.timestamp
         known = [age_s] if age_s >= 0 else []
         if self._at_head_at is not None:
             known.append(self.timer() - self._at_head_at)
         return min(known, default=None)
+
+    def _errors(self) -> list[Unavailable]:
+        """Return what hinders this node, one error of each code."""
+        known = (self.at.trouble, self.refused, self.kept_out, self.unread)
+        return [*{x.code: x for x in known if x is not None}.values()]
 
     def _meaning(self, error: Unavailable) -> str:
         if self.next_try_s is None or not isinstance(error, RpcError):

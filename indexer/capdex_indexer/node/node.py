@@ -16,7 +16,7 @@ from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.ipfs.open import BlockDirectory, open_ipfs
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
-from capdex.net.tasks import run_to_completion
+from capdex.net.tasks import end, run_to_completion
 from capdex_indexer.db.engine import SessionLost
 from capdex_indexer.db.heartbeat import BEAT_S
 from capdex_indexer.http.status import Surface
@@ -117,14 +117,18 @@ class Node:
         if self._resources is None:
             await self._watch()
             return
-        while True:
-            writer = self._writer or await self._stand_by(self._resources)
-            try:
-                await writer.run(self.surface.health, self._report)
-            except SessionLost as lost:
-                log.warning("no longer the writer", why=lost.line)
-            finally:
-                await self._release()
+        watching = asyncio.create_task(self._watch())
+        try:
+            while True:
+                writer = self._writer or await self._stand_by(self._resources)
+                try:
+                    await writer.run(self.surface.health, self._report)
+                except SessionLost as lost:
+                    log.warning("no longer the writer", why=lost.line)
+                finally:
+                    await self._release()
+        finally:
+            await end([watching])
 
     async def _acquire_or_stand_by(self, resources: NodeResources) -> None:
         try:
@@ -136,28 +140,27 @@ class Node:
 
     async def _stand_by(self, resources: NodeResources) -> Writer:
         """Wait for the lease; meanwhile this node answers from what the writer writes."""
-        watching = asyncio.create_task(self._watch())
-        locked_since = None
-        try:
-            while True:
-                try:
-                    return await self._acquire(resources)
-                except Unavailable as error:
-                    if error.code is Code.DATABASE_LOCKED and not self.options.standby:
-                        locked_since = locked_since or time.monotonic()
-                        if time.monotonic() - locked_since > LEASE_RETRY_S:
-                            raise
-                await asyncio.sleep(STANDBY_S)
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        locked_since, faults = None, FaultLog()
+        while True:
+            try:
+                return await self._acquire(resources)
+            except Unavailable as error:
+                locked = error.code is Code.DATABASE_LOCKED
+                self.surface.health.kept_out = None if locked else error
+                if not locked:
+                    faults.database(error)
+                elif not self.options.standby:
+                    locked_since = locked_since or time.monotonic()
+                    if time.monotonic() - locked_since > LEASE_RETRY_S:
+                        raise
+            await asyncio.sleep(STANDBY_S)
 
     async def _acquire(self, resources: NodeResources) -> Writer:
         """Acquire the writer lease; raise why that fails."""
         async with AsyncExitStack() as lease:
             self._writer = await lease.enter_async_context(Writer.acquire(self.options, resources))
             self._lease = lease.pop_all()
-        self.surface.health.writes = True
+        self.surface.health.writes, self.surface.health.kept_out = True, None
         log.info("writer")
         return self._writer
 
@@ -168,11 +171,17 @@ class Node:
             await lease.aclose()
 
     async def _watch(self) -> None:
-        """Read the index position and the writer's heartbeat until cancelled."""
+        """Read the index position and the writer's heartbeat until cancelled.
+
+        The writer learns by it whether its index can be read.
+        """
         health, index, faults = self.surface.health, self.surface.index, FaultLog()
         while True:
             try:
-                health.observe(*await run_to_completion(index.heartbeat))
+                found = await run_to_completion(index.heartbeat)
+                health.unread = None
+                if not health.writes:
+                    health.observe(*found)
             except CapdexError as error:
                 health.database_failed(error)
                 faults.database(error)

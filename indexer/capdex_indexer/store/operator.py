@@ -83,7 +83,7 @@ class Operator:
         if not _BLOCK_HASH.fullmatch(value):
             raise InvalidInput(
                 f"{block_hash[:80]!r} is not the hash of a block",
-                fix="write it as 0x and 64 hex digits, as the node's /ready names it",
+                fix="write it as 0x and 64 hex digits, as the node's log names it",
             )
         with self._write() as connection:
             row = {"kind": ACCEPT, "value": value, "at": self._clock()}

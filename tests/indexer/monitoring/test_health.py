@@ -181,6 +181,15 @@ def test_a_reader_that_cannot_read_says_so_until_it_can() -> None:
     assert health.faults() == []
 
 
+def test_a_writer_that_can_write_and_not_read_is_not_ready(health: Health) -> None:
+    health.report(walked(90, 90))
+    health.database_failed(Unavailable("too many connections", Code.DATABASE_UNAVAILABLE))
+    health.refused = None  # a heartbeat was written
+    assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
+    health.refused = Unavailable("it is down", Code.DATABASE_UNAVAILABLE)
+    assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]  # once
+
+
 def test_a_heartbeat_says_how_the_walk_is() -> None:
     health = Health()
     health.report(walked(90, 90, finalized=26))

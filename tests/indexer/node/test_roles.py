@@ -12,6 +12,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
+from structlog.testing import capture_logs
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Unavailable
@@ -167,6 +169,51 @@ async def test_a_writer_whose_session_is_cut_sits_down_again(
         await registry.mine(2)
         head = int(await registry.call("eth_blockNumber"), 16)
         await until(lambda: only.surface.index.status().block_number == head and not codes(only))
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_node_that_cannot_become_the_writer_again_says_why(
+    options: NodeOptions, hurried: None
+) -> None:
+    name = make_url(options.db).database
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    cut += " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(options.db, autocommit=True) as admin, capture_logs() as logs:
+        async with running(options) as (only, until):
+            await until(lambda: not codes(only))
+            admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[arg-type]
+            admin.execute(cut)
+            await until(lambda: not only.surface.health.writes)
+            await until(lambda: codes(only) == ["DATABASE_UNAVAILABLE"])
+            await until(lambda: any("read-only" in str(line.get("why")) for line in logs))
+            admin.execute("SET default_transaction_read_only = off")
+            admin.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")  # type: ignore[arg-type]
+            admin.execute(cut)
+            await until(lambda: only.surface.health.writes and not codes(only))
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_node_that_gets_no_connection_to_read_is_not_ready_while_it_writes(
+    options: NodeOptions, hurried: None
+) -> None:
+    role = f"few_{uuid4().hex[:8]}"
+    with psycopg.connect(options.db, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {role} LOGIN")  # type: ignore[arg-type]
+        admin.execute(f"GRANT ALL ON SCHEMA public TO {role}")  # type: ignore[arg-type]
+        few = replace(options, db=options.db.replace("postgres:@", f"{role}:@"))
+        async with running(few) as (only, until):
+            await until(lambda: not codes(only))
+            admin.execute(f"ALTER ROLE {role} CONNECTION LIMIT 1")  # type: ignore[arg-type]
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid"
+                " NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')",
+                (role,),
+            )
+            await until(lambda: codes(only) == ["DATABASE_UNAVAILABLE"])
+            assert only.surface.health.writes
+            admin.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")  # type: ignore[arg-type]
+            await until(lambda: not codes(only))
+        admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")  # type: ignore[arg-type]
 
 
 def test_a_heartbeat_is_due_well_before_the_server_gives_the_seat_away() -> None:

@@ -447,6 +447,14 @@ def test_errors_keep_the_password_to_themselves() -> None:
     assert "secret" not in str(refusal.value.to_json())
 
 
+def test_a_password_with_a_sign_of_urls_is_not_shown_as_a_host() -> None:
+    with pytest.raises(UsageError) as refusal:
+        Index("postgresql://me:half@secret@127.0.0.1:1/none")
+    assert refusal.value.code is Code.CONFIG
+    assert "%40" in refusal.value.fix
+    assert "secret" not in str(refusal.value.to_json())
+
+
 @pytest.mark.parametrize("url", ["", "mysql://x", "sqlite://", "sqlite:///:memory:", "index.db"])
 def test_a_url_that_names_no_index_is_refused(making: Any, url: str) -> None:
     with pytest.raises(InvalidInput) as refusal:

@@ -113,8 +113,10 @@ def test_a_file_that_is_no_longer_in_its_place_is_not_written_to(
     path, aside = tmp_path / "index.db", tmp_path / "aside.db"
     url = f"sqlite:///{path}"
     store, index = Store.open(url, making.DEPLOYMENT), Index(url)
+    watch = index.watch()
     making.append(store, chain)
     assert index.position().block_number is not None
+    before = watch.token()
     if fate == "replaced":
         Store.open(f"sqlite:///{aside}", making.DEPLOYMENT).close()
         for tail in ("-wal", "-shm"):
@@ -129,6 +131,8 @@ def test_a_file_that_is_no_longer_in_its_place_is_not_written_to(
     store.close()
     Store.open(url, making.DEPLOYMENT).close()
     assert index.position().block_number is None  # of the file that is there
+    assert watch.token() == watch.token() != before  # so that kept answers are looked at again
+    watch.close()
     index.close()
 
 

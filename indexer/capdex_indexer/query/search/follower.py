@@ -51,6 +51,7 @@ class SearchFollower:
             threading.Thread(target=work, name=f"search-{name}", daemon=True)
             for name, work in {"follower": self._run, "encoding": self._encode}.items()
         ]
+        self._said: dict[str, str] = {}  # the cause that was logged last, by event
         self._saved: State | None = None
         self._save_at = 0.0
         self._told_at = time.monotonic()
@@ -88,12 +89,13 @@ class SearchFollower:
                     self._changed.set()
                 while self._live.merge() and not self._stop.is_set():
                     pass
+                self._said.clear()
                 if self._snapshots is not None and time.monotonic() >= self._save_at:
                     self._save(self._snapshots)
             except CapdexError as error:
                 if self._stop.is_set():
                     break
-                log.warning("the search does not follow the index", why=error.message)
+                self._warn("the search does not follow the index", error)
                 self._stop.wait(RETRY_S)
             self._live.behind.wait(pause)
             self._live.behind.clear()
@@ -111,9 +113,15 @@ class SearchFollower:
                             break
             except CapdexError as error:
                 if not self._stop.is_set():
-                    log.warning("meanings do not follow", why=error.message)
+                    self._warn("meanings do not follow", error)
                 self._stop.wait(RETRY_S)
                 self._changed.set()
+
+    def _warn(self, event: str, error: CapdexError) -> None:
+        """Log an error that comes again and again once, until the search follows again."""
+        if self._said.get(event) != error.line:
+            self._said[event] = error.line
+            log.warning(event, why=error.line)
 
     def _encoder_for(self, encoder: Encoder) -> AbstractContextManager[Encoder]:
         if isinstance(encoder, MappedEncoder) and self._live.lacks_vectors(MANY):

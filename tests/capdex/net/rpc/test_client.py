@@ -505,7 +505,47 @@ def test_credentials_in_an_endpoint_are_never_shown(url, shown):
     assert redact(url) == shown
 
 
-@pytest.mark.parametrize("url", ["", "file:///x", "127.0.0.1:8545", "http://", "http://[", "ipc"])
+@pytest.mark.parametrize("kind", [PlainTransport, AiohttpTransport])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, "Cannot POST /v3/0123456789abcdef"),
+        (403, '{"error":{"code":-32002,"message":"rejected: project 0123456789abcdef"}}'),
+        (200, '{"id":null,"error":{"code":-32002,"message":"no key 0123456789abcdef"}}'),
+        (200, "no JSON for 0123456789abcdef"),
+    ],
+)
+async def test_a_key_that_an_endpoint_repeats_is_not_shown(endpoint, kind, status, body):
+    url, _ = await endpoint(lambda call, n: web.Response(status=status, text=body))
+    for place in ("v3/0123456789abcdef", "rpc?key=0123456789abcdef"):
+        async with Rpc([url + place], transport=kind()) as chain:
+            with pytest.raises(RpcError) as caught:
+                await chain.chain_id()
+            assert "0123456789abcdef" not in str(caught.value.to_json())
+            assert "…" in caught.value.why
+            assert "0123456789abcdef" not in str(chain.endpoints_state())
+
+
+@pytest.mark.parametrize("kind", [PlainTransport, AiohttpTransport])
+async def test_a_reply_that_is_not_http_shows_no_key(kind):
+    async def garble(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 two hundred\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(garble, "127.0.0.1", 0)
+    at = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    url = f"http://user:pass@{at}/v3/0123456789abcdef"
+    async with server, Rpc([url], transport=kind()) as chain:
+        with pytest.raises(RpcError) as caught:
+            await chain.chain_id()
+    assert "0123456789abcdef" not in caught.value.why
+
+
+NO_URLS = ["", "file:///x", "127.0.0.1:8545", "http://", "http://[", "ipc", "http://a:99999/"]
+
+
+@pytest.mark.parametrize("url", NO_URLS)
 def test_an_endpoint_that_is_no_url_is_a_usage_error(url):
     with pytest.raises(UsageError):
         Rpc([url])

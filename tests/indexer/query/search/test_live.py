@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from capdex import routing, search
 from capdex.errors import Code, Unavailable
@@ -522,3 +523,26 @@ def test_a_reader_whose_helper_cannot_save_builds_by_itself(
     monkeypatch.setattr(live_module, "FIRST_S", 60.0)
     (directory / "manifest").mkdir(parents=True)
     assert names(following()) == ["apples", "pears"]
+
+
+def test_why_the_search_does_not_follow_is_logged_once(
+    database_url: str, publish: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "RETRY_S", 0.0)
+    publish("bears")
+    left = 5
+
+    def read() -> Any:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise Unavailable("the database is away", Code.DATABASE_UNAVAILABLE, why="no route")
+        return index.read()
+
+    with closing(Index(database_url)) as index, capture_logs() as logs:
+        following = follower.SearchFollower(index.live, read, index.watch())
+        following.start()
+        until(lambda: index.live.state is not None)
+        following.close()
+    said = [x["why"] for x in logs if x["event"] == "the search does not follow the index"]
+    assert said == ["the database is away: no route"]
