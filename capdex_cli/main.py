@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 import click
 
@@ -146,6 +147,9 @@ def main() -> None:
     # Imports make objects that live until the end: looking for cycles among them costs a tenth of
     # the time of `publish`.
     gc.set_threshold(100_000)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by what started it; the next file takes its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     # OpenBLAS ends its threads before a fork, and waits for ever for those that multiply: a node,
     # whose uvloop forks, stood still for good when it started a worker while it encoded a text.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"

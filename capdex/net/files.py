@@ -146,7 +146,10 @@ def read_private_file(path: Path, limit_bytes: int) -> bytes:
         raise unreadable(str(path), error.strerror or "") from None
     try:
         # The mode of the open file, not of the path: the file that is checked is the one read.
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        found = os.fstat(descriptor).st_mode
+        mode = stat.S_IMODE(found)
+        if stat.S_ISDIR(found):
+            raise unreadable(str(path), os.strerror(errno.EISDIR))
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Refused(
                 f"{path} can be read or written by others",

@@ -48,7 +48,7 @@ def _decode(data: bytes, findings: Findings) -> str | None:
         findings.error(
             Reason.TOO_LARGE,
             (),
-            f"the file has {len(data)} bytes; at most {MAX_PACKAGE_BYTES} are allowed",
+            f"the file has more than {MAX_PACKAGE_BYTES} bytes",  # readers stop there
         )
         return None
     try:

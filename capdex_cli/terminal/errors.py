@@ -25,6 +25,15 @@ OK, NO, USAGE, UNAVAILABLE, REFUSED, NOT_SERVED, INTERNAL = 0, 1, 2, 3, 4, 6, 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # the reader of stdout closed it
 
+# What a machine or its user has set, for any path that a person gave and for stdout.
+_OF_THE_MACHINE = {
+    errno.ENAMETOOLONG: "give a path with shorter names",
+    errno.ENOSPC: "make room on the disk, or write to another one",
+    errno.EDQUOT: "make room on the disk, or write to another one",
+    errno.EROFS: "give a path that can be written to",
+    errno.EACCES: "give a path that this user may use",
+}
+
 _WEIGHT = (OK, NOT_SERVED, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
 
 
@@ -60,8 +69,8 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
     except (KeyboardInterrupt, click.Abort, EOFError):
         output().err.write("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # Python would report it again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        _drop_stdout()
         return BROKEN_PIPE
     except ModuleNotFoundError as error:
         if debug:
@@ -69,10 +78,13 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
         part = missing_extra(error)
         return show(part, output()) if part else _unexpected(error, output(), debug=False)
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:  # of any path that a person gave
+        if error.errno not in _OF_THE_MACHINE:
             return _unexpected(error, output(), debug=debug)
-        what, why = f"cannot read {str(error.filename)[:60]}…", os.strerror(error.errno)
-        fix = "give a path with shorter names"
+        what, fix = f"cannot use {str(error.filename)[:60]}", _OF_THE_MACHINE[error.errno]
+        if error.filename is None:
+            _drop_stdout()
+            what = "the result cannot be written"
+        why = os.strerror(error.errno)
         return show(UsageError(what, Code.UNREADABLE, why=why, fix=fix), output())
     except Exception as error:  # noqa: BLE001 - reported below
         return _unexpected(error, output(), debug=debug)
@@ -115,6 +127,11 @@ def from_click(error: click.ClickException) -> UsageError:
         if near:
             fix = f"did you mean {' or '.join(near)}? "
     return UsageError(message, fix=f"{fix}{path} --help lists what there is")
+
+
+def _drop_stdout() -> None:
+    """Lose what stdout has not written, which Python would report again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from capdex.errors import Code, UsageError
+from capdex.errors import CapdexError, Code, UsageError
+from capdex_cli.terminal.app import App
+from capdex_cli.terminal.errors import show
 
 
 def expand(names: Iterable[str]) -> list[str]:
@@ -39,6 +44,18 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
             return file.read(limit + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
+
+
+@contextmanager
+def telling(app: App, name: str, codes: list[int], of: type[CapdexError]) -> Iterator[None]:
+    """Show an error about one of several files, with the file's name; append its exit code."""
+    try:
+        yield
+    except of as error:
+        if error.code is Code.INVALID_INPUT:
+            fix = error.fix.replace("FILE", shlex.quote(name))
+            error = replace(error, message=f"{name}: {error.message}", fix=fix)
+        codes.append(show(error, app.output))
 
 
 def write(name: str, data: bytes) -> None:

@@ -49,8 +49,10 @@ def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -
 
     `author`: of the author's key, which may have a passphrase file of its own.
     """
+    from capdex_publisher.keys.keystore import check_free, check_key_file
     from capdex_publisher.keys.secret import Secret, read_passphrase
 
+    (check_free if new else check_key_file)(of)  # before a secret is typed
     own_file = _passphrase_file(app, "author-passphrase-file", of) if author else None
     if own_file is not None:
         return read_passphrase(file=own_file)

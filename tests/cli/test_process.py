@@ -197,6 +197,30 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (process.returncode, said) == (141, b"")
 
 
+@pytest.mark.parametrize("args", [("explain",), ("version",), ("--help",), ("explain", "--json")])
+def test_a_full_disk_behind_stdout_is_no_fault_of_ours(args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*CAPDEX, *args], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "the result cannot be written" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2"])
+def test_a_stream_that_is_closed_is_as_one_that_nobody_reads(closed: str) -> None:
+    command = 'exec "$@" ' + closed + ">&-"
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *CAPDEX, "version", "--plain"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr, bool(done.stdout)) == (0, "", closed != "1")
+
+
 def test_ctrl_c_ends_quietly_with_130() -> None:
     with subprocess.Popen(
         [*CAPDEX, "validate", "-"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capdex.errors import CapdexError
+from capdex.errors import CapdexError, InvalidInput
 from capdex_cli.publish.account import (
     account_options,
     author_options,
@@ -19,8 +19,8 @@ from capdex_cli.publish.account import (
 from capdex_cli.publish.allowances import files_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
-from capdex_cli.terminal.errors import NO, OK, exit_code, show, worst
-from capdex_cli.terminal.file_arguments import expand, read, write
+from capdex_cli.terminal.errors import NO, OK, worst
+from capdex_cli.terminal.file_arguments import expand, read, telling, write
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.progress import open_registry
@@ -47,7 +47,7 @@ FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the an
 @account_options
 async def sign_command(
     app: App, packages: tuple[str, ...], files: Path | None, publisher: str | None, dry_run: bool
-) -> None:
+) -> int:
     """Sign a package.
 
     Sets metadata.author, metadata.publisher and metadata.signature in the file, and in resources
@@ -63,11 +63,16 @@ async def sign_command(
     if publisher is None and has_account(app):
         publisher = (await open_signer(app)).address
     values: list[dict[str, Any]] = []
+    codes: list[int] = []
     for name in expand(packages):
-        file = PackageFile(name, read(name), None if name == "-" else Path(name), files)
-        signed = await sign_file(
-            file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
-        )
+        signed = None
+        with telling(app, name, codes, InvalidInput):
+            file = PackageFile(name, read(name), None if name == "-" else Path(name), files)
+            signed = await sign_file(
+                file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
+            )
+        if signed is None:
+            continue
         if name == "-":
             write(name, b"" if dry_run else signed.data)
             continue
@@ -82,6 +87,7 @@ async def sign_command(
         app.output.step("plan" if dry_run else "ok", "signed", f"{safe(name)}  {safe(words)}")
     if values:
         app.output.results("signature", values, plain=[value["path"] for value in values])
+    return worst(codes)
 
 
 @command(
@@ -106,14 +112,12 @@ def verify_command(app: App, files: tuple[str, ...], offline: bool, homepage: bo
     held against it exactly as a node or a router would. Exit code: 0 verified, 1 not. What the
     host of a homepage says is a label of this moment, and changes neither.
     """
-    codes, values = [], []
+    codes: list[int] = []
+    values: list[dict[str, Any]] = []
     for name in expand(files):
-        try:
+        with telling(app, name, codes, CapdexError):
             values.append(app.run(_verify(app, name, offline, homepage)))
             codes.append(OK if values[-1]["verdict"] == "verified" else NO)
-        except CapdexError as error:
-            show(error, app.output)
-            codes.append(exit_code(error))
     human = [line for value in values for line in _lines(app.output.out, value)]
     plain = [value["verdict"] for value in values]
     app.output.results("verification", values, human=human, plain=plain)

@@ -12,8 +12,8 @@ from capdex.problems import Severity
 from capdex_cli.publish.allowances import files_option, secret_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
-from capdex_cli.terminal.errors import NO, OK, exit_code, show, worst
-from capdex_cli.terminal.file_arguments import expand, read
+from capdex_cli.terminal.errors import NO, OK, worst
+from capdex_cli.terminal.file_arguments import expand, read, telling
 from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.problems import concise, counted, full, github
@@ -63,13 +63,10 @@ def validate_command(
     validated: list[PackageValidation] = []
     names = expand(packages)
     for name in names:
-        try:
+        with telling(app, name, codes, UsageError):
             path = None if name == "-" else Path(name)
             file = PackageFile(name, read(name), path, files)
             validated.append(validate(file, allow_secret_like))
-        except UsageError as error:
-            show(error, app.output)
-            codes.append(exit_code(error))
     form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
     if form == "json":
         values = [_value(one) for one in validated]

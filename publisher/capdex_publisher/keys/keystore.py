@@ -75,6 +75,11 @@ def check_free(path: Path) -> None:
         raise taken(path)
 
 
+def check_key_file(path: Path) -> None:
+    """Raise UsageError UNREADABLE or Refused KEY_EXPOSED for what can be no key file."""
+    _read_json(path)
+
+
 def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> LocalSigner:
     """Make a new account and its keystore at `path`; raises UsageError if the file exists."""
     from eth_account import Account

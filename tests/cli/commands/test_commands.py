@@ -200,6 +200,32 @@ def test_without_a_terminal_the_options_that_would_have_answered_are_named(capde
     assert capdex("init").exit_code == 4
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("keygen", "--out", "taken"),
+        ("account", "new", "--out", "taken"),
+        ("account", "import", "--from", "absent"),
+        ("sign", "taken", "--author-key", "absent", "--config", "chain-id=31337"),
+    ],
+)
+def test_a_passphrase_is_asked_for_only_when_the_key_file_can_be_used(
+    capdex: Any, folder: Path, args: tuple[str, ...]
+) -> None:
+    (folder / "taken").touch()
+    result = capdex(*args)
+    assert result.exit_code == 2
+    assert "no passphrase" not in result.stderr
+
+
+def test_a_directory_is_no_key_file_whatever_its_mode(capdex: Any, folder: Path) -> None:
+    folder.chmod(0o755)
+    result = capdex("account", "show", "--keystore", str(folder))
+    assert result.exit_code == 2
+    assert "Is a directory" in result.stderr
+    assert "chmod" not in result.stderr
+
+
 def test_a_passphrase_file_that_others_can_read_is_refused(
     capdex: Any, passphrase_file: Path
 ) -> None:
@@ -242,6 +268,29 @@ def test_no_secret_is_ever_in_the_output(
 
 
 # sign, init ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["sign", "verify"])
+def test_of_several_files_each_that_is_wrong_is_named_and_the_others_are_done(
+    capdex: Any, folder: Path, passphrase_file: Path, package: Path, command: str
+) -> None:
+    options = ("--passphrase-file", "pass", "--config", "chain-id=31337")
+    capdex("account", "new", "--light", *options)
+    (folder / "bad 1.acp.yaml").write_text("a: b\n", "utf-8")
+    (folder / "note.acp.yaml").write_bytes(package.read_bytes())
+    how = options if command == "sign" else ("--offline",)
+    result = capdex(command, "bad 1.acp.yaml", "note.acp.yaml", "absent", *how, "--json")
+    assert result.exit_code == 2
+    (done,) = json.loads(result.stdout)["results"]
+    assert done["cap_uri"] == "did:nuwa:cap:note@1.0.0"
+    first, second = (
+        json.loads(line)
+        for line in result.stderr.splitlines()
+        if '"schema": "capdex.error/1"' in line
+    )
+    assert first["message"].startswith("bad 1.acp.yaml: ")
+    assert first["details"]["fix"].endswith("capdex validate 'bad 1.acp.yaml'")
+    assert "absent" in second["message"]
 
 
 def test_init_writes_a_package_that_validates_and_never_overwrites(capdex: Any) -> None:

@@ -164,7 +164,7 @@ def test_a_fault_of_ours_is_one_line_and_a_private_report(
 def test_a_path_that_is_too_long_is_no_fault_of_ours(capdex: Any) -> None:
     done = capdex("cid", "x" * 300)
     assert done.exit_code == 2
-    assert "error[UNREADABLE]: cannot read xxx" in done.stderr
+    assert "error[UNREADABLE]: cannot use xxx" in done.stderr
     assert "too long" in done.stderr
 
 
