@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import click
-
-from capdex_cli.terminal.click_commands import DIRECTORY
 
 if TYPE_CHECKING:
     from capdex.diff.diff import Allowance
@@ -35,7 +34,7 @@ secret_option = click.option(
     help="Allow a text that looks like a secret and is none, by its path in the file.",
 )  # fmt: skip
 files_option = click.option(
-    "--files", type=DIRECTORY, metavar="DIR",
+    "--files", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
     help="The folder of its files.  [default: NAME/ beside NAME.acp.yaml, or where that lies]",
 )  # fmt: skip
 _allow_option = click.option(

@@ -114,7 +114,7 @@ class Http(ABC):
         return SourceFault(
             f"{self.label} did not give the block",
             why=why,
-            fix="check that it runs, or name another source with --ipfs",
+            fix="check that it runs, or name another: gateway-url, or --ipfs of publish and node",
             outcome=outcome,
             retry_after_s=retry_after_s,
         )

@@ -21,6 +21,8 @@ from capdex.net.ipfs import source as source_
 from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth, SourceState
 from capdex.net.tasks import end
 
+_ANOTHER = "name another source: gateway-url, or --ipfs of publish and node"
+
 
 @dataclass(eq=False)
 class AllResting(Unavailable):
@@ -100,7 +102,7 @@ class MultiSource:
             f"no source gave {cid}",
             Code.IPFS_UNAVAILABLE,
             why="; ".join([*reasons, *self._resting(now)]),
-            fix="name a source that has it with --ipfs",
+            fix=_ANOTHER,
         )
 
     async def _request(self, source: BlockSource, health: SourceHealth, cid: Cid) -> bytes:
@@ -137,7 +139,7 @@ class MultiSource:
 
     def _all_resting(self, cid: Cid, now: float) -> Unavailable:
         if not self._sources:
-            why, fix = "no source is configured", "name a source that has it with --ipfs"
+            why, fix = "no source is configured", _ANOTHER
             return Unavailable(f"no source gave {cid}", Code.IPFS_UNAVAILABLE, why=why, fix=fix)
         wait_s = min(health.wait_s(now) for _, health in self._sources)
         why = "; ".join(self._resting(now))

@@ -150,7 +150,7 @@ def _read_side(name: str) -> Side:
         problem = next(x for x in reading.problems if x.severity is Severity.ERROR)
         raise InvalidInput(
             f"{name} is not a valid package",
-            why=f"{problem.path}: {problem.message}, line {problem.line}",
+            why=f"{problem.path}: {problem.message}, line {problem.line}".removeprefix(": "),
             fix=f"capdex validate {name}",
         )
     return Side(name, data, reading.manifest)

@@ -44,6 +44,7 @@ class Anvil:
 async def fund(rpc: Rpc, address: str) -> None:
     """Give an account of a local chain FUNDS_WEI; raises RpcError where the chain is no Anvil."""
     await rpc.call("anvil_setBalance", [address, hex(FUNDS_WEI)])
+    await rpc.call("evm_mine", [])  # else no storage proof holds until the next block
 
 
 def platform_name() -> str:

@@ -158,6 +158,8 @@ def test_what_is_no_package_is_told_with_its_first_problem(capdex: Any, folder: 
     assert result.exit_code == 1
     assert "bad.acp.yaml is not a valid package" in result.stderr
     assert "fix: capdex validate bad.acp.yaml" in result.stderr
+    (folder / "bad.acp.yaml").write_bytes(b"\xff")
+    assert "why: byte 0" in capdex("diff", "bad.acp.yaml", str(CONVERTER[0])).stderr
     assert capdex("diff", "gone.acp.yaml", str(CONVERTER[0])).exit_code == 2
 
 

@@ -169,3 +169,9 @@ def test_a_text_like_a_secret_is_said_once_and_can_be_allowed(capdex: Any, folde
 
     assert said() == ["error"]
     assert said("--allow-secret-like", place) == ["warning"]
+
+
+def test_a_folder_of_files_that_is_not_there_is_named(capdex: Any, package: Path) -> None:
+    result = capdex("validate", str(package), "--files", "nowhere")
+    assert result.exit_code == 2
+    assert "'nowhere' does not exist" in result.stderr

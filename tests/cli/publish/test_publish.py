@@ -14,6 +14,7 @@ from typing import Any
 import pexpect
 import pytest
 
+from capdex.encoding.keccak import fastest
 from capdex.net.ipfs.block_store import BlockDirectory
 
 OUTCOME = {
@@ -454,12 +455,17 @@ def test_on_a_terminal_the_wait_is_one_line_that_counts_down(
 
 
 def test_an_account_is_given_play_money_on_a_local_chain_alone(
-    capdex: Any, author: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    capdex: Any, anvil: Any, author: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = capdex.json("account", "new", "--light", "--out", "second.json")["address"]
     assert capdex.json("account", "fund", "--keystore", "second.json")["address"] == second
     found = capdex.json("account", "balance", "--keystore", "second.json")
     assert found["wei"] == str(1000 * 10**18)
+    head = call(anvil.url, "eth_getBlockByNumber", "latest", False)
+    proof = call(anvil.url, "eth_getProof", second, [], "latest")["accountProof"]
+    assert (
+        fastest()(bytes.fromhex(proof[0][2:])).hex() == head["stateRoot"][2:]
+    )  # proofs still hold
     other = "0x" + "11" * 20
     assert capdex.json("account", "fund", other)["address"] == other
     assert capdex("account", "fund", "0x12").exit_code == 2
