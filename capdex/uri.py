@@ -116,7 +116,9 @@ class CapabilityURI:
     def version(self) -> Version:
         """The exact version; raises InvalidInput when the URI has none."""
         if not isinstance(self.selector, Version):
-            raise InvalidInput(f"{self} does not name one exact version")
+            raise InvalidInput(
+                f"{self} does not name one exact version", fix=f"write {PREFIX}{self.name}@1.0.0"
+            )
         return self.selector
 
     def admits(self, found: CapabilityURI) -> bool:

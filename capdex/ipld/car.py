@@ -31,7 +31,7 @@ def read_car(data: bytes, root: Cid) -> bytes:
     try:
         blocks = dict(_blocks(data))
     except InvalidInput as error:
-        raise _unusable(f"{error.message} {error.why}".strip()) from None
+        raise _unusable(error.line) from None
     assembly = Assembly(root)
     while (cid := assembly.wanted) is not None:
         block = blocks.get(cid.to_bytes())

@@ -126,6 +126,7 @@ def from_click(error: click.ClickException) -> UsageError:
         message = error.message
         if near:
             fix = f"did you mean {' or '.join(near)}? "
+    message = " ".join(message.split())  # click lists choices on lines of their own
     return UsageError(message, fix=f"{fix}{path} --help lists what there is")
 
 

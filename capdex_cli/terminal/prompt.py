@@ -30,7 +30,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
         raise Refused(
             "the plan needs confirmation, but this is not a terminal",
             why="stdin or stderr is not a terminal, or CI, --no-input or CMP_ROUTER is set",
-            fix="read the plan with --dry-run, then add --yes",
+            fix=f"read the plan{_plan_option()}, then add --yes",
         )
     with _interruptible():
         if typed:
@@ -42,6 +42,14 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
             agreed = click.confirm(question, default=False, err=True)
     if not agreed:
         raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
+
+
+def _plan_option() -> str:
+    """The option of the current command that shows its plan and stops, if it has one."""
+    context = click.get_current_context(silent=True)
+    params = context.command.get_params(context) if context else []
+    names = {name for param in params for name in param.opts}
+    return next((f" with {x}" for x in ("--dry-run", "--plan", "--preview") if x in names), "")
 
 
 def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -> Secret:

@@ -147,6 +147,9 @@ def test_a_secret_is_stored_from_stdin_and_never_shown(capdex: Any) -> None:
         (("weather", "h.org", "KEY"), ""),
         (("weather", "h.org", "KEY"), "x" * 9000),
         (("weather", "h org", "KEY"), KEPT),
+        (("weather", "https://h.org", "KEY"), KEPT),
+        (("weather", "h.org/v1", "KEY"), KEPT),
+        (("weather", "h.org:8443", "KEY"), KEPT),
         (("No Name", "h.org", "KEY"), KEPT),
     ],
 )

@@ -184,3 +184,22 @@ def test_a_commands_return_value_is_its_exit_code() -> None:
 def test_the_base_of_all_errors_is_never_raised() -> None:
     with pytest.raises(TypeError):
         CapdexError("x", Code.INTERNAL)
+
+
+def test_a_choice_that_is_missing_is_told_in_one_line(capdex: Any) -> None:
+    assert "Choose from: bash, zsh, fish" in capdex("completion").stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "fix"),
+    [
+        (("state", "purge"), "read the plan, then add --yes"),
+        (("add-to", "claude"), "read the plan with --dry-run, then add --yes"),
+    ],
+)
+def test_only_an_option_that_the_command_has_is_named(
+    capdex: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], fix: str
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    result = capdex(*args)
+    assert (result.exit_code, f"fix: {fix}\n" in result.stderr) == (4, True)
