@@ -65,26 +65,23 @@ async def sign_command(
     values: list[dict[str, Any]] = []
     codes: list[int] = []
     for name in expand(packages):
-        signed = None
         with telling(app, name, codes, InvalidInput):
             file = PackageFile(name, read(name), None if name == "-" else Path(name), files)
             signed = await sign_file(
                 file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
             )
-        if signed is None:
-            continue
-        if name == "-":
-            write(name, b"" if dry_run else signed.data)
-            continue
-        manifest, changed = read_package(signed.data).require(), signed.data != file.data
-        value = {"path": name, "cap_uri": str(manifest.uri), "author": manifest.author}
-        values.append(
-            value | {"publisher": manifest.publisher, "changed": changed, "dry_run": dry_run}
-        )
-        words = f"{manifest.author}{'' if changed else ' (unchanged)'}"
-        if dry_run:
-            words = "would be signed" if changed else "would not change"
-        app.output.step("plan" if dry_run else "ok", "signed", f"{safe(name)}  {safe(words)}")
+            if name == "-":
+                write(name, b"" if dry_run else signed.data)
+                continue
+            manifest, changed = read_package(signed.data).require(), signed.data != file.data
+            value = {"path": name, "cap_uri": str(manifest.uri), "author": manifest.author}
+            values.append(
+                value | {"publisher": manifest.publisher, "changed": changed, "dry_run": dry_run}
+            )
+            words = f"{manifest.author}{'' if changed else ' (unchanged)'}"
+            if dry_run:
+                words = "would be signed" if changed else "would not change"
+            app.output.step("plan" if dry_run else "ok", "signed", f"{safe(name)}  {safe(words)}")
     if values:
         app.output.results("signature", values, plain=[value["path"] for value in values])
     return worst(codes)
