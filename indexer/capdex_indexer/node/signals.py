@@ -33,7 +33,7 @@ def run_until_stopped(
     on_stop: Callable[[], None] = lambda: None,
     within_s: float | None = None,
 ) -> int:
-    """Run `work` on uvloop until it ends, or SIGINT (130) or SIGTERM (143) cancels it.
+    """Run `work` on uvloop until it ends; SIGINT (130), SIGTERM (143) or SIGHUP (129) cancels it.
 
     A second signal, or `within_s` seconds after the first one, ends the process at once: use
     `within_s` only for work that survives a crash.
@@ -77,7 +77,9 @@ async def _until_stopped(
             _exit_after(code, within_s)
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # a closed terminal; `nohup` ignores it
+    heard = signal.getsignal(hangup) is not signal.SIG_IGN
+    for number in (signal.SIGINT, signal.SIGTERM, *([hangup] if heard else [])):
         loop.add_signal_handler(number, stop, number)
     working, waiting = loop.create_task(work), loop.create_task(stopped.wait())
     await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -78,12 +78,25 @@ def test_what_the_work_raises_is_raised() -> None:
         run_until_stopped(work())
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
 def test_a_signal_ends_the_work_in_order(number: signal.Signals, code: int) -> None:
     with started(WAITING) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=FAIL_AFTER_S)
     assert (out, err, process.returncode) == ("stopping\ncleaned\n", "", code)
+
+
+def test_a_hangup_that_nohup_ignores_ends_nothing() -> None:
+    with started(
+        "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + WAITING
+    ) as process:
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        _, _ = process.communicate(timeout=FAIL_AFTER_S)
+    assert process.returncode == 143
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
