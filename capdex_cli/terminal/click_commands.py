@@ -109,6 +109,7 @@ class _Hash(click.ParamType[bytes]):
 
 HASH = _Hash()
 FILE = click.Path(path_type=Path)
+FILE_NAME = click.Path(allow_dash=True)  # a text; shells complete it by their files
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
 

@@ -22,7 +22,7 @@ from capdex_cli.publish.allowances import Allowed, allow_options, files_option
 from capdex_cli.publish.change import ChangeProgress, sending_options
 from capdex_cli.publish.publish import PublishProgress
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import OK, show, worst
 from capdex_cli.terminal.file_arguments import expand, read
 from capdex_cli.terminal.output import Format
@@ -44,7 +44,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
         "CID=$(capdex publish weather.acp.yaml --yes --plain)",
     ],
 )
-@click.argument("packages", nargs=-1, required=True, metavar="FILE...")
+@click.argument("packages", nargs=-1, required=True, type=FILE_NAME, metavar="FILE...")
 @click.option("--dry-run", is_flag=True, help="Check everything, show the transactions, send none.")
 @allow_options
 @files_option

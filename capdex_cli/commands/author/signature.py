@@ -18,7 +18,7 @@ from capdex_cli.publish.account import (
 )
 from capdex_cli.publish.allowances import files_option
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import NO, OK, worst
 from capdex_cli.terminal.file_arguments import expand, read, telling, write
 from capdex_cli.terminal.output import Stream
@@ -39,7 +39,7 @@ FROM_CHAIN = ("event", "cid", "sha256", "id")  # checks that compare with the an
         "capdex sign - < weather.acp.yaml > signed.acp.yaml",
     ],
 )
-@click.argument("packages", nargs=-1, required=True, metavar="FILE...")
+@click.argument("packages", nargs=-1, required=True, type=FILE_NAME, metavar="FILE...")
 @files_option
 @click.option("--publisher", metavar="0x…", help="The account that will publish.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
@@ -96,7 +96,7 @@ async def sign_command(
         "capdex verify --json - < weather.acp.yaml",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=FILE_NAME, metavar="FILE...")
 @click.option("--offline", is_flag=True, help="Ask no chain: judge as its own author published it.")
 @click.option(
     "--homepage", is_flag=True,

@@ -24,7 +24,7 @@ from capdex_cli.publish.account import (
 )
 from capdex_cli.publish.allowances import Allowed, allow_options
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import FILE, Group, command
+from capdex_cli.terminal.click_commands import FILE, FILE_NAME, Group, command
 from capdex_cli.terminal.file_arguments import read
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import safe, short
@@ -56,7 +56,7 @@ HOURS = click.option(
         "capdex sponsor sign weather.acp.yaml --out ci/weather.publication.json --hours 72",
     ],
 )
-@click.argument("file", metavar="FILE")
+@click.argument("file", type=FILE_NAME, metavar="FILE")
 @click.option("--out", type=FILE, metavar="FILE", help="Where the signed publication goes.")
 @HOURS
 @allow_options
@@ -93,7 +93,7 @@ async def sign_command(
         "capdex sponsor send weather.acp.yaml --to https://sponsor.example.net",
     ],
 )
-@click.argument("file", metavar="FILE")
+@click.argument("file", type=FILE_NAME, metavar="FILE")
 @click.option("--to", required=True, metavar="URL", help="The sponsor.")
 @HOURS
 @allow_options

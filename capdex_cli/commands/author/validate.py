@@ -11,7 +11,7 @@ from capdex.errors import UsageError
 from capdex.problems import Severity
 from capdex_cli.publish.allowances import files_option, secret_option
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import NO, OK, worst
 from capdex_cli.terminal.file_arguments import expand, read, telling
 from capdex_cli.terminal.output import Format
@@ -32,7 +32,7 @@ FORMATS = tuple(one.value for one in Format)  # those of every command, besides 
         "capdex validate - < weather.acp.yaml",
     ],
 )
-@click.argument("packages", nargs=-1, required=True, metavar="FILE...")
+@click.argument("packages", nargs=-1, required=True, type=FILE_NAME, metavar="FILE...")
 @click.option(
     "--format",
     "form",

@@ -8,7 +8,7 @@ import click
 
 from capdex.ipld.cid import Cid
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.file_arguments import read, write
 from capdex_cli.terminal.text import size
 
@@ -43,7 +43,7 @@ def cid_command(app: App, cid_or_file: str) -> None:
         "capdex car package.car --root bafybeih… --output weather.acp.yaml",
     ],
 )
-@click.argument("file", metavar="FILE")
+@click.argument("file", type=FILE_NAME, metavar="FILE")
 @click.option("--root", required=True, metavar="CID", help="CID of the file.")
 @click.option("-o", "--output", "target", metavar="FILE", help="Write the file; - for stdout.")
 def car_command(app: App, file: str, root: str, target: str | None) -> None:

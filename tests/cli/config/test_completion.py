@@ -40,6 +40,13 @@ def test_commands_subcommands_options_and_choices_are_offered(tab: Any) -> None:
     assert tab("capdex completion ") == ["bash", "zsh", "fish"]
 
 
+@pytest.mark.parametrize(
+    "words", ["validate", "sign", "verify", "publish", "sponsor sign", "sponsor send", "car"]
+)
+def test_shells_offer_their_files_where_a_file_is_meant(tab: Any, words: str) -> None:
+    assert tab(f"capdex {words} weather") == ["weather"]  # a row of the type `file`
+
+
 def test_codes_are_offered_to_explain(tab: Any) -> None:
     assert tab("capdex explain SIGNER_") == [
         "SIGNER_CHANGED",
