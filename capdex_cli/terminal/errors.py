@@ -1,7 +1,7 @@
 """Turn exceptions into an exit code and an error message on stderr.
 
 The message has three lines: what happened, why, what to do next. With `--json` or `--format
-json|jsonl` it is one JSON object (schema `capdex.error/1`); stdout then contains only results.
+json|jsonl` it is one line with a JSON object (schema `capdex.error/1`); stdout has results alone.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def exit_codes() -> str:
             *lines,
             "",
             "Of several files the highest wins in the order 70 > 2 > 4 > 3 > 1 > 6 > 0.",
-            "Errors are text on stderr; with --json they are one JSON object on stderr.",
+            "Errors are text on stderr; with --json each is one line of JSON there, beside notes.",
         ]
     )
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from capdex import search
 from capdex.errors import InvalidInput
+from capdex.problems import Verdict
 from capdex.search.document import CONTEXT_WINDOW, PUBLISHED
 from capdex_indexer.projection.package_rows import MAX_FACET_CHARS, facet_value
 
@@ -21,6 +22,7 @@ FILTER_NAMES: Final = (
 HAS_PROMPT, SINCE, WINDOW, NOT = "has_prompt", "published_since", "context_window", "not"
 OTHERS: Final = (HAS_PROMPT, SINCE, WINDOW, NOT)
 MAX_VALUES: Final = 64  # of all filters together
+_CHOICES: Final = {"kind": ("skill", "tools"), "verdict": tuple(map(str, Verdict))}
 _DATE: Final = re.compile(
     r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?", re.A
 )
@@ -94,7 +96,11 @@ def _values(given: Mapping[str, Any], known: Iterable[str]) -> Iterable[tuple[st
             if not isinstance(one, str) or not 0 < len(one) <= MAX_FACET_CHARS:
                 what = f"the filter {key} is not a text of 1 to {MAX_FACET_CHARS} characters"
                 raise InvalidInput(what, fix="write such a text, or a list of them")
-            yield key, facet_value(key, one)
+            found = facet_value(key, one)
+            if found not in (choices := _CHOICES.get(key, (found,))):
+                what = f"{one[:64]!r} is not a value of the filter {key}"
+                raise InvalidInput(what, fix=f"give one of {', '.join(choices)}")
+            yield key, found
 
 
 def _moment(given: object) -> float:

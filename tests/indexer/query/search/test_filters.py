@@ -49,6 +49,12 @@ def test_filters_are_read(given_: dict[str, Any], means: search.Filters) -> None
         ({"published_since": "yesterday"}, "write it like 2026-01-31"),
         ({"published_since": "2026-13-01"}, "write it like 2026-01-31"),
         ({"published_since": 5}, "write it like 2026-01-31"),
+        ({"kind": "tool"}, "give one of skill, tools"),
+        ({"not": {"kind": "tool"}}, "give one of skill, tools"),
+        (
+            {"verdict": "good"},
+            "give one of verified, signed, unsigned, invalid, unresolvable, mismatch",
+        ),
         ({"tag": 1}, None),
         ({"tag": ""}, None),
         ({"tag": []}, None),
