@@ -35,7 +35,7 @@ MAX_WINDOW: Final = 2**53  # tokens; larger numbers are no exact floats
 MAX_JSON_CHARS: Final = 4 * 1024 * 1024  # of one JSON column: a package a few times over
 # Facets that people write in any case; names, tools, permissions and DIDs are exact.
 FOLDED: Final = frozenset(
-    {"tag", "domain", "language", "license", "publisher", "host", "model_family"}
+    ["tag", "domain", "language", "license", "publisher", "host", "model_family", "kind", "verdict"]
 )
 
 Document = dict[str, Any]

@@ -26,6 +26,7 @@ JSON = st.recursive(
         ({}, search.Filters()),
         ({"tag": "City"}, search.Filters({"tag": ("city",)})),
         ({"tag": ["a", "b"], "tool": "T"}, search.Filters({"tag": ("a", "b"), "tool": ("T",)})),
+        ({"kind": "Skill"}, search.Filters({"kind": ("skill",)})),
         ({"not": {"license": ["MIT"]}}, search.Filters(none_of={"license": ("mit",)})),
         ({"has_prompt": True}, search.Filters({"section": ("prompt",)})),
         ({"has_prompt": False}, search.Filters(none_of={"section": ("prompt",)})),
