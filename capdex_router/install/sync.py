@@ -55,12 +55,11 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
         if entry.name in agreed:
             continue
         try:
-            again = (
-                installer.plan(entry.wanted)
-                if entry in stale
-                else _announced(installer, entry, frozen)
-            )
-            outcomes.append(await installer.carry_out(await again, asker))
+            if entry in stale:
+                plan = await installer.plan(entry.wanted)
+            else:
+                plan = await _announced(installer, entry, frozen=frozen)
+            outcomes.append(await installer.carry_out(plan, asker))
         except CapdexError as error:
             outcomes.append(InstallOutcome(entry.name, "failed", entry, error=error))
     return sorted(outcomes, key=lambda outcome: outcome.name)
@@ -101,7 +100,7 @@ def drift(problems: Sequence[Drift]) -> InvalidInput:
     )
 
 
-async def _announced(installer: Installer, entry: Locked, frozen: bool) -> InstallPlan:
+async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> InstallPlan:
     """Return the plan for an entry that nobody agreed to here, resolved as an installation is.
 
     Raises VerificationFailure if the nodes, or the chain, say something else than the entry; if

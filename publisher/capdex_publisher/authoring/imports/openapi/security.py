@@ -68,9 +68,8 @@ def _together(document: ApiDocument, operation: Operation, requirement: Json) ->
     made: list[Json] = []
     for name, scopes in requirement.items():
         known: Json = schemes if isinstance(schemes, dict) else {}
-        found = document.target(
-            known.get(name, {"$ref": str(name)})
-        )  # OpenAPI 3.2: a name or a URI
+        named = known.get(name, {"$ref": str(name)})  # OpenAPI 3.2: a name or a URI
+        found = document.target(named)
         if not isinstance(found, dict):
             raise Unsendable("security", "the document does not describe it", str(name))
         scheme = swagger.security_scheme(found) if document.is_swagger else found
