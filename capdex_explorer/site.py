@@ -74,6 +74,11 @@ class PageRequest:
             raise InvalidInput(f"{name} is not a whole number from 1 to {most}")
         return int(text)
 
+    def before_event(self) -> tuple[int, int] | None:
+        """Return the block and log index that the page before ended with; None for the first."""
+        block = self.number("before", 0)
+        return (block, self.number("log", 0)) if block else None
+
     def address(self, **changes: str | Sequence[str] | None) -> str:
         """Return the path with the query and these changes of it; None removes a parameter."""
         query = {key: list(value) for key, value in self.query.items() if any(value)}

@@ -89,6 +89,12 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     raise InvalidInput(f"{name} is not one of {words}", why=came(value), fix="give one of them")
 
 
+def some_of(name: str, given: object, choices: Sequence[str]) -> list[str]:
+    """Return a list of a few words, or the one that stands for it; raises InvalidInput."""
+    values = given if isinstance(given, list) else [] if given is None else [given]
+    return [one_of(name, value, choices) for value in values]
+
+
 def _read(schema: Any, value: Any, texts: bool) -> Any:
     if not isinstance(schema, dict):  # true or false: a schema of a stranger
         return value

@@ -22,12 +22,6 @@ def is_publisher(text: str) -> bool:
     return _ADDRESS.fullmatch(text) is not None or _DID.fullmatch(text) is not None
 
 
-def before_event(request: PageRequest) -> tuple[int, int] | None:
-    """Return the block and the log of the event that the page before ended with; None for none."""
-    block = request.number("before", 0)
-    return (block, request.number("log", 0)) if block else None
-
-
 async def publisher(site: Site, request: PageRequest) -> View:
     """Show an account with the names whose latest release it published, or a DID that signs."""
     who = request.parts["who"]
@@ -45,7 +39,7 @@ async def publisher(site: Site, request: PageRequest) -> View:
     accounts = [x["chain"]["publisher"] for x in names["releases"]]
     events: list[Json] = []
     if account:
-        past = await account_history(site.reader, account, before_event(request))
+        past = await account_history(site.reader, account, request.before_event())
         events = past["events"]
     data = {
         "names": names,

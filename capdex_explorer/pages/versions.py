@@ -14,7 +14,6 @@ from capdex.version import Version
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.pages.growth import MAX_MESSAGE_CHARS, MORE, add_growth
 from capdex_explorer.pages.package import open_page
-from capdex_explorer.pages.publisher import before_event
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
 from capdex_explorer.views.text import cut
 from capdex_service.queries.history import block_history, name_history
@@ -46,7 +45,7 @@ async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
     _, _, head = await open_page(site, request, "history")
-    found = await name_history(site.reader, name, before_event(request))
+    found = await name_history(site.reader, name, request.before_event())
     return _view("history.html", f"History of {name}", head | found)
 
 

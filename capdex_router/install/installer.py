@@ -176,7 +176,8 @@ class Installer:
 
         Raises as `plan.make` and `Placed.check`.
         """
-        old = (lock := self.lock).packages.get(package.manifest.uri.name)
+        lock = self.lock
+        old = lock.packages.get(package.manifest.uri.name)
         plan = make(
             package,
             release,

@@ -77,10 +77,9 @@ async def _until_stopped(
             _exit_after(code, within_s)
 
     loop = asyncio.get_running_loop()
-    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # a closed terminal; `nohup` ignores it
-    heard = signal.getsignal(hangup) is not signal.SIG_IGN
-    for number in (signal.SIGINT, signal.SIGTERM, *([hangup] if heard else [])):
-        loop.add_signal_handler(number, stop, number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # by `nohup`
+            loop.add_signal_handler(number, stop, number)
     working, waiting = loop.create_task(work), loop.create_task(stopped.wait())
     await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from capdex.json_schema.arguments import one_of
+from capdex.json_schema.arguments import some_of
 from capdex.json_schema.schema import parse_json
 from capdex.uri import CapabilityURI, check_name
 from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
@@ -25,8 +25,7 @@ MAX_HISTORY: Final = 50  # releases in `history`, the highest versions
 
 def read_include(given: object) -> frozenset[str]:
     """Read the argument `include`: a list of INCLUDES; raises InvalidInput."""
-    names = given if isinstance(given, list) else [] if given is None else [given]
-    return frozenset(one_of("include", x, INCLUDES) for x in names)
+    return frozenset(some_of("include", given, INCLUDES))
 
 
 async def resolve(

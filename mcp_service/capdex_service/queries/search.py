@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
-from capdex.json_schema.arguments import one_of, read_arguments, read_text
+from capdex.json_schema.arguments import one_of, read_arguments, read_text, some_of
 from capdex.search.explain import Explanation
 from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
 from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
@@ -88,8 +88,7 @@ def _filters(given: object) -> dict[str, Any]:
 
 def read_facets(given: object) -> tuple[str, ...]:
     """Read the argument `facets`: a list of FACETS; raises InvalidInput."""
-    names = given if isinstance(given, list) else [] if given is None else [given]
-    return tuple(dict.fromkeys(one_of("facets", x, FACETS) for x in names))
+    return tuple(dict.fromkeys(some_of("facets", given, FACETS)))
 
 
 async def search(reader: Reader, wanted: SearchRequest) -> Answer:
