@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from capdex.json import Json
@@ -26,16 +27,36 @@ def found_at(document: Json | None, reference: str) -> Any:
 
 def _steps_to(root: object, name: str) -> list[str] | None:
     """Return the steps to the schema that has `name` as `$id`, or as `$anchor` after a `#`."""
-    waiting: list[tuple[list[str], object]] = [([], root)]
-    for steps, value in waiting:  # the nearest first
+    return _named(_Root(root)).get(name)
+
+
+class _Root(NamedTuple):
+    """A value that is the same as another one only if it is that one: JSON has no hash."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Root) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@lru_cache(maxsize=4)  # a document of many files refers to them thousands of times
+def _named(root: _Root) -> dict[str, list[str]]:
+    """Return the steps to each schema of a document that has a name, the nearest if two have it."""
+    found: dict[str, list[str]] = {}
+    waiting: list[tuple[list[str], object]] = [([], root.value)]
+    for steps, value in waiting:
         items: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else ()
         if isinstance(value, dict):
-            if name in (value.get("$id"), f"#{value.get('$anchor')}"):
-                return steps
             items = value.items()
+            for word, before in (("$id", ""), ("$anchor", "#")):
+                if isinstance(name := value.get(word), str):
+                    found.setdefault(f"{before}{name}", steps)
         if len(waiting) < MAX_LOOKED_AT:
             waiting += [([*steps, str(x)], y) for x, y in items if isinstance(y, dict | list)]
-    return None
+    return found
 
 
 def target(document: Json | None, value: object) -> Any:

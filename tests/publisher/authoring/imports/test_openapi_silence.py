@@ -538,6 +538,13 @@ def test_a_schema_is_found_by_its_anchor_or_its_id(
     assert "schema word $ref" not in rows(package)
 
 
+@pytest.mark.parametrize("reference", ["#None", "other.yaml#/Addr", "https://a.dev/none"])
+def test_a_reference_to_a_schema_that_has_no_such_name_is_told(reference: str) -> None:
+    schema = {"type": "object", "properties": {"to": {"$ref": reference}}}
+    package = imported(posting(schema), method="post", components={"schemas": {"Addr": B}})
+    assert "schema word $ref" in rows(package)
+
+
 def test_a_member_that_no_value_fits_stays_one(manifest_of: ManifestOf) -> None:
     package = imported(posting({**B, "properties": {"a": False, "b": True}}), method="post")
     parameters = manifest_of(package).tools[0].parameters
