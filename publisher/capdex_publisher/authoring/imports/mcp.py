@@ -15,11 +15,10 @@ import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json
-from capdex.manifest.tools import MCP_HINTS
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
+from capdex_publisher.authoring.imports.openai import tool_of
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
-from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
 from capdex_publisher.authoring.imports.servers import Server, server_of
 from capdex_publisher.authoring.imports.text import clean, name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
@@ -169,15 +168,10 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         names.append(tool["name"])
         if wanted and tool["name"] not in wanted:
             continue
-        parameters, lost = adapted(tool.get("inputSchema"), source)
-        notes += lost
-        output, lost = adapted_output(tool.get("outputSchema"), source)
-        notes += lost
-        description = str(tool.get("description") or tool.get("title") or "")
         binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
-        annotations, lost = annotations_of(tool, source)
+        made, lost = tool_of(tool, source, binding)
         notes += lost
-        tools.append(DraftTool(source, description, parameters, binding, output, annotations))
+        tools.append(made)
     if missing := [x for x in wanted if x not in names]:
         listed = ", ".join(map(clean, names[:MAX_NAMED]))
         raise UsageError(f"the server has no tool {missing[0]!r}", why=f"it has {listed}")
@@ -217,25 +211,6 @@ def _fault(tool: object, names: Sequence[str]) -> str:
     if len(orjson.dumps(tool, default=str)) > MAX_TOOL_BYTES:
         return f"it has more than {MAX_TOOL_BYTES} bytes"
     return ""
-
-
-def annotations_of(tool: Json, source: str) -> tuple[dict[str, bool], list[Note]]:
-    """Return what a server states of a tool's effects, and what of it is not read.
-
-    A tool that only reads destroys nothing.
-    """
-    given = tool.get("annotations")
-    hints: Json = given if isinstance(given, dict) else {}
-    odd = {
-        f"annotation {x}": hints[x] for x in MCP_HINTS if not isinstance(hints.get(x, True), bool)
-    }
-    odd |= {"annotations": given} if not isinstance(given, dict | None) else {}
-    why = "it is neither true nor false"
-    lost = [Note(source, x, "left out", str(y), why) for x, y in odd.items() if y is not None]
-    stated = {ours: hints[x] for x, ours in MCP_HINTS.items() if isinstance(hints.get(x), bool)}
-    if stated.get("read_only") and stated.get("destructive"):
-        del stated["destructive"]
-    return stated, lost
 
 
 def _last_lines(errors: TextIO) -> str:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex.manifest.tools import MCP_HINTS
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
-from capdex_publisher.authoring.imports.mcp import annotations_of
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
 from capdex_publisher.authoring.imports.source import parse, utf8
@@ -19,11 +19,10 @@ _SCHEMAS: Final = (
     *("parameters_json_schema", "args_schema", "args"),
 )
 _OUTPUTS: Final = ("outputSchema", "responseJsonSchema", "response_json_schema", "response")
+_DESCRIPTIONS: Final = ("description", "title")  # the latter if there is no other
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
 _HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
-_READ_WORDS: Final = frozenset(
-    ["name", "description", "type", "strict", "annotations", *_SCHEMAS, *_OUTPUTS]
-)
+_READ_WORDS: Final = frozenset(["name", "description", "type", "annotations", *_SCHEMAS, *_OUTPUTS])
 _READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
@@ -65,42 +64,60 @@ def import_openai(data: bytes, name: str) -> Draft:
             notes.append(Note(DOCUMENT, f"entry {i + 1}", "refused", str(kind)[:40], why))
             continue
         source = str(function["name"])[:128]
-        word, schema = next(((x, function[x]) for x in _SCHEMAS if x in function), ("", None))
-        if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
-            schema = schema["json"]
-        if word == "args" and isinstance(schema, dict):  # of LangChain
-            schema = {"type": "object", "properties": schema}
-        parameters, lost = adapted(schema, source)
-        notes += lost
-        output, lost = adapted_output(
-            next((function[x] for x in _OUTPUTS if x in function), None), source
-        )
-        notes += lost
-        unread = {x: y for x, y in function.items() if x not in _READ_WORDS}
-        unread |= {x: function[x] for x in _SCHEMAS if x in function and x != word}
         if function is not item:
-            unread |= {x: y for x, y in item.items() if y is not function and x != "type"}
-        if not isinstance(given := function.get("description"), str | None):
-            unread["description"] = given
-        for key, value in unread.items():
-            why = "no word of a function that is read"
-            notes.append(Note(source, str(key), "left out", str(value), why))
-        if function.get("strict"):
-            why = "each request to a model sets it for itself"
-            notes.append(Note(source, "strict", "left out", "true", why))
-        description = given if isinstance(given, str) else ""
-        binding: Json = {
-            "type": "http_post",
-            "url": placeholder_url(f"{own_name}/{tool_name_of(source, ())}"),
-        }
-        hints, lost = annotations_of(function, source)
+            beside = {x: y for x, y in item.items() if y is not function and x != "type"}
+            notes += _unread(source, beside)
+        url = placeholder_url(f"{own_name}/{tool_name_of(source, ())}")
+        tool, lost = tool_of(function, source, {"type": "http_post", "url": url})
         notes += lost
-        tools.append(DraftTool(source, description, parameters, binding, output, hints))
+        tools.append(tool)
     if not tools:
         raise InvalidInput(f"{name} holds no function", fix=_FORM)
     why = "the file does not say how a call is carried out: edit tool_bindings"
     notes.append(Note(DOCUMENT, "bindings", "left out", "", why))
     return Draft(own_name, own_name.replace("-", " ").title(), tools=tools, notes=notes)
+
+
+def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list[Note]]:
+    """Return a tool of a list or of a server, and what of it is not read or is changed."""
+    word, schema = next(((x, function[x]) for x in _SCHEMAS if x in function), ("", None))
+    if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
+        schema = schema["json"]
+    if word == "args" and isinstance(schema, dict):  # of LangChain
+        schema = {"type": "object", "properties": schema}
+    parameters, notes = adapted(schema, source)
+    output, lost = adapted_output(
+        next((function[x] for x in _OUTPUTS if x in function), None), source
+    )
+    described = next((x for x in _DESCRIPTIONS if function.get(x)), "")
+    description = function.get(described, "")
+    unread = {x: y for x, y in function.items() if x not in _READ_WORDS and x != described}
+    unread |= {x: function[x] for x in _SCHEMAS if x in function and x != word}
+    if not isinstance(description, str):
+        unread[described], description = description, ""
+    if unread.get("execution") == {"taskSupport": "forbidden"}:
+        del unread["execution"]  # as where nothing is said
+    if unread.get("strict", True) is False:
+        del unread["strict"]
+    hints, odd = _annotations(function.get("annotations"), source)
+    tool = DraftTool(source, description, parameters, binding, output, hints)
+    return tool, notes + lost + _unread(source, unread) + odd
+
+
+def _unread(source: str, words: Json, why: str = "a package has no such word") -> list[Note]:
+    return [Note(source, x, "left out", str(y), why) for x, y in words.items() if y is not None]
+
+
+def _annotations(given: object, source: str) -> tuple[dict[str, bool], list[Note]]:
+    """Return what a server states of a tool's effects, and what of it is not read."""
+    hints: Json = given if isinstance(given, dict) else {}
+    stated = {ours: hints[x] for x, ours in MCP_HINTS.items() if isinstance(hints.get(x), bool)}
+    odd = {f"annotation {x}": y for x, y in hints.items() if MCP_HINTS.get(x) not in stated}
+    odd |= {"annotations": given} if not isinstance(given, dict) else {}
+    lost = _unread(source, odd, "a package says true or false of " + ", ".join(MCP_HINTS.values()))
+    if stated.get("read_only"):  # it destroys nothing, whatever the other hint is (MCP)
+        stated.pop("destructive", None)
+    return stated, lost
 
 
 def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:

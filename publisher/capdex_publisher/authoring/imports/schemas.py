@@ -25,8 +25,12 @@ MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has a
 MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}
+_BESIDE: Final = ANNOTATIONS | {"example"}  # kept where a dialect ignores what is beside `$ref`
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
-_DROPPED: Final = frozenset(["$schema", "$id", "$comment"])
+# Words that no value is judged by and no caller needs, and one that is told in a description.
+_SILENT: Final = frozenset(
+    ["$schema", "$id", "id", "$comment", "xml", "externalDocs", "discriminator", "collectionFormat"]
+)
 _SAME_PLACE: Final = frozenset(["allOf", "anyOf", "oneOf", "if", "then", "else", "not"])
 
 
@@ -127,10 +131,15 @@ class Resolver:
         if self._document is not None and depth > MAX_INLINE_DEPTH:
             return {"$ref": self._named(f"part {id(value)}", value, hidden)}
         made: Json = {}
-        value = _modern(value)
+        value = _modern(value, nullable=self._document is None or self._old)
         for key, item in value.items():
             key = "$defs" if key == "definitions" else str(key)
-            if (key not in RULES and key not in _ANY_VALUE) or key in _DROPPED:
+            if _is_silent(key):
+                continue
+            if key not in RULES and key not in _ANY_VALUE:
+                is_null = key == "nullable"
+                why = "null is allowed by a type alone" if is_null else "it is no word of a schema"
+                self._lose(key, item, why)
                 continue
             try:
                 found = self._item(key, item, depth, hidden if key in _SAME_PLACE else frozenset())
@@ -141,7 +150,7 @@ class Resolver:
                 made[key] = found
             except Unfit as fault:
                 self._lose(key, item, str(fault))
-        made = _bounds(_nullable(made, value))
+        made = _bounds(made)
         self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
@@ -173,7 +182,7 @@ class Resolver:
         """Return what the discriminator of a choice says, as a sentence (OpenAPI)."""
         given = value.get("discriminator")
         name = given.get("propertyName") if isinstance(given, dict) else given
-        if self._document is None or not isinstance(name, str):
+        if not isinstance(name, str):
             return ""
         mapping = given.get("mapping") if isinstance(given, dict) else None
         parts = [value.get(word) for word in ("oneOf", "anyOf")]
@@ -196,11 +205,11 @@ class Resolver:
             made: Json = {}
         else:
             made = {"$ref": self._named(reference, found, hidden)}
-        beside = {
-            key: item
-            for key, item in value.items()
-            if key != "$ref" and not (self._old and key not in ANNOTATIONS)
-        }
+        beside = {key: item for key, item in value.items() if key != "$ref"}
+        for key in [x for x in beside if x not in _BESIDE] if self._old else ():
+            item = beside.pop(key)
+            if not _is_silent(str(key)):
+                self._lose(key, item, "this version ignores it beside a reference")
         return {**self.schema(beside, depth, hidden), **made} if beside else made
 
     def _named(self, reference: str, value: object, hidden: frozenset[str]) -> str:
@@ -283,8 +292,16 @@ def _check_pattern(text: str) -> None:
         raise Unfit("a router cannot run this pattern in linear time") from None
 
 
-def _modern(schema: Json) -> Json:
-    """Return a schema of draft-07, or of Gemini with its `OBJECT`, in the words of 2020-12."""
+def _is_silent(word: str) -> bool:
+    """Return True for a word that bears on no call."""
+    return word in _SILENT or word.startswith("x-")
+
+
+def _modern(schema: Json, *, nullable: bool) -> Json:
+    """Return a schema of draft-07, or of Gemini with its `OBJECT`, in the words of 2020-12.
+
+    `nullable`: of a dialect that has this word of OpenAPI 3.0.
+    """
     made = dict(schema)
     for word, item in schema.items():  # Gemini's JSON has whole numbers as text
         is_count = word in RULES and RULES[word][0] is Shape.COUNT
@@ -292,6 +309,13 @@ def _modern(schema: Json) -> Json:
             made[word] = int(item)
     if isinstance(type_ := schema.get("type"), str):
         made["type"] = type_.lower()
+        if nullable and schema.get("nullable", schema.get("x-nullable")) is True:  # Swagger 2.0
+            made["type"] = [made["type"], "null"]
+            made.pop("nullable", None)
+    if made.get("nullable") is False:
+        del made["nullable"]
+    if "example" in made and "examples" not in made:
+        made["examples"] = [made.pop("example")]
     if isinstance(items := schema.get("items"), list):
         made |= {"prefixItems": items, "items": made.pop("additionalItems", {})}
     if isinstance(needs := schema.get("dependencies"), dict):
@@ -300,15 +324,6 @@ def _modern(schema: Json) -> Json:
             word = "dependentRequired" if isinstance(item, list) else "dependentSchemas"
             given = made.get(word)
             made[word] = {key: item} | (given if isinstance(given, dict) else {})
-    return made
-
-
-def _nullable(made: Json, schema: Json) -> Json:
-    """Write OpenAPI 3.0's `nullable` as a type."""
-    type_ = made.get("type")
-    nullable = schema.get("nullable", schema.get("x-nullable"))  # the latter: Swagger 2.0
-    if nullable is True and isinstance(type_, str):
-        made["type"] = [type_, "null"]
     return made
 
 

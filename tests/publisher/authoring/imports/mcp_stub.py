@@ -42,6 +42,17 @@ TOOLS: dict[str, Any] = {
     "both": [{"name": "odd", "inputSchema": {**TUPLE, "$defs": {"M": {"type": "string"}}}}],
     "task": [GOOD, {"name": "odd", "inputSchema": OBJECT, "execution": TASK}],
     "hints": [{**GOOD, "annotations": {"readOnlyHint": [], "idempotentHint": True}}],
+    "more": [
+        {
+            **GOOD,
+            "title": "Good",
+            "_meta": {"ui": "x"},
+            "icons": [{"src": "https://a.dev/i.png"}],
+            "execution": {"taskSupport": "optional"},
+            "annotations": {"title": "G", "readOnlyHint": True, "destructiveHint": True},
+        },
+        {"name": "odd", "title": "Odd", "execution": {"taskSupport": "forbidden"}},
+    ],
     "nohints": [{**GOOD, "annotations": ["x"]}],
     "key": [{"name": "odd", "inputSchema": {"properties": {"api_key": {}, "q": {}}}}],
     "nothing": [],

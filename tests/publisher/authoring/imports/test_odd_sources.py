@@ -110,6 +110,19 @@ async def test_what_of_a_tool_is_not_read_as_it_stands_is_said(
     assert case != "hints" or tools(package)["good"].annotations.idempotent is True
 
 
+async def test_each_word_of_a_tool_that_a_package_has_not_is_said() -> None:
+    package = await imported("more")
+    assert tools(package)["odd"].description == "Odd"
+    found = [(x.source, x.subject, x.before) for x in package.notes if x.source != "document"]
+    assert sorted(found) == [
+        ("good", "_meta", "{'ui': 'x'}"),
+        ("good", "annotation title", "G"),
+        ("good", "execution", "{'taskSupport': 'optional'}"),
+        ("good", "icons", "[{'src': 'https://a.dev/i.png'}]"),
+        ("good", "title", "Good"),
+    ]
+
+
 @pytest.mark.parametrize("case", ["nothing", "nolist"])
 async def test_a_server_without_tools_is_told_so(case: str) -> None:
     with pytest.raises(InvalidInput) as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote_plus
 
 from capdex.json import Json
@@ -42,6 +42,7 @@ class Arguments:
         self.in_path: dict[str, str] = {}
         self.body: Json | None = None
         self.more: bool | None = None  # True: other members are welcome; False: there are none
+        self.about = ""  # what the document says of all members of the body together
         self.plain = True
         in_path = operation.path.partition("#")[0].partition("?")[2]
         self._fixed = {unquote_plus(x.partition("=")[0]) for x in in_path.split("&")} - {""}
@@ -61,6 +62,8 @@ class Arguments:
         made: Json = {"type": "object", "properties": self.properties}
         if self.required:
             made["required"] = list(dict.fromkeys(self.required))
+        if self.about:
+            made |= self._schemas.schema({"description": self.about})
         if self.more is not None:
             made["additionalProperties"] = self.more
         if definitions := self._schemas.definitions():
@@ -142,7 +145,8 @@ class Arguments:
             kind, media = next(iter(content.items()))
             if not _IS_JSON.fullmatch(str(kind).partition(";")[0].strip().lower()):
                 raise Unsendable("", "a parameter's content is carried as JSON alone", str(kind))
-            schema = media.get("schema") if isinstance(media, dict) else None
+            item = {**item, **(media if isinstance(media, dict) else {})}
+            schema = item.get("schema")
             rule: Json = {"content": JSON}
             if forms.kinds(self._document, schema) == forms.SCALAR:
                 why = "a text is sent in quotation marks, as JSON"
@@ -150,7 +154,8 @@ class Arguments:
         else:
             schema = item.get("schema", {})
             rule = self._style(place, name, item, schema)
-        key = self._add(place, name, schema, rule, str(item.get("description") or ""))
+        examples = self._examples(f"{place} {name}", item)
+        key = self._add(place, name, schema, rule, str(item.get("description") or ""), examples)
         if item.get("deprecated") is True:
             self.properties[key]["deprecated"] = True
         if needed:
@@ -159,6 +164,19 @@ class Arguments:
             if key != name and rule.get("style") == "matrix":
                 raise Unsendable("", f"matrix sends its name, and the argument is {key}", name)
             self.in_path[name] = key
+
+    def _examples(self, subject: str, holder: Json) -> list[Any]:
+        """Return the examples of a parameter or of a media type, which are before its schema's."""
+        named = holder.get("examples")
+        found = [holder["example"]] if "example" in holder else []
+        for name, given in named.items() if isinstance(named, dict) else ():
+            one = self._document.target(given)
+            words = [x for x in ("value", "dataValue") if isinstance(one, dict) and x in one]
+            if not words:  # OpenAPI 3.2 has values as the service gets them, too
+                why = "its value is not in the document"
+                self._operation.note(f"{subject} example", "left out", str(name), why)
+            found += [one[x] for x in words[:1] if one[x] not in found]
+        return found
 
     def _style(self, place: str, name: str, item: Json, schema: object) -> Json:
         """Return how a value is written, and say what of it is not as `item` says."""
@@ -230,13 +248,14 @@ class Arguments:
         flat = forms.properties(self._document, schema)
         encoding = media.get("encoding") if is_form else None
         described = clean(body.get("description"))
+        examples = self._examples("body", media)
         if flat is None:
             if is_form and "object" not in forms.kinds(self._document, schema):
                 raise Unsendable("body", "a form is an object", kind)
             if encoding:
                 why = "lists are repeated, and objects are JSON text"
                 self._operation.note("body", "changed", "its encoding", why)
-            key = self._add("body", "body", schema, {}, described)
+            key = self._add("body", "body", schema, {}, described, examples)
             self.rules.pop(key, None)
             self.body = {"content": kind, "parameter": key}
             self.plain = False
@@ -249,6 +268,7 @@ class Arguments:
             self._operation.note("body", "changed", "optional", why)
         self.plain = self.plain and not is_form
         self.more = flat.more
+        self.about = described or clean(self._document.target(schema).get("description"))
         parts = united(self._document.value, schema, old=self._document.is_old)
         for part in parts:
             self._schemas.discriminator(part)
@@ -256,7 +276,8 @@ class Arguments:
             why = "members of the other parts are sent, too"
             self._operation.note("schema word additionalProperties", "changed", "false", why)
         for name, value, rule in fields:
-            key = self._add("body", name, value, rule, "")
+            own = [x[name] for x in examples if isinstance(x, dict) and name in x]
+            key = self._add("body", name, value, rule, "", own)
             if name in flat.required:
                 self.required.append(key)
 
@@ -288,7 +309,9 @@ class Arguments:
                 continue
             yield name, value, rule
 
-    def _add(self, place: str, name: str, schema: object, rule: Json, described: str) -> str:
+    def _add(
+        self, place: str, name: str, schema: object, rule: Json, told: str, examples: list[Any]
+    ) -> str:
         """Add an argument; return the name that it has in the tool."""
         key = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
         while key in self.properties:
@@ -298,12 +321,13 @@ class Arguments:
             self._operation.note(f"{place} {name}", "changed", "a secret by its name", why)
         copied = self._schemas.schema(schema)
         made: Json = dict(copied) if isinstance(copied, dict) else {} if copied else {"not": {}}
-        text = made.get("description") or clean(described)[:1000]
+        own, told = made.get("description", ""), clean(told)
+        text = told if own in told else own if told in own else f"{told} {own}"
         if key != name:
             self._operation.note(f"{place} {name}", "changed", name, f"the argument {key}")
             text = f"{clean(name)}: {text}".removesuffix(": ")
-        if text:
-            made["description"] = text
+        more = {"description": text, "examples": examples}
+        made |= self._schemas.schema({key: x for key, x in more.items() if x})
         self.properties[key] = made
         self.plain = self.plain and not rule
         if place == "path":

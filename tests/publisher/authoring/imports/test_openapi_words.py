@@ -1,0 +1,109 @@
+"""Words of documents that tell a caller what to send: examples, descriptions, what may be null."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capdex.json import Json
+from capdex.manifest.manifest import Manifest
+from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+
+ManifestOf = Callable[[Imported], Manifest]
+TEXT = {"type": "string"}
+
+
+def imported(operation: Json, version: str = "3.0.3", **document: Any) -> Imported:
+    method = "post" if "requestBody" in operation else "get"
+    whole = {
+        "openapi": version,
+        "info": {"title": "Rain"},
+        "servers": [{"url": "https://api.rain.dev"}],
+        "paths": {"/x": {method: {"operationId": "op", **operation}}},
+        **document,
+    }
+    return write_package(import_openapi(json.dumps(whole).encode(), "rain", ()))
+
+
+def query(**words: Any) -> Json:
+    return {"parameters": [{"in": "query", "name": "q", **words}]}
+
+
+def body(schema: Json, **media: Any) -> Json:
+    content = {"application/json": {"schema": schema, **media}}
+    return {"requestBody": {"required": True, "description": "What falls.", "content": content}}
+
+
+def rows(package: Imported) -> list[tuple[str, str, str]]:
+    return [(x.subject, x.fate, x.before) for x in package.notes if x.subject != "replies"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"schema": {**TEXT, "example": "a"}},
+        {"schema": TEXT, "example": "a"},
+        {"schema": {**TEXT, "example": "b"}, "examples": {"x": {"value": "a"}}},
+        {"schema": TEXT, "examples": {"x": {"$ref": "#/components/examples/A"}}},
+        {"schema": TEXT, "examples": {"x": {"dataValue": "a", "serializedValue": "q=a"}}},
+    ],
+    ids=["schema", "parameter", "before", "reference", "3.2"],
+)
+def test_examples_of_a_parameter_are_those_of_its_argument(
+    words: Json, manifest_of: ManifestOf
+) -> None:
+    package = imported(query(**words), components={"examples": {"A": {"value": "a"}}})
+    properties = manifest_of(package).tools[0].parameters["properties"]
+    assert properties == {"q": {**TEXT, "examples": ["a"]}}
+    assert rows(package) == []
+
+
+def test_an_example_of_a_body_is_that_of_its_members(manifest_of: ManifestOf) -> None:
+    schema = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
+    (tool,) = manifest_of(imported(body(schema, example={"a": "x"}))).tools
+    assert tool.parameters["properties"] == {"a": {**TEXT, "examples": ["x"]}, "b": TEXT}
+    assert tool.parameters["description"] == "What falls."
+    whole = {"type": "array", "items": TEXT}
+    (tool,) = manifest_of(imported(body(whole, examples={"x": {"value": ["a"]}}))).tools
+    assert tool.parameters["properties"]["body"]["examples"] == [["a"]]
+
+
+def test_an_example_that_stands_elsewhere_is_said() -> None:
+    package = imported(query(schema=TEXT, examples={"big": {"externalValue": "./big.json"}}))
+    assert rows(package) == [("query q example", "left out", "big")]
+
+
+def test_an_example_beside_a_reference_is_kept(manifest_of: ManifestOf) -> None:
+    schema = {"$ref": "#/components/schemas/D", "example": "a", "nullable": True}
+    package = imported(query(schema=schema), components={"schemas": {"D": TEXT}})
+    argument = manifest_of(package).tools[0].parameters["properties"]["q"]
+    assert argument == {"$ref": "#/$defs/D", "examples": ["a"]}
+    assert rows(package) == [("schema word nullable", "left out", "True")]
+
+
+def test_descriptions_of_a_parameter_and_of_its_schema_are_both_kept(
+    manifest_of: ManifestOf,
+) -> None:
+    for told in ("A day, as 2020-01-31.", "A day"):
+        schema = {**TEXT, "description": told}
+        (tool,) = manifest_of(imported(query(schema=schema, description="A day"))).tools
+        text = tool.parameters["properties"]["q"]["description"]
+        assert text == (told if told.startswith("A day") else f"A day {told}")
+    long = imported(query(schema=TEXT, description="word " * 400))
+    assert rows(long)[0][:2] == ("schema word description", "left out")
+
+
+def test_a_word_of_openapi_3_0_allows_no_null_in_3_1_and_is_said(manifest_of: ManifestOf) -> None:
+    operation = query(schema={**TEXT, "nullable": True})
+    old, new = imported(operation), imported(operation, version="3.1.0")
+    types = [manifest_of(x).tools[0].parameters["properties"]["q"]["type"] for x in (old, new)]
+    assert types == [["string", "null"], "string"]
+    assert (rows(old), rows(new)) == ([], [("schema word nullable", "left out", "True")])
+
+
+def test_a_word_that_is_none_of_a_schema_is_said() -> None:
+    schema = {**TEXT, "maxLenght": 3, "xml": {"name": "q"}, "x-order": 1, "nullable": False}
+    assert rows(imported(query(schema=schema))) == [("schema word maxLenght", "left out", "3")]
