@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from capdex.net.files import write_whole
 from capdex_router.catalog.short_forms import ShortForms
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
@@ -21,7 +20,7 @@ def open_installer(home: Home, config: Config) -> Iterator[Installer]:
         yield Installer(
             home,
             config,
-            rights=GrantFile(home.grants, write_whole),
+            rights=GrantFile(home.grants),
             audit=audit,
             seen=ShortForms(home).add,
         )

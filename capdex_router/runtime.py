@@ -10,7 +10,6 @@ from pathlib import Path
 
 from mcp.client.stdio import StdioServerParameters
 
-from capdex.net.files import write_whole
 from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
 from capdex_router.catalog.mcp_mount import Mounted, mount_proposal, mounted
 from capdex_router.catalog.search import Search
@@ -101,7 +100,7 @@ async def open_runtime(
 
 def open_grants(directory: Path) -> GrantFile:
     """Return the grants of an installation, whose directory is made if it is not there."""
-    return GrantFile(Home.open(directory).grants, write_whole)
+    return GrantFile(Home.open(directory).grants)
 
 
 def open_learned(directory: Path) -> LearnedStore:

@@ -22,7 +22,6 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.ipld.cid import Cid
-from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI
@@ -67,7 +66,7 @@ def open_installer(home: Home, nodes: tuple[NodeAddress, ...] = ()) -> Installer
     return Installer(
         home,
         Config(nodes=nodes),
-        rights=GrantFile(home.grants, write_whole),
+        rights=GrantFile(home.grants),
         audit=AuditLog(home.audit),
         seen=ShortForms(home).add,
     )
@@ -87,7 +86,7 @@ def put(home: Home, packages: list[VerifiedPackage]) -> None:
         name = f"{PREFIX}{package.manifest.uri.name}"
         grants += [Grant(name, said.sha256.hex(), EVERY_TOOL, target) for target in targets]
     store.write(store.read().plus(entries))
-    GrantFile(home.grants, write_whole).grant(grants)
+    GrantFile(home.grants).grant(grants)
 
 
 def show(what: str, times: list[float]) -> None:

@@ -31,13 +31,11 @@ class SharedFile(Generic[Value]):
         empty: Value,
         parse: Callable[[bytes], Value],
         dump: Callable[[Value], bytes],
-        write: Callable[[Path, bytes], None] = write_whole,
     ) -> None:
         self._path = path
         self._value = self._empty = empty
         self._parse = parse
         self._dump = dump
-        self._write = write
         lock = path.with_name(path.name + ".lock")
         self._lock = FileLock(lock, mode=0o600, poll_interval=0.005)  # a change takes about as long
         self._seen: object = None
@@ -63,7 +61,7 @@ class SharedFile(Generic[Value]):
             before = self._load()
             after = to(before)
             if after != before:
-                self._write(self._path, self._dump(after))
+                write_whole(self._path, self._dump(after))
         return before
 
     def _load(self) -> Value:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.limits import MAX_RESOURCE_BYTES
-from capdex.manifest.resources import Resource
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.multi_source import MultiSource
@@ -19,18 +17,6 @@ from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.install.facts import check
 from capdex_router.install.lockfile import Locked
-
-
-class Files(Protocol):
-    """Gives the file of a CID, whose blocks have the hashes that their CIDs name."""
-
-    async def file(self, cid: Cid) -> bytes:
-        """Return the bytes; raises Unavailable."""
-        ...
-
-    async def resources(self, wanted: Iterable[Resource]) -> dict[str, bytes]:
-        """Return files of a package by path, checked; raises as `fetch_resources`."""
-        ...
 
 
 class Cache:
@@ -68,49 +54,36 @@ class Cache:
         return None if data is None else verify(announcement, data)
 
 
-class GatewayFiles:
-    """Files from several gateways; connections are opened with the first request."""
-
-    def __init__(self, sources: MultiSource) -> None:
-        self._sources = sources
-
-    async def file(self, cid: Cid) -> bytes:
-        """Return the bytes of a file; raises Unavailable with the reason of each gateway."""
-        return (await self._sources.file(cid)).data
-
-    async def resources(self, wanted: Iterable[Resource]) -> dict[str, bytes]:
-        """Return files of a package by path, checked; raises as `fetch_resources`."""
-        return await fetch_resources(wanted, self._sources)
-
-
 @asynccontextmanager
-async def open_gateways(urls: Sequence[str]) -> AsyncIterator[GatewayFiles]:
-    """Open gateways, and close their connections at the end."""
+async def open_gateways(urls: Iterable[str]) -> AsyncIterator[MultiSource]:
+    """Open gateways; connections are opened with the first request, and closed at the end."""
     async with AsyncExitStack() as stack:
         gateways = [await stack.enter_async_context(Gateway(url)) for url in dict.fromkeys(urls)]
-        yield GatewayFiles(MultiSource(gateways))
+        yield MultiSource(gateways)
 
 
-async def fetch(announcement: Announcement, cache: Cache, files: Files) -> VerifiedPackage:
-    """Return the package of an announcement from the cache, else from `files`; it is not kept.
+async def fetch(announcement: Announcement, cache: Cache, source: MultiSource) -> VerifiedPackage:
+    """Return the package of an announcement from the cache, else from a source; it is not kept.
 
     Raises VerificationFailure if the bytes do not pass, Unavailable if nobody has them.
     """
     found = cache.package(announcement)
     if found is not None:
         return found
-    data = await files.file(Cid.parse(announcement.cid))
-    return verify(announcement, data)
+    file = await source.file(Cid.parse(announcement.cid))
+    return verify(announcement, file.data)
 
 
-async def fetch_files(package: VerifiedPackage, cache: Cache, files: Files) -> dict[str, bytes]:
-    """Return all files of a package by path, from the cache, else from `files`; none is kept.
+async def fetch_files(
+    package: VerifiedPackage, cache: Cache, source: MultiSource
+) -> dict[str, bytes]:
+    """Return all files of a package by path, from the cache, else from a source; none is kept.
 
     Raises as `fetch_resources`.
     """
     here = cache.files(package)
     absent = [one for one in package.manifest.resources if one.path not in here]
-    return here | (await files.resources(absent) if absent else {})
+    return here | await fetch_resources(absent, source)
 
 
 def files_here(package: VerifiedPackage, cache: Cache) -> dict[str, bytes]:

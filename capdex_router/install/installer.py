@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput, UsageError
 from capdex.manifest.manifest import read
+from capdex.net.ipfs.multi_source import MultiSource
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_router.home.audit_log import AuditLog
@@ -25,7 +26,6 @@ from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.fetch import (
     Cache,
-    Files,
     fetch,
     fetch_files,
     files_here,
@@ -102,8 +102,8 @@ class Installer:
         `folders` are absolute paths at which it is to be written as a skill, besides those that it
         has.
         """
-        async with self.files() as files:
-            return await self._plan(uri, files, allow_signer_change, folders)
+        async with self.gateways() as source:
+            return await self._plan(uri, source, allow_signer_change, folders)
 
     async def upgrades(
         self, names: Collection[str] = (), *, allow_signer_change: bool = False
@@ -116,12 +116,12 @@ class Installer:
         lock = self.lock
         chosen = [_entry(lock, name) for name in names] if names else list(lock.packages.values())
         turns = asyncio.Semaphore(AT_ONCE)
-        async with self.files() as files:
+        async with self.gateways() as source:
 
             async def one(entry: Locked) -> InstallOutcome:
                 async with turns:
                     try:
-                        plan = await self._plan(entry.wanted, files, allow_signer_change)
+                        plan = await self._plan(entry.wanted, source, allow_signer_change)
                     except CapdexError as error:
                         return InstallOutcome(entry.name, "failed", entry, error=error)
                 was, now = entry.uri.version, plan.entry.uri.version
@@ -143,7 +143,7 @@ class Installer:
     async def _plan(
         self,
         uri: CapabilityURI,
-        files: Files,
+        source: MultiSource,
         allow_signer_change: bool,
         folders: Collection[str] = (),
     ) -> InstallPlan:
@@ -151,14 +151,14 @@ class Installer:
             release = await resolve(uri, self.config)
         except InvalidInput as error:
             raise await with_suggestions(error, uri, self.config) from None
-        package = await fetch(release.announcement, self.cache, files)
+        package = await fetch(release.announcement, self.cache, source)
         request = "" if uri.selector is None else str(uri.selector)
         return self.planned(
             package,
             release,
             request,
             allow_signer_change=allow_signer_change,
-            files=await fetch_files(package, self.cache, files),
+            files=await fetch_files(package, self.cache, source),
             folders=folders,
         )
 
@@ -304,11 +304,9 @@ class Installer:
             return "missing"
         return "ready" if self.is_agreed(entry) else "not agreed"
 
-    @asynccontextmanager
-    async def files(self) -> AsyncIterator[Files]:
-        """Open the gateways of all nodes; connections are opened with the first request."""
-        async with open_gateways([node.gateway_url for node in self.config.nodes]) as files:
-            yield files
+    def gateways(self) -> AbstractAsyncContextManager[MultiSource]:
+        """Open the gateways of all nodes, as `open_gateways`."""
+        return open_gateways(node.gateway_url for node in self.config.nodes)
 
     def _forget_unused(self, gone: Iterable[Locked]) -> None:
         """Remove grants for `gone` and other bytes that the lock file does not list any more."""

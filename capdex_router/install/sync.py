@@ -152,12 +152,12 @@ async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
     if not installer.config.nodes:
         raise missing(entries[0].announcement)
     turns = asyncio.Semaphore(AT_ONCE)
-    async with installer.files() as files:
+    async with installer.gateways() as source:
 
         async def one(entry: Locked) -> None:
             async with turns:
-                package = await fetch(entry.announcement, installer.cache, files)
-                named = await fetch_files(package, installer.cache, files)
+                package = await fetch(entry.announcement, installer.cache, source)
+                named = await fetch_files(package, installer.cache, source)
             installer.cache.put([package.data, *named.values()])
 
         await asyncio.gather(*map(one, entries))

@@ -30,7 +30,7 @@ from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
 from capdex_router.policy.grants import Grant
-from capdex_router.policy.permissions import asks_each_time, decide, line, target
+from capdex_router.policy.permissions import asks_each_time, destroys, line, missing, target
 from capdex_router.policy.proposal import Access, Proposal, accessed
 from capdex_router.policy.quoting import escaped
 from capdex_router.policy.tokens import Token, carrying
@@ -140,12 +140,10 @@ class Invoker:
             what = "a fault of the router"
             failure = ExecutionFailed(what, Code.INTERNAL, why=type(error).__name__, fix=BUG)
         took = round((time.perf_counter() - started) * 1000)
-        result = (
-            InvokeResult(output, None, took)
-            if failure is None
-            else self._redacted(InvokeResult.of_error(failure, took))
-        )
-        code = None if result.error is None else result.error["reason"]
+        told: Json | None = None
+        if failure is not None:
+            told = self._redact(InvokeResult.of_error(failure, took).error)
+        result, code = InvokeResult(output, told, took), told and told["reason"]
         self._audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
         return result
 
@@ -227,12 +225,13 @@ class Invoker:
         """Return what a person must agree to before the call runs; None if all is granted."""
         capability, owner = call.capability, call.capability.owner
         granted = self._rights.granted(owner.digest, tool_of(capability))
-        decision = decide(capability, call.requests, granted)
-        if decision.answer == "allow":
+        wanted = missing(capability, call.requests, granted)
+        if not wanted:
             return None
+        once = destroys(wanted)
         given = self._redact(call.arguments)
         named = f"{capability.ref.capability_id}@{capability.ref.version}"
-        doubt = "It may destroy or change something. " if decision.destructive else ""
+        doubt = "It may destroy or change something. " if once else ""
         hints = capability.annotations
         harmless = owner.source == "mcp" and not asks_each_time("mcp", hints, call.requests)
         says = ("its server says that it destroys nothing: later calls are not asked about",)
@@ -242,7 +241,7 @@ class Invoker:
             capability.ref.capability_id,
             capability.ref.version,
             owner.digest,
-            ("capdex", "grant", named, *decision.missing, "--digest", owner.digest),
+            ("capdex", "grant", named, *wanted, "--digest", owner.digest),
             owner.signer,
             tool_of(capability),
             accesses=tuple(self._access(request, given) for request in call.requests),
@@ -250,8 +249,8 @@ class Invoker:
             input_sha256=audited["input_sha256"],
             facts=says if harmless else (),
             words=(("description", capability.description),),
-            granted=() if decision.destructive else decision.missing,
-            days=None if decision.destructive else self._limits.first_use_days,
+            granted=() if once else wanted,
+            days=None if once else self._limits.first_use_days,
         )
 
     def _access(self, request: Request, given: Json) -> Access:
@@ -319,9 +318,6 @@ class Invoker:
         if why is not None:
             raise _bad_output(self._redact(why))
         return found
-
-    def _redacted(self, result: InvokeResult) -> InvokeResult:
-        return InvokeResult(None, self._redact(result.error), result.duration_ms)
 
 
 def tool_of(capability: Capability) -> str:

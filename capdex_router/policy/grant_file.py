@@ -11,15 +11,10 @@ from capdex_router.policy.grants import Grant, Grants
 
 
 class GrantFile:
-    """Grants in a file for its user alone; `write` writes a file as a whole or not at all."""
+    """Grants in a file for its user alone."""
 
-    def __init__(
-        self,
-        path: Path,
-        write: Callable[[Path, bytes], None],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._file = SharedFile(path, Grants(), Grants.parse, Grants.to_bytes, write)
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._file = SharedFile(path, Grants(), Grants.parse, Grants.to_bytes)
         self._clock = clock
 
     def read(self) -> Grants:

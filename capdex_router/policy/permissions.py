@@ -1,4 +1,4 @@
-"""Decisions about calls: allow, ask a person, or deny. Pure.
+"""Decisions about calls: the rights that a person is asked for, and what is denied. Pure.
 
 The rights of a capability are what its package declares and a person granted. A right is written as
 a target: `host:api.example.org`, `service:<URI>`, `agent:<DID>`, `process:<path>`, `state.create`,
@@ -8,8 +8,7 @@ a target: `host:api.example.org`, `service:<URI>`, `agent:<DID>`, `process:<path
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from capdex.errors import Code, Refused
 from capdex_router.model.capability import Capability, ToolHints
@@ -30,29 +29,11 @@ _PORTS: Final = {"http": 80, "https": 443}
 MAX_PART_CHARS: Final = 2_048  # of a request: as long as the URL of a binding may be
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # safe methods (RFC 9110, 9.2.1)
 
-Answer = Literal["allow", "ask"]
 
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The answer of policy. `missing` holds the targets that no person granted yet.
-
-    `destructive` is true if one of them may destroy something: a yes to it is for one call.
-    """
-
-    answer: Answer
-    missing: tuple[str, ...] = ()
-
-    @property
-    def destructive(self) -> bool:
-        """True if the question is about something that cannot be undone."""
-        return EFFECTS in self.missing or HARD_DELETE in self.missing
-
-
-def decide(
+def missing(
     capability: Capability, requests: Sequence[Request], granted: Collection[str]
-) -> Decision:
-    """Decide about one call of `capability` that would make `requests`.
+) -> tuple[str, ...]:
+    """Return the rights that one call needs, for its `requests`, and that no person granted yet.
 
     Raises Refused PERMISSION_DENIED for a state verb that its package does not declare, and for
     the objects of another scope.
@@ -63,8 +44,12 @@ def decide(
             _check_state(capability, request)
     if asks_each_time(capability.owner.source, capability.annotations, requests):
         needed[EFFECTS] = None
-    missing = tuple(name for name in needed if name not in granted)
-    return Decision("ask" if missing else "allow", missing)
+    return tuple(name for name in needed if name not in granted)
+
+
+def destroys(rights: Collection[str]) -> bool:
+    """True if a yes to some rights is for one call: what one of them allows cannot be undone."""
+    return EFFECTS in rights or HARD_DELETE in rights
 
 
 def target(request: Request) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage
 from capdex_router.catalog.catalog import Catalog, Fixed
 from capdex_router.home.audit_log import AuditLog
@@ -71,7 +70,7 @@ def machine(home: Home) -> Callable[..., Machine]:
     """`machine(*nodes, **settings)` opens the installer of the home, as a new process does."""
 
     def opened(*nodes: SimulatedNode, **settings: Any) -> Machine:
-        rights = GrantFile(home.grants, write_whole)
+        rights = GrantFile(home.grants)
         seen: list[VerifiedPackage] = []
         config = Config(
             nodes=tuple(node.address for node in nodes),

@@ -29,7 +29,6 @@ from yarl import URL
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError
 from capdex.ipld.cid import Cid
-from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.bindings.a2a import Agents
@@ -190,7 +189,7 @@ def check_granted(granted: set[str], asked: str, digest: str, parts: Json) -> No
 def machine() -> Iterator[tuple[Installer, GrantFile]]:
     with TemporaryDirectory() as folder, AuditLog(Path(folder) / "audit.jsonl") as audit:
         home = Home.open(Path(folder))
-        rights = GrantFile(home.grants, write_whole)
+        rights = GrantFile(home.grants)
         yield Installer(home, Config(), rights=rights, audit=audit), rights
 
 
@@ -262,7 +261,7 @@ async def called(found: VerifiedPackage, given_: Json, person: Person, folder: P
     with AuditLog(folder / "audit.jsonl") as audit:
         invoker = Invoker(
             Catalog([Fixed(capabilities_of(found, partial(executor, wiring=wiring)))]),
-            rights=GrantFile(folder / "grants.json", write_whole),
+            rights=GrantFile(folder / "grants.json"),
             audit=audit,
             check=Validation().check,
         )

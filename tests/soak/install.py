@@ -32,7 +32,6 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from capdex.encoding.abi import checksum_address
 from capdex.ipld.cid import Cid
-from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX
@@ -80,7 +79,7 @@ def opened(home: Home) -> Installer:
     return Installer(
         home,
         Config(),
-        rights=GrantFile(home.grants, write_whole),
+        rights=GrantFile(home.grants),
         audit=AuditLog(home.audit),
         seen=ShortForms(home).add,
     )

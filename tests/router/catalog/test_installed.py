@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
-from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.catalog.catalog import Catalog
@@ -47,7 +46,7 @@ class Machine:
 
     def __init__(self, path: Path) -> None:
         self.home = Home.open(path)
-        self.rights = GrantFile(self.home.grants, write_whole)
+        self.rights = GrantFile(self.home.grants)
         self.asked: list[str] = []
 
     def put(self, found: VerifiedPackage, *, agreed: bool = True) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from capdex.net.files import write_whole
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.bindings.egress import Egress
@@ -75,7 +74,7 @@ def package(name: str = "note", **metadata: Any) -> VerifiedPackage:
 def home(tmp_path: Path) -> Home:
     """A home with two packages of the same scope that a person agreed to install."""
     made = Home.open(tmp_path / "router")
-    rights = GrantFile(made.grants, write_whole)
+    rights = GrantFile(made.grants)
     for found in (package(), package("other")):
         Cache(made.blocks).put([found.data])
         announced = found.announcement

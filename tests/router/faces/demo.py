@@ -23,10 +23,6 @@ HOST = HostRequest("POST", "https", "api.example.org", 443, "/say")
 PAGE = HostRequest("GET", "https", "api.example.org", 443, "/page")
 
 
-def write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
 def capabilities(count: int) -> list[Capability]:
     owner = Owner("package", "did:nuwa:cap:note", "bb" * 32)
     many = [
@@ -52,7 +48,7 @@ def capabilities(count: int) -> list[Capability]:
 def actions(home: Path, count: int = 0, *more: Capability) -> Actions:
     catalog = Catalog([Fixed([*capabilities(count), *more], domain="demo")])
     invoker = Invoker(
-        catalog, rights=GrantFile(home / "grants.json", write),
+        catalog, rights=GrantFile(home / "grants.json"),
         audit=AuditLog(home / "audit.jsonl"), check=check,
     )  # fmt: skip
     return Actions(catalog, Search(catalog), invoker, Results(home / "results"))

@@ -13,14 +13,8 @@ from capdex_router.policy.grants import Grant
 HOST = Grant("did:nuwa:cap:weather", "aa", "now", "host:api.example.org", 100.0)
 
 
-def write(path: Path, data: bytes) -> None:
-    new = path.with_suffix(".new")
-    new.write_bytes(data)
-    new.replace(path)
-
-
 def opened(path: Path, now: float = 0.0) -> GrantFile:
-    return GrantFile(path / "grants.json", write, lambda: now)
+    return GrantFile(path / "grants.json", lambda: now)
 
 
 def test_what_one_process_grants_another_sees(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from capdex_router.model.requests import (
     ServiceRequest,
     StateRequest,
 )
-from capdex_router.policy.permissions import EFFECTS, HARD_DELETE, decide, line, target
+from capdex_router.policy.permissions import EFFECTS, HARD_DELETE, destroys, line, missing, target
 
 READS = ToolHints(read_only=True, destructive=False)
 OSLO = HostRequest("GET", "https", "api.example.org", 443, "/oslo")
@@ -37,15 +37,15 @@ def capability(annotations: ToolHints = READS, **owner: Any) -> Capability:
 
 
 def test_nothing_is_granted_at_first() -> None:
-    found = decide(capability(), [OSLO], ())
-    assert (found.answer, found.missing) == ("ask", ("host:api.example.org",))
-    assert not found.destructive
+    found = missing(capability(), [OSLO], ())
+    assert found == ("host:api.example.org",)
+    assert not destroys(found)
 
 
 def test_a_granted_host_is_allowed_and_another_is_not() -> None:
-    assert decide(capability(), [OSLO], {"host:api.example.org"}).answer == "allow"
+    assert missing(capability(), [OSLO], {"host:api.example.org"}) == ()
     other = HostRequest("GET", "https", "api.example.org", 8443)
-    assert decide(capability(), [OSLO, other], {"host:api.example.org"}).missing == (
+    assert missing(capability(), [OSLO, other], {"host:api.example.org"}) == (
         "host:api.example.org:8443",
     )
 
@@ -60,9 +60,9 @@ def test_an_address_and_a_port_are_told_apart() -> None:
 
 
 def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -> None:
-    found = decide(capability(ToolHints()), [OSLO], {"host:api.example.org"})
-    assert found.missing == (EFFECTS,)
-    assert found.destructive
+    found = missing(capability(ToolHints()), [OSLO], {"host:api.example.org"})
+    assert found == (EFFECTS,)
+    assert destroys(found)
 
 
 @pytest.mark.parametrize(
@@ -76,42 +76,42 @@ def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -
     ids=str,
 )
 def test_a_package_that_calls_a_writing_request_harmless_is_not_believed(request_: Request) -> None:
-    found = decide(capability(READS), [request_], {target(request_)})
-    assert found.missing == (EFFECTS,)
-    assert decide(capability(READS), [request_], {target(request_), EFFECTS}).answer == "allow"
+    found = missing(capability(READS), [request_], {target(request_)})
+    assert found == (EFFECTS,)
+    assert missing(capability(READS), [request_], {target(request_), EFFECTS}) == ()
 
 
 def test_a_destructive_tool_that_states_no_access_asks() -> None:
-    assert decide(capability(ToolHints()), [], ()).missing == (EFFECTS,)
-    assert decide(capability(), [], ()).answer == "allow"
+    assert missing(capability(ToolHints()), [], ()) == (EFFECTS,)
+    assert missing(capability(), [], ()) == ()
 
 
 def test_a_state_verb_is_allowed_if_declared_and_granted() -> None:
     declared = capability(ToolHints(), permissions=("state.create",))
-    assert decide(declared, [CREATE], ()).missing == ("state.create",)
-    assert decide(declared, [CREATE], {"state.create"}).answer == "allow"
+    assert missing(declared, [CREATE], ()) == ("state.create",)
+    assert missing(declared, [CREATE], {"state.create"}) == ()
 
 
 def test_a_verb_that_is_not_declared_is_denied_even_if_granted() -> None:
     with pytest.raises(Refused) as refused:
-        decide(capability(), [CREATE], {"state.create"})
+        missing(capability(), [CREATE], {"state.create"})
     assert refused.value.code == Code.PERMISSION_DENIED
 
 
 def test_another_scope_is_denied() -> None:
     declared = capability(permissions=("state.create",), scope="sc:other")
     with pytest.raises(Refused, match="another scope"):
-        decide(declared, [CREATE], {"state.create"})
+        missing(declared, [CREATE], {"state.create"})
 
 
 def test_a_delete_for_good_is_a_right_of_its_own() -> None:
     declared = capability(permissions=("state.delete",))
     soft = StateRequest("state.delete", "sc:note", "x")
     hard = StateRequest("state.delete", "sc:note", "x", hard=True)
-    assert decide(declared, [soft], {"state.delete"}).answer == "allow"
-    found = decide(declared, [hard], {"state.delete"})
-    assert found.missing == (HARD_DELETE,)
-    assert found.destructive
+    assert missing(declared, [soft], {"state.delete"}) == ()
+    found = missing(declared, [hard], {"state.delete"})
+    assert found == (HARD_DELETE,)
+    assert destroys(found)
 
 
 def test_each_request_has_a_target_and_a_line() -> None:
