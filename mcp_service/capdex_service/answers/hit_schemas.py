@@ -10,6 +10,7 @@ from capdex_service.answers.schemas import (
     RELEASE,
     STRING,
     STRINGS,
+    array_of,
     schema_of,
 )
 
@@ -24,11 +25,8 @@ _WHY: Json = schema_of(
             "properties": {
                 "field": STRING,
                 "text": STRING,
-                "highlights": {
-                    "type": "array",
-                    "items": {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2},
-                    "description": "Beginning and end of each word that was found, in characters.",
-                },
+                "highlights": array_of(array_of(INTEGER) | {"minItems": 2, "maxItems": 2})
+                | {"description": "Beginning and end of each word that was found, in characters."},
             },
             "required": ["field", "text", "highlights"],
         },
@@ -52,19 +50,13 @@ _TRIGGER: Json = schema_of(
     }
 )
 
+_SCORED: Json = {"score": {"type": "number"}, "matched": STRINGS}
+
 ROUTES_SCHEMA: Json = schema_of(
     {
-        "list_of_results": {
-            "type": "array",
-            "items": schema_of(
-                RELEASE
-                | {
-                    "score": {"type": "number"},
-                    "matched": STRINGS,
-                    "triggers": {"type": "array", "items": _TRIGGER},
-                }
-            ),
-        },
+        "list_of_results": array_of(
+            schema_of(RELEASE | _SCORED | {"triggers": array_of(_TRIGGER)})
+        ),
         "total": {"type": "integer", "description": "Packages with a trigger that it hits."},
         "cut": {"type": "boolean", "description": "Some triggers were not tried."},
         "mode": {"enum": ["lexical", "semantic"]},
@@ -74,22 +66,14 @@ ROUTES_SCHEMA: Json = schema_of(
 
 RESULTS_SCHEMA: Json = schema_of(
     {
-        "list_of_results": {
-            "type": "array",
-            "items": schema_of(
-                RELEASE | {"score": {"type": "number"}, "matched": STRINGS, "why": _WHY}, "why"
-            ),
-        },
+        "list_of_results": array_of(schema_of(RELEASE | _SCORED | {"why": _WHY}, "why")),
         "total": INTEGER,
         "mode": {"enum": ["lexical", "semantic"]},
         "next_cursor": MAYBE_STRING,
         "facets": {
             "type": "object",
             "description": "The commonest values of each facet asked for.",
-            "additionalProperties": {
-                "type": "array",
-                "items": schema_of({"value": STRING, "count": INTEGER}),
-            },
+            "additionalProperties": array_of(schema_of({"value": STRING, "count": INTEGER})),
         },
         "as_of": AS_OF,
     },

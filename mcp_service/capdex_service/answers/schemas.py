@@ -11,11 +11,17 @@ def schema_of(properties: Json, *optional: str) -> Json:
     return {"type": "object", "properties": properties, "required": required}
 
 
+def array_of(items: Json) -> Json:
+    """Return the schema of an array."""
+    return {"type": "array", "items": items}
+
+
 STRING: Json = {"type": "string"}
 _BOOLEAN: Json = {"type": "boolean"}
 INTEGER: Json = {"type": "integer"}
 MAYBE_STRING: Json = {"type": ["string", "null"]}
-STRINGS: Json = {"type": "array", "items": STRING}
+STRINGS: Json = array_of(STRING)
+_OBJECTS: Json = array_of({"type": "object"})
 _MAYBE_INTEGER: Json = {"type": ["integer", "null"]}
 
 AS_OF = schema_of(
@@ -71,7 +77,7 @@ RELEASE: Json = {
         {
             "verdict": MAYBE_STRING,
             "signer": MAYBE_STRING,
-            "checks": {"type": "array", "items": {"type": "object"}},
+            "checks": _OBJECTS,
             "lint": _LINT,
         }
     ),
@@ -113,11 +119,11 @@ _HISTORY: Json = {
 }
 _PARTS: Json = {
     "package": {"type": "string", "description": "The .acp.yaml file."},
-    "tools": {"type": "array", "items": {"type": "object"}},
+    "tools": _OBJECTS,
     "tool_bindings": {"type": "object"},
     "prompt": MAYBE_STRING,
     "schema": {"type": "object", "description": "The JSON Schema of the package's state."},
-    "files": {"type": "array", "items": {"type": "object"}},
+    "files": _OBJECTS,
     "history": _HISTORY,
     "proof": _PROOF,
 }
@@ -136,20 +142,19 @@ NAME_SCHEMA: Json = schema_of(
             }
         ),
         "votes": schema_of({"up": STRING, "down": STRING}),
-        "releases": {
-            "type": "array",
-            "items": schema_of(
+        "releases": array_of(
+            schema_of(
                 RELEASE
                 | {
                     "latest": _BOOLEAN,
                     "availability": MAYBE_STRING,
                     "reason": MAYBE_STRING,
                     "message": STRING,
-                    "problems": {"type": "array", "items": {"type": "object"}},
+                    "problems": _OBJECTS,
                     "denied": {"type": ["object", "null"]},
                 }
-            ),
-        },
+            )
+        ),
         "as_of": AS_OF,
     }
 )
@@ -169,7 +174,7 @@ _MANIFEST: Json = {
         "items": schema_of({"uri": STRING, "name": STRING, "mimeType": STRING}),
     },
     "required_permissions": {"type": ["array", "null"], "items": STRING},
-    "tools": {"type": "array", "items": _REFERENCE, "description": "The tools of a skill."},
+    "tools": array_of(_REFERENCE) | {"description": "The tools of a skill."},
 }
 _FILE: Json = schema_of(
     {"cap_uri": STRING, "ipfs_cid": STRING, "sha256": STRING, "verdict": MAYBE_STRING}
@@ -179,7 +184,7 @@ MANIFEST_SCHEMA: Json = schema_of(_MANIFEST | {"package": _FILE, "as_of": AS_OF}
 
 MANIFESTS_SCHEMA: Json = schema_of(
     {
-        "capabilities": {"type": "array", "items": schema_of(_MANIFEST, "tools")},
+        "capabilities": array_of(schema_of(_MANIFEST, "tools")),
         "next_cursor": MAYBE_STRING,
         "as_of": AS_OF,
     }
@@ -191,39 +196,31 @@ LEVEL_SCHEMA: Json = {
         **dict.fromkeys(("domain", "tool", "version", "command", "summary"), STRING),
         "domains": STRINGS,
         "counts": {"type": "object", "additionalProperties": INTEGER},
-        "tools": {
-            "type": "array",
-            "items": schema_of({"name": STRING, "summary": STRING, "version": STRING}),
-        },
-        "intents": {
-            "type": "array",
-            "items": schema_of(
-                {"patterns": STRINGS, "confirm": _BOOLEAN, "command": STRING}, "command"
-            ),
-        },
-        "commands": {
-            "type": "array",
-            "items": schema_of({"command": STRING, "params": STRINGS, "required": STRINGS}),
-        },
+        "tools": array_of(schema_of(dict.fromkeys(("name", "summary", "version"), STRING))),
+        "intents": array_of(
+            schema_of({"patterns": STRINGS, "confirm": _BOOLEAN, "command": STRING}, "command")
+        ),
+        "commands": array_of(
+            schema_of({"command": STRING, "params": STRINGS, "required": STRINGS})
+        ),
         "params": {"type": "object"},
-        "examples": {
-            "type": "array",
-            "items": schema_of(
+        "examples": array_of(
+            schema_of(
                 {"say": STRING, "command": STRING, "input": {"type": "object"}},
                 *("command", "input"),
-            ),
-        },
+            )
+        ),
         "next_cursor": MAYBE_STRING,
         "as_of": AS_OF,
     },
     "required": ["as_of"],
 }
 
+_FILE_OF_A_CHANGE = ("cap_uri", "semver", "ipfs_cid", "sha256")  # absent where it is deleted
 CHANGES_SCHEMA: Json = schema_of(
     {
-        "changes": {
-            "type": "array",
-            "items": schema_of(
+        "changes": array_of(
+            schema_of(
                 {
                     "name": STRING,
                     "revision": INTEGER,
@@ -231,14 +228,11 @@ CHANGES_SCHEMA: Json = schema_of(
                         "type": "boolean",
                         "description": "True if nothing of this name is served any more.",
                     },
-                    "cap_uri": STRING,
-                    "semver": STRING,
-                    "ipfs_cid": STRING,
-                    "sha256": STRING,
+                    **dict.fromkeys(_FILE_OF_A_CHANGE, STRING),
                 },
-                *("cap_uri", "semver", "ipfs_cid", "sha256"),
-            ),
-        },
+                *_FILE_OF_A_CHANGE,
+            )
+        ),
         "next_since": STRING,
         "more": _BOOLEAN,
         "as_of": AS_OF,
@@ -257,10 +251,9 @@ SERVER_SCHEMA: Json = schema_of(
                 "version": {"type": "string", "maxLength": 255},
                 "websiteUrl": STRING,
                 "repository": schema_of({"url": STRING, "source": STRING}),
-                "remotes": {
-                    "type": "array",
-                    "items": schema_of({"type": {"const": "streamable-http"}, "url": STRING}),
-                },
+                "remotes": array_of(
+                    schema_of({"type": {"const": "streamable-http"}, "url": STRING})
+                ),
             },
             *("websiteUrl", "repository", "remotes"),
         ),
@@ -285,14 +278,14 @@ SERVER_SCHEMA: Json = schema_of(
 
 SERVERS_SCHEMA: Json = schema_of(
     {
-        "servers": {"type": "array", "items": SERVER_SCHEMA},
+        "servers": array_of(SERVER_SCHEMA),
         "metadata": schema_of({"count": INTEGER, "nextCursor": STRING}, "nextCursor"),
     }
 )
 
 PROBLEM_SCHEMA: Json = schema_of(
     {
-        "type": {"type": "string"},
+        "type": STRING,
         "title": STRING,
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "code": {"type": "string", "description": "The code of the error (P16)."},

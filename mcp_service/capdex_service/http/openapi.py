@@ -240,7 +240,7 @@ _LIST: Final = [
 _DESCRIBE: Final = [
     _query(
         "capability_id",
-        {"type": "string", "minLength": 1},
+        _TEXT,
         "`did:nuwa:cap:<name>` for a package, with `#<tool>` for a tool of it.",
         required=True,
     ),
