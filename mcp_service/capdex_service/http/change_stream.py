@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from itertools import starmap
 from typing import Final
 
 import orjson
@@ -19,12 +20,11 @@ from capdex.json import Json
 from capdex.net.tasks import end
 from capdex_service.http.parameters import read_parameters
 from capdex_service.http.problem import problem
-from capdex_service.limits.streams import StreamPlaces
+from capdex_service.limits.streams import StreamPlaces, left, send_part
 from capdex_service.queries.changes import FeedPlace, read_feed
 from capdex_service.queries.reader import Reader
 
 HEARTBEAT_S: Final = 15.0  # proxies close what is silent for 30 to 60 s
-SEND_LIMIT_S: Final = 30.0  # a client that takes nothing for so long is gone
 LIFETIME_S: Final = 3600.0  # then the client reconnects, perhaps to a node with fewer streams
 BATCH: Final = 100
 RETRY_MS: Final = 2000
@@ -73,7 +73,7 @@ class ChangeStream:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if scope["method"] != "HEAD":
             stream = asyncio.create_task(self._stream(send, since))
-            gone = asyncio.create_task(_disconnect(receive))
+            gone = asyncio.create_task(left(receive))
             self._open.add(stream)
             try:
                 await asyncio.wait((stream, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -100,12 +100,12 @@ class ChangeStream:
         """Send changes as they come; ends after a time, and when the client reads no more."""
         clock = asyncio.get_running_loop().time
         ends_at, quiet_until = clock() + self._lifetime_s, clock() + self._heartbeat_s
-        await _send(send, b"retry: %d\n\n" % RETRY_MS)
+        await send_part(send, b"retry: %d\n\n" % RETRY_MS)
         while clock() < ends_at:
             page = await read_feed(self._reader, since, BATCH)
             since = page.after
             if page.found:
-                await _send(send, b"".join(_event(place, change) for place, change in page.found))
+                await send_part(send, b"".join(starmap(_event, page.found)))
                 quiet_until = clock() + self._heartbeat_s
             if page.more:
                 continue
@@ -113,22 +113,10 @@ class ChangeStream:
                 async with asyncio.timeout_at(min(quiet_until, ends_at)):
                     await self._reader.wait(since.revision)
             except TimeoutError:
-                await _send(send, b": nothing new\nid: %s\n\n" % str(since).encode("ascii"))
+                await send_part(send, b": nothing new\nid: %s\n\n" % str(since).encode("ascii"))
                 quiet_until = clock() + self._heartbeat_s
 
 
 def _event(place: FeedPlace, change: Json) -> bytes:
-    return b"id: %s\nevent: change\ndata: %s\n\n" % (
-        str(place).encode("ascii"),
-        orjson.dumps(change),
-    )
-
-
-async def _send(send: Send, body: bytes) -> None:
-    async with asyncio.timeout(SEND_LIMIT_S):
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-async def _disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    event = b"id: %s\nevent: change\ndata: %s\n\n"
+    return event % (str(place).encode("ascii"), orjson.dumps(change))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from capdex.errors import Code, Unavailable
 from capdex_service.limits.addresses import CLIENT, LOOPBACK
 
 MAX_STREAMS: Final = 64
 MAX_STREAMS_PER_CLIENT: Final = 8
+SEND_LIMIT_S: Final = 30.0  # a client that takes nothing for so long is gone
 
 
 class StreamPlaces:
@@ -41,3 +43,15 @@ class StreamPlaces:
             self._taken[client] -= 1
             if not self._taken[client]:
                 del self._taken[client]
+
+
+async def send_part(send: Send, body: bytes) -> None:
+    """Send a part of a stream; raises TimeoutError if the client does not take it."""
+    async with asyncio.timeout(SEND_LIMIT_S):
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+async def left(receive: Receive) -> None:
+    """Wait until the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

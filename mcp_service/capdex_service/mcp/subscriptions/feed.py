@@ -33,7 +33,10 @@ log = structlog.get_logger(part="mcp")
 
 
 class FeedFollower:
-    """One stream: what it follows, and the events that are due."""
+    """One stream: what it follows, and the events that are due.
+
+    `taken` is the revision up to which all events were taken when it was last asked.
+    """
 
     def __init__(self, feed: Feed, interest: Callable[[], Interest]) -> None:
         self._feed, self._interest = feed, interest
@@ -41,18 +44,14 @@ class FeedFollower:
         self._not_before = 0.0
         self._wake = asyncio.Event()
         self._ended = False
-        self._revision = 0
+        self.taken = 0
 
     @property
     def revision(self) -> int:
         """The revision up to which all events were taken."""
         if not self._due:
-            self._revision = self._feed.seen
-        return self._revision
-
-    def begin(self, revision: int) -> None:
-        """Begin after a revision."""
-        self._revision = revision
+            self.taken = self._feed.seen
+        return self.taken
 
     def notice(self, names: Iterable[str]) -> None:
         """Note that answers about these names have changed."""
@@ -91,13 +90,16 @@ class FeedFollower:
 
 
 class Feed:
-    """Follows the changes of a reader's index while there are streams; `close` ends them."""
+    """Follows the changes of a reader's index while there are streams; `close` ends them.
+
+    `seen` is the revision up to which all changes were handed on.
+    """
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self._followers: set[FeedFollower] = set()
         self._places = StreamPlaces(MAX_STREAMS, MAX_STREAMS_PER_CLIENT)
-        self._seen = 0  # all changes up to this revision were handed on
+        self.seen = 0
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -138,17 +140,12 @@ class Feed:
         for follower in self._followers:
             follower.notice(names)
 
-    @property
-    def seen(self) -> int:
-        """The revision up to which all changes were handed on."""
-        return self._seen
-
     async def _start(self, follower: FeedFollower, since: int | None) -> None:
         now = (await self.reader.moment()).revision
         if self._task is None:
-            self._seen = now
+            self.seen = now
             self._task = asyncio.create_task(self._run())
-        follower.begin(self._seen if since is None else min(since, self._seen))
+        follower.taken = self.seen if since is None else min(since, self.seen)
         if since is not None:
             async for changes in self._changes(since, now, MAX_MISSED):
                 follower.notice(change.name for change in changes)
@@ -161,11 +158,11 @@ class Feed:
     async def _run(self) -> None:
         while True:
             try:
-                moment = await self.reader.wait(self._seen)
-                async for changes in self._changes(self._seen, moment.revision):
+                moment = await self.reader.wait(self.seen)
+                async for changes in self._changes(self.seen, moment.revision):
                     self.tell([change.name for change in changes])
-                    self._seen = max(self._seen, changes[-1].revision - 1)
-                self._seen = max(self._seen, moment.revision)
+                    self.seen = max(self.seen, changes[-1].revision - 1)
+                self.seen = max(self.seen, moment.revision)
             except (CapdexError, OSError) as error:
                 log.warning("changes cannot be followed now", why=str(error))
                 await asyncio.sleep(RETRY_S)

@@ -21,13 +21,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from capdex.errors import CapdexError
 from capdex.net.tasks import end
+from capdex_service.limits.streams import left, send_part
 from capdex_service.mcp.subscriptions.feed import Feed, FeedFollower
 from capdex_service.mcp.subscriptions.interest import Interest, notification
 from capdex_service.mcp.subscriptions.methods import SESSION
 from capdex_service.mcp.subscriptions.sessions import Sessions
 
 HEARTBEAT_S: Final = 15.0  # proxies close streams on which nothing comes for a minute
-SEND_LIMIT_S: Final = 30.0  # a client that takes nothing for so long is gone
 ISSUED: Final = "capdex.issued"  # in the ASGI scope: the id that `initialize` has issued
 _ID: Final = b"mcp-session-id"
 _VERSION: Final = b"mcp-protocol-version"
@@ -104,7 +104,8 @@ class SessionEndpoint:
                 self._open[session] = follower
                 await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
                 primed = headers.get(_VERSION) == _PRIMED
-                await _send(send, f"id: {follower.revision}\ndata:\n\n" if primed else ": \n\n")
+                first = b"id: %d\ndata:\n\n" % follower.revision if primed else b": \n\n"
+                await send_part(send, first)
                 with suppress(TimeoutError):
                     await self._deliver(session, follower, receive, send)
         except CapdexError as error:
@@ -113,26 +114,26 @@ class SessionEndpoint:
     async def _deliver(
         self, session: str, follower: FeedFollower, receive: Receive, send: Send
     ) -> None:
-        left = asyncio.create_task(_left(receive))
+        gone = asyncio.create_task(left(receive))
         due = asyncio.create_task(follower.next())
         try:
             while self._sessions.owns(session):
                 await asyncio.wait(
-                    (left, due), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED
+                    (gone, due), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED
                 )
-                if left.done():
+                if gone.done():
                     return
                 if not due.done():
-                    await _send(send, ": \n\n")
+                    await send_part(send, b": \n\n")
                 elif events := due.result():
-                    await _send(send, "".join(_event(x, follower.revision) for x in events))
+                    await send_part(send, b"".join(_event(x, follower.revision) for x in events))
                     due = asyncio.create_task(follower.next())
                 else:
                     break
                 self._sessions.note(session, follower.revision)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            await end([left, due])
+            await end([gone, due])
             if self._open.get(session) is follower:
                 del self._open[session]
 
@@ -177,25 +178,14 @@ def _issuing(scope: Scope, send: Send) -> Send:
     return sending
 
 
-def _event(event: ResourceUpdated, revision: int) -> str:
+def _event(event: ResourceUpdated, revision: int) -> bytes:
     found = notification(event).model_dump(by_alias=True, mode="json", exclude_none=True)
-    data = orjson.dumps({"jsonrpc": "2.0", **found}).decode("utf-8")
-    return f"id: {revision}\nevent: message\ndata: {data}\n\n"
+    data = orjson.dumps({"jsonrpc": "2.0", **found})
+    return b"id: %d\nevent: message\ndata: %s\n\n" % (revision, data)
 
 
 def _last_event(text: bytes) -> int | None:
     return int(text) if text.isdigit() and len(text) < 19 else None
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _send(send: Send, text: str) -> None:
-    body = text.encode("utf-8")
-    async with asyncio.timeout(SEND_LIMIT_S):
-        await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 async def _refuse(
