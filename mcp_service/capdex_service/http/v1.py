@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
-from capdex.uri import CapabilityURI
 from capdex_indexer.query import FILTER_NAMES, MAX_PAGE
 from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
 from capdex_service.answers.cmp import LEVELS
@@ -15,32 +13,20 @@ from capdex_service.http.pages import Question
 from capdex_service.http.parameters import choice, number, read_parameters, required, several, words
 from capdex_service.queries import capabilities, changes, proofs
 from capdex_service.queries.reader import Reader
-from capdex_service.queries.resolve import read_include, resolve
+from capdex_service.queries.resolve import read_include
 from capdex_service.queries.route import DEFAULT_ROUTES, route
 from capdex_service.queries.search import DEFAULT_PAGE, SearchRequest, search
 
 
-@dataclass(frozen=True, slots=True)
-class ResolveRequest:
-    """What `/v1/resolve` is asked: a URI, parts to include, and a kind of proof and its block."""
-
-    cap_uri: str
-    include: frozenset[str]
-    proof: str
-    block: int | bytes | None
-
-
-def read_resolve(query: bytes) -> ResolveRequest:
-    """Read the query string of `/v1/resolve`; raises InvalidInput."""
+def read_resolve(query: bytes) -> tuple[str, tuple[str, int | bytes | None], frozenset[str]]:
+    """Read the query string of `/v1/resolve`: what `proofs.answer` takes; raises InvalidInput."""
     given = read_parameters(query, ("uri", "include", "proof", "proof_block"), ("include",))
     include = read_include(words(given, "include"))
     asked: dict[str, Any] = {key: given[key] for key in ("proof", "proof_block") if key in given}
     if asked.get("proof_block", "").isdigit():
         asked["proof_block"] = number(given, "proof_block", 0)
-    kind, block = proofs.read_request(asked)
-    if "proof" in include and kind == "none":
-        kind = "list"
-    return ResolveRequest(required(given, "uri"), include - {"proof"}, kind, block)
+    proof = proofs.read_request(asked)
+    return required(given, "uri"), proof, include
 
 
 def read_search(query: bytes) -> SearchRequest:
@@ -69,11 +55,7 @@ def read_search(query: bytes) -> SearchRequest:
 
 
 async def _resolve(reader: Reader, query: bytes) -> Answer:
-    asked = read_resolve(query)
-    if asked.proof == "none":
-        return await resolve(reader, asked.cap_uri, asked.include)
-    uri = CapabilityURI.parse(asked.cap_uri)
-    return await proofs.resolve(reader, uri, asked.proof, asked.block, asked.include)
+    return await proofs.answer(reader, *read_resolve(query))
 
 
 async def _search(reader: Reader, query: bytes) -> Answer:

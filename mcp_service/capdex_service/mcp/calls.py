@@ -21,7 +21,6 @@ from capdex.json_schema.arguments import (
     read_arguments,
     read_text,
 )
-from capdex.uri import CapabilityURI
 from capdex_indexer.query import MAX_PAGE
 from capdex_service.answers import errors
 from capdex_service.answers.paging import read_limit
@@ -93,14 +92,8 @@ def failure_of(error: Exception, **called: str) -> CapdexError:
 
 async def _resolve(reader: Reader, arguments: Arguments) -> Answer:
     cap_uri = read_text(arguments, "cap_uri")
-    kind, block = proofs.read_request(arguments)
-    include = read_include(arguments.get("include"))
-    if "proof" in include and kind == "none":
-        kind = "list"
-    answer = await resolve(reader, cap_uri, include - {"proof"}) if kind == "none" else None
-    if answer is not None:
-        return answer
-    return await proofs.resolve(reader, CapabilityURI.parse(cap_uri), kind, block, include)
+    proof = proofs.read_request(arguments)
+    return await proofs.answer(reader, cap_uri, proof, read_include(arguments.get("include")))
 
 
 async def _search(reader: Reader, arguments: Arguments) -> Answer:

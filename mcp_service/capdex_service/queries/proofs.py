@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import orjson
 import structlog
-from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json_schema.arguments import came, one_of
@@ -19,6 +18,7 @@ from capdex_indexer.query import Position, read_revision
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import render_resolution
+from capdex_service.queries.resolve import resolve as resolve_unproven
 
 PROOF_KINDS: Final = ("none", "exact", "list")
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -46,6 +46,17 @@ def read_request(arguments: Mapping[str, Any]) -> tuple[str, int | bytes | None]
             fix="give one of them, or leave it out for the newest block",
         )
     return kind, block
+
+
+async def answer(
+    reader: Reader, cap_uri: str, proof: tuple[str, int | bytes | None], include: frozenset[str]
+) -> Answer:
+    """Resolve with the proof of `read_request` and INCLUDES, if one is asked for, else without."""
+    kind, block = proof
+    if kind == "none" and "proof" not in include:
+        return await resolve_unproven(reader, cap_uri, include)
+    kind = "list" if kind == "none" else kind
+    return await resolve(reader, CapabilityURI.parse(cap_uri), kind, block, include - {"proof"})
 
 
 async def resolve(
@@ -103,13 +114,8 @@ def _at_one_block(
     with reader.index.read() as connection:
         _, position = read_revision(connection)
         try:
-            return position, _resolved(reader, connection, uri, include), None
+            found = reader.resolve(connection, uri)
+            rendered = render_resolution(reader, connection, found, include)
         except CapdexError as error:
             return position, None, error
-
-
-def _resolved(
-    reader: Reader, connection: Connection, uri: CapabilityURI, include: frozenset[str]
-) -> tuple[str, Rendered]:
-    found = reader.resolve(connection, uri)
-    return found.semver, render_resolution(reader, connection, found, include)
+        return position, (found.semver, rendered), None
