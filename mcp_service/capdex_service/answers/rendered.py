@@ -108,16 +108,12 @@ class Rendered:
         return Answer(b"".join(joined), self.text_json, brief)
 
 
-def render(
-    head: Mapping[str, Any],
-    releases: Iterable[tuple[IndexedRelease, Mapping[str, Any]]] | None,
-    key: str,
+def render_name(
+    head: Mapping[str, Any], releases: Iterable[tuple[IndexedRelease, Mapping[str, Any]]]
 ) -> Rendered:
-    """Render an answer: fields, then a list of releases under `key`, each with further fields."""
-    begin = orjson.dumps(head)[:-1]
-    begin += (b"," if head else b"") + orjson.dumps(key) + b":["
-    parts, blocks, comma = [begin], [], b""
-    for found, more in releases or ():
+    """Render the fields of a name, then its releases, each with further fields."""
+    parts, blocks, comma = [orjson.dumps(head)[:-1] + b',"releases":['], [], b""
+    for found, more in releases:
         parts[-1] += comma + b"".join(split(found, more))
         parts.append(b"}}")
         blocks.append(found.block_number)

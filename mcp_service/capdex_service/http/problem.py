@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex_service.answers import errors
-
-PROBLEM_TYPE: Final = "application/problem+json"
-# An error is of this moment: what is not there now may be there a second later.
-_HEADERS: Final = {"Cache-Control": "no-store"}
+from capdex_service.limits.refusal import problem_document
 
 _PLACES: Final = "MCP is at /mcp; /openapi.json lists the rest"
 
@@ -24,7 +19,7 @@ def problem(error: Exception) -> Response:
     """Return an error as a problem document, without internal details."""
     found = errors.public_error(error)
     retry = {"Retry-After": "1"} if found.kind.retryable else {}
-    return _problem(found, found.kind.http, retry)
+    return problem_document(found, found.kind.http, retry)
 
 
 async def _error(_: Request, error: Exception) -> Response:
@@ -38,12 +33,7 @@ async def _routing_error(_: Request, error: Exception) -> Response:
         found = InvalidInput("there is nothing here", Code.NOT_FOUND, fix=_PLACES)
     else:
         found = InvalidInput("that is not done here", fix=_PLACES)
-    return _problem(found, status, getattr(error, "headers", None) or {})
-
-
-def _problem(error: CapdexError, status: int, headers: Mapping[str, str]) -> Response:
-    body = {"type": "about:blank", "title": error.message, "status": status} | error.to_json()
-    return Response(orjson.dumps(body), status, {**_HEADERS, **headers}, PROBLEM_TYPE)
+    return problem_document(found, status, getattr(error, "headers", None) or {})
 
 
 EXCEPTION_HANDLERS: Final = {CapdexError: _error, HTTPException: _routing_error, Exception: _error}

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
@@ -53,39 +52,26 @@ def build_routes(reader: Reader) -> list[BaseRoute]:
     async def find(_: Reader, query: bytes) -> Answer:
         return await servers.list_page(read_list(query))
 
-    def versions(request: Request) -> Awaitable[Answer]:
-        deleted = _deleted(read_parameters(_query(request), ("include_deleted",)))
-        return servers.versions(request.path_params["server"], deleted=deleted)
-
-    def version(request: Request) -> Awaitable[Answer]:
-        deleted = _deleted(read_parameters(_query(request), ("include_deleted",)))
-        path = request.path_params
-        return servers.version(path["server"], path["version"], deleted=deleted)
-
     one = "/v0.1/servers/{server:path}/versions"
     return [
         Route("/v0.1/servers", Page(reader, find), methods=["GET"]),
-        Route(f"{one}/{{version}}", _OfPath(reader, version), methods=["GET"]),
-        Route(one, _OfPath(reader, versions), methods=["GET"]),
+        Route(f"{one}/{{version}}", _OfPath(reader, servers.version), methods=["GET"]),
+        Route(one, _OfPath(reader, servers.versions), methods=["GET"]),
     ]
 
 
 class _OfPath:
-    """A page whose question also depends on the parameters of its path."""
+    """A page whose question also depends on the parameters of its path, which `ask` has."""
 
-    def __init__(self, reader: Reader, ask: Callable[[Request], Awaitable[Answer]]) -> None:
+    def __init__(self, reader: Reader, ask: Callable[..., Awaitable[Answer]]) -> None:
         self._reader, self._ask = reader, ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def question(_: Reader, __: bytes) -> Answer:
-            return await self._ask(Request(scope))
+        async def question(_: Reader, query: bytes) -> Answer:
+            deleted = _deleted(read_parameters(query, ("include_deleted",)))
+            return await self._ask(**scope["path_params"], deleted=deleted)
 
         await Page(self._reader, question)(scope, receive, send)
-
-
-def _query(request: Request) -> bytes:
-    query: bytes = request.scope["query_string"]
-    return query
 
 
 def _deleted(given: Parameters) -> bool:

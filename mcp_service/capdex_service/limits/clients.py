@@ -10,7 +10,7 @@ from typing import Final
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from capdex.errors import CapdexError, Code, Refused, Unavailable
+from capdex.errors import Code, Refused, Unavailable
 from capdex_service.limits.addresses import CLIENT, Addresses, client_key
 from capdex_service.limits.options import ClientLimits
 from capdex_service.limits.rates import Rates
@@ -57,11 +57,17 @@ class ClientCheck:
             if wait_s > 0:
                 # The end of the connection drops what else is in its pipeline.
                 after = {"Retry-After": str(max(1, math.ceil(wait_s))), "Connection": "close"}
-                await refuse(_over_rate(), scope, receive, send, after)
+                over = Unavailable(
+                    "too many requests", Code.RATE_LIMITED, fix="wait, and send fewer"
+                )
+                await refuse(over, scope, receive, send, after)
                 return
         if self._tokens is not None and name is None and scope["path"] not in OPEN_PATHS:
             challenge = {"WWW-Authenticate": 'Bearer realm="capdex"'}
-            await refuse(_no_token(), scope, receive, send, challenge)
+            what, fix = "a known token is needed", "send Authorization: Bearer TOKEN"
+            await refuse(
+                Refused(what, Code.UNAUTHENTICATED, fix=fix), scope, receive, send, challenge
+            )
             return
         await self.app(scope, receive, send)
 
@@ -73,16 +79,6 @@ class ClientCheck:
         if len(given) != 1 or given[0][: len(_SCHEME)].lower() != _SCHEME:
             return None
         return self._tokens.name_of(given[0][len(_SCHEME) :].strip())
-
-
-def _over_rate() -> CapdexError:
-    return Unavailable("too many requests", Code.RATE_LIMITED, fix="wait, and send fewer")
-
-
-def _no_token() -> CapdexError:
-    return Refused(
-        "a known token is needed", Code.UNAUTHENTICATED, fix="send Authorization: Bearer TOKEN"
-    )
 
 
 def client_check(limits: ClientLimits) -> Middleware:

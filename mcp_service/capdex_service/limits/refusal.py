@@ -7,7 +7,7 @@ status: the Python SDK 2.x shows the message of nothing else, and the TypeScript
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from starlette.responses import Response
@@ -18,6 +18,15 @@ from capdex.errors import CapdexError
 MCP_PATH: Final = "/mcp"  # and all below it
 _INVALID_REQUEST: Final = -32600
 _INTERNAL_ERROR: Final = -32603
+# An error is of this moment: what is not there now may be there a second later.
+_HEADERS: Final = {"Cache-Control": "no-store"}
+
+
+def problem_document(error: CapdexError, status: int, headers: Mapping[str, str]) -> Response:
+    """Return an error as a problem document."""
+    body = {"type": "about:blank", "title": error.message, "status": status} | error.to_json()
+    sent = {**_HEADERS, **headers}
+    return Response(orjson.dumps(body), status, sent, "application/problem+json")
 
 
 async def refuse(
@@ -28,16 +37,14 @@ async def refuse(
     headers: Mapping[str, str] | None = None,
 ) -> None:
     """Answer a request with an error, before its body was understood."""
-    kind, said = error.kind, error.to_json()
+    kind = error.kind
+    sent = {**({"Retry-After": "1"} if kind.retryable else {}), **(headers or {})}
     if scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/"):
         message = f"{error.code}: {error.message}. {error.fix}".rstrip()
         code = _INTERNAL_ERROR if kind.retryable else _INVALID_REQUEST
-        fault = {"code": code, "message": message, "data": said}
-        body: dict[str, Any] = {"jsonrpc": "2.0", "id": None, "error": fault}
-        media_type = "application/json"
+        fault = {"code": code, "message": message, "data": error.to_json()}
+        body = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": fault})
+        response = Response(body, kind.http, _HEADERS | sent, "application/json")
     else:
-        body = {"type": "about:blank", "title": error.message, "status": kind.http} | said
-        media_type = "application/problem+json"
-    retry = {"Retry-After": "1"} if kind.retryable else {}
-    sent = {"Cache-Control": "no-store", **retry, **(headers or {})}
-    await Response(orjson.dumps(body), kind.http, sent, media_type)(scope, receive, send)
+        response = problem_document(error, kind.http, sent)
+    await response(scope, receive, send)

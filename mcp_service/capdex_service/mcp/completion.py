@@ -22,30 +22,25 @@ async def complete(reader: Reader, params: types.CompleteRequestParams) -> types
 
     Raises InvalidInput for a template that is not one of ours, or a name that cannot exist.
     """
-    return _result(await _values(reader, params))
+    values = await _values(reader, params)
+    return types.CompleteResult(
+        completion=types.Completion(values=values[:MAX_VALUES], has_more=len(values) > MAX_VALUES)
+    )
 
 
 async def _values(reader: Reader, params: types.CompleteRequestParams) -> list[str]:
     argument, typed = params.argument.name, params.argument.value
     if isinstance(params.ref, types.PromptReference):
-        name = check_name(params.ref.name)
-        return (
-            await versions_like(reader, name, typed, MAX_VALUES + 1) if argument == VERSION else []
-        )
-    if params.ref.uri not in TEMPLATES:
+        known = {"name": check_name(params.ref.name)}
+    elif params.ref.uri not in TEMPLATES:
         raise InvalidInput(
             f"there is no template {params.ref.uri[:80]!r}", fix=f"they are {', '.join(TEMPLATES)}"
         )
-    if argument == "name":
+    elif argument == "name":
         wanted = params.ref.uri == OF_RELEASE + "prompt"
         return await names_like(reader, typed, MAX_VALUES + 1, with_prompt=wanted)
-    known = (params.context and params.context.arguments) or {}
-    if argument == "version" and "name" in known:
+    else:
+        known = (params.context and params.context.arguments) or {}
+    if argument == VERSION and "name" in known:
         return await versions_like(reader, known["name"], typed, MAX_VALUES + 1)
     return []
-
-
-def _result(values: list[str]) -> types.CompleteResult:
-    return types.CompleteResult(
-        completion=types.Completion(values=values[:MAX_VALUES], has_more=len(values) > MAX_VALUES)
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from capdex_service.limits.bodies import MAX_BODY_BYTES
@@ -28,13 +26,10 @@ class McpEndpoint:
     def __init__(self, reader: Reader, profile: Profile, feed: Feed, sessions: Sessions) -> None:
         server = build_server(reader, profile, Subscriptions(feed, sessions))
         server.middleware.append(issue(sessions))
-        self._manager = StreamableHTTPSessionManager(
+        manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
-        transport = CheckedMessages(self._manager.asgi_app)
+        transport = CheckedMessages(manager.asgi_app)
         calls = FastCalls(reader, server, profile, transport)
         self.app = SessionEndpoint(calls, feed, sessions)
-
-    def run(self) -> AbstractAsyncContextManager[None]:
-        """Return the context in which it serves."""
-        return self._manager.run()
+        self.run = manager.run

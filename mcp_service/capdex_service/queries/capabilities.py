@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -108,9 +109,10 @@ async def read_level(
         said, short = capability_text.domains(found), brief.domains(found)
         return await _answer(reader, found, said, short)
     if not of:
-        before = "domains" if level == "manifests" else "manifests"
+        of_domain = level == "manifests"
+        subject, before = ("domain", "domains") if of_domain else ("package", "manifests")
         raise InvalidInput(
-            f"the level {level} is of a {_subject(level)}",
+            f"the level {level} is of a {subject}",
             fix=f"name one in the argument of; the level {before} lists them",
         )
     if level == "manifests":
@@ -149,10 +151,8 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
             fix=f"there are {', '.join(DOMAINS)}",
         )
     (after,) = ("",) if cursor is None else read_cursor(cursor, str)
-
-    def names() -> list[IndexedRelease]:
-        return reader.index.names(("domain", domain), after=after, limit=DEFAULT_PAGE + 1)
-
+    of = ("domain", domain)
+    names = partial(reader.index.names, of, after=after, limit=DEFAULT_PAGE + 1)
     found = await reader.run(names, long=True)
     page = found[:DEFAULT_PAGE]
     tools = [cmp.manifest(x.metadata or {}, str(x.name), x.semver) for x in page]
@@ -194,7 +194,3 @@ def _try_manifest(reader: Reader, found: IndexedRelease) -> tuple[Manifest | Non
     except Unavailable:
         return None, 0
     return read(data).require(), len(data)
-
-
-def _subject(level: str) -> str:
-    return "domain" if level == "manifests" else "package"

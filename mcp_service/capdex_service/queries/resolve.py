@@ -15,7 +15,7 @@ from capdex.uri import CapabilityURI, check_name
 from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
 from capdex_service.answers import brief, text
 from capdex_service.answers.release import name_head, of_page
-from capdex_service.answers.rendered import Answer, Rendered, render, render_release
+from capdex_service.answers.rendered import Answer, Rendered, render_name, render_release
 from capdex_service.queries.reader import Package, Reader
 
 INCLUDES: Final = ("package", "tools", "prompt", "schema", "proof", "history")
@@ -62,7 +62,7 @@ async def name_page(reader: Reader, name: str) -> Answer:
             what = f"no capability is named {name}"
             raise InvalidInput(what, code=Code.NOT_FOUND, fix="search for it by what it does")
         head = name_head(name, read_name_state(connection, name))
-        return name, render(head, ((x, of_page(x)) for x in found), "releases")
+        return name, render_name(head, ((x, of_page(x)) for x in found))
 
     return await reader.answer(repr(("page", check_name(name))), make)
 

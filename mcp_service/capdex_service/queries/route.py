@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from capdex.json import Json
@@ -23,13 +24,10 @@ async def route(reader: Reader, message: str, limit: int = DEFAULT_ROUTES) -> An
     Raises the errors of `Index.route`.
     """
     moment = await reader.moment()  # first: the answer is never older than this block
-    found = await reader.run(_route, reader, message, limit, moment.revision, long=True)
+    work = partial(reader.index.route, message, limit=limit, revision=moment.revision)
+    found = await reader.run(work, long=True)
     cards = await reader.cards([x.combined.name for x in found.packages])
     return _render(found, cards, moment, reader.warning())
-
-
-def _route(reader: Reader, message: str, limit: int, revision: int) -> Route:
-    return reader.index.route(message, limit=limit, revision=revision)
 
 
 def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: str | None) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -59,10 +60,8 @@ class SearchRequest:
                 fix=f'write {{"query_string": "…", "filters": […], "{key}": {ARGUMENTS[key]}}}',
             )
         limit = read_limit(given.get("limit", DEFAULT_PAGE), MAX_PAGE)
-        cursor, detail = (
-            given.get("cursor"),
-            one_of("detail", given.get("detail", "brief"), DETAILS),
-        )
+        cursor = given.get("cursor")
+        detail = one_of("detail", given.get("detail", "brief"), DETAILS)
         if cursor is not None and not isinstance(cursor, str):
             raise InvalidInput("cursor is not a string", fix="send next_cursor of a page")
         facets = read_facets(given.get("facets"))
@@ -116,7 +115,16 @@ async def _search(
     limit = wanted.limit
     moment = await reader.moment()  # first: the answer is never older than this block
     while True:
-        found = await reader.run(_find, reader, wanted, limit, moment.revision, long=True)
+        work = partial(
+            reader.index.find,
+            wanted.query,
+            wanted.filters,
+            limit=limit,
+            cursor=wanted.cursor,
+            facets=wanted.facets,
+            revision=moment.revision,
+        )
+        found = await reader.run(work, long=True)
         reasons: Mapping[str, Explanation] = {}
         if wanted.detail == "full":
             cards, reasons = await reader.read(_read_full, found, wanted.query)
@@ -128,17 +136,6 @@ async def _search(
         if limit == 1 or len(answer.body) + len(answer.text_json) <= MAX_REPLY_BYTES:
             return answer, found.corrected
         limit = max(1, limit // 2)
-
-
-def _find(reader: Reader, wanted: SearchRequest, limit: int, revision: int) -> SearchResult:
-    return reader.index.find(
-        wanted.query,
-        wanted.filters,
-        limit=limit,
-        cursor=wanted.cursor,
-        facets=wanted.facets,
-        revision=revision,
-    )
 
 
 def _read_full(
@@ -156,11 +153,8 @@ def _render(
     moment: Moment,
     warning: str | None,
 ) -> Answer:
-    head: dict[str, Any] = {
-        "total": found.total,
-        "mode": found.mode,
-        "next_cursor": found.next_cursor,
-    }
+    head: dict[str, Any] = {"total": found.total, "mode": found.mode}
+    head["next_cursor"] = found.next_cursor
     if facets:
         head["facets"] = {
             key: [{"value": value, "count": count} for value, count in counts]
