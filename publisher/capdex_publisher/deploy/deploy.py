@@ -24,7 +24,7 @@ from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.progress import OnStep, ignore
-from capdex_publisher.tx.confirm import RECEIPT_WAIT_S, confirm
+from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.submit import submit
 
 DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty publications
@@ -55,9 +55,7 @@ async def deploy(
     directory: Path,
     creation: Creation | None = None,
     *,
-    start_block: int | None = None,
     fee_cap_wei: int = DEPLOYING_FEE_CAP_WEI,
-    timeout_s: float = RECEIPT_WAIT_S,
     on_step: OnStep = ignore,
 ) -> tuple[DeployedContract, bool]:
     """Deploy a contract (the chain's registry) and write its deployment file.
@@ -66,25 +64,22 @@ async def deploy(
     Raises what `price`, `find`, `submit` and `confirm` raise.
     """
     creation = creation or create2.registry(chain.chain_id)
-    found = await find(chain, creation, directory, start_block=start_block)
-    if found is not None:
+    if found := await find(chain, creation, directory):
         return found, False
     try:
         transaction = await price(chain, signer.address, creation, fee_cap_wei=fee_cap_wei)
         mined = await confirm(
             chain,
             await submit(chain, signer, transaction),
-            timeout_s=timeout_s,
             signer=signer,
             is_done=lambda: stands(chain, creation),
             on_shallow=on_step,
         )
     except InvalidInput:
         # The factory refuses what exists already: another process may have deployed it.
-        found = await find(chain, creation, directory, start_block=start_block)
-        if found is None:
-            raise
-        return found, False
+        if found := await find(chain, creation, directory):
+            return found, False
+        raise
     made = await find(chain, creation, directory, start_block=mined.block_number)
     if made is None:
         raise Unavailable(
@@ -150,9 +145,8 @@ async def _may_run(chain: Chain) -> bool:
 async def stands(chain: Chain, creation: Creation) -> bool:
     """Return True if the contract is deployed on the chain.
 
-    Code at a CREATE2 address is that contract by construction; its
-    views are read too, since not every chain with Ethereum's API has Ethereum's virtual machine.
-    Raises UsageError NO_CONTRACT when it does not.
+    Code at a CREATE2 address is that contract by construction; its views are read too, since not
+    every chain with Ethereum's API has Ethereum's virtual machine. Raises UsageError NO_CONTRACT.
     """
     if not await chain.code(creation.address):
         return False
@@ -174,8 +168,7 @@ async def find(
     """Return the deployment of a contract and write its file; None if it is not deployed.
 
     The file in `directory` is used while its block is part of the chain. Otherwise the block is
-    searched for, unless `start_block` names it. Raises Unavailable where the endpoint has no
-    old state.
+    searched for, unless `start_block` names it. Raises Unavailable where there is no old state.
     """
     if not await stands(chain, creation):
         return None

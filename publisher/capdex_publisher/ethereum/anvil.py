@@ -78,13 +78,13 @@ def find_anvil(fetched: Path | None = None) -> Path:
     return Path(found)
 
 
-def pick_port(wanted: int, host: str = "127.0.0.1") -> int:
+def pick_port(wanted: int) -> int:
     """Return `wanted` if that port is free, else any free port."""
     for port in (wanted, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):
-                probe.bind((host, port))
+                probe.bind(("127.0.0.1", port))
                 return int(probe.getsockname()[1])
     raise UsageError("no port is free on this machine", Code.CONFIG)
 

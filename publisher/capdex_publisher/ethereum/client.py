@@ -43,9 +43,6 @@ class Patience:
     lost_s: float = 15.0  # endpoints behind a balancer learn of a transaction at different times
 
 
-PATIENCE: Final = Patience()
-
-
 class Chain:
     """Client of one chain at one endpoint. Open it with `Chain.connect`.
 
@@ -61,14 +58,13 @@ class Chain:
         state_dir: Path,
         *,
         confirmations: int | None = None,
-        patience: Patience = PATIENCE,
     ) -> None:
         self.rpc = rpc
         self.chain_id = chain_id
         self.state_dir = state_dir
         usual = 1 if chain_id == DEV_CHAIN_ID else USUAL_CONFIRMATIONS
         self.confirmations = confirmations or usual
-        self.patience = patience
+        self.patience = Patience()
 
     @classmethod
     @asynccontextmanager
@@ -79,7 +75,6 @@ class Chain:
         *,
         state_dir: Path,
         confirmations: int | None = None,
-        patience: Patience = PATIENCE,
     ) -> AsyncIterator[Chain]:
         """Open an endpoint; raises Refused WRONG_CHAIN if it is one of another chain."""
         # One attempt for each call: `capdex_publisher.tx` decides what may be sent again.
@@ -92,7 +87,7 @@ class Chain:
                     why="a transaction signed for one chain must not be sent to another",
                     fix="correct the chain id or the endpoint of this network",
                 )
-            yield cls(rpc, chain_id, state_dir, confirmations=confirmations, patience=patience)
+            yield cls(rpc, chain_id, state_dir, confirmations=confirmations)
 
     # ------------------------------------------------------------------------------------- reads
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
@@ -101,10 +102,18 @@ class Announcer:
     async def _send(self, batch: Batch) -> dict[str, tuple[Sent, list[ReleaseCandidate]]]:
         """Send the releases of a batch that the contract takes: one transaction, or none."""
         refused: dict[str, CapdexError] = {}
+        price = partial(
+            price_batch,  # at the fees of now, within the cap that was agreed to
+            batch.candidates,
+            self.plan.secrets,
+            registry=self.registry,
+            sender=self.signer.address,
+            fee_cap_wei=batch.transaction.fee_cap_wei,
+            refused=refused,
+            bounded=makes_blocks_on_demand(self.registry.chain),
+        )
         try:
-            priced = await retry_until_mature(
-                lambda: self._price(batch, refused), timeout_s=self.timeout_s
-            )
+            priced = await retry_until_mature(price, timeout_s=self.timeout_s)
             self.results.update(refused)
             if priced is None:
                 return {}
@@ -117,18 +126,6 @@ class Announcer:
             return {}
         self.on_step(sent)
         return {sent.tx_hash: (sent, list(priced.candidates))}
-
-    async def _price(self, batch: Batch, refused: dict[str, CapdexError]) -> Batch | None:
-        """Price the transaction at the fees of now, within the cap that was agreed to."""
-        return await price_batch(
-            batch.candidates,
-            self.plan.secrets,
-            registry=self.registry,
-            sender=self.signer.address,
-            fee_cap_wei=batch.transaction.fee_cap_wei,
-            refused=refused,
-            bounded=makes_blocks_on_demand(self.registry.chain),
-        )
 
     def _remember(self, candidates: Sequence[ReleaseCandidate]) -> OnSigned:
         files = [pending(self.registry, one.package) for one in candidates]

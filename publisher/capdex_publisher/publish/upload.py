@@ -64,9 +64,7 @@ class Uploader:
     async def upload(self, data: bytes) -> Uploaded:
         """Store a package and fetch it back; raise Unavailable IPFS_UNAVAILABLE."""
         cid = Cid.of(data)
-        stored = await self.storage.put(data)
-        if stored != cid:
-            raise _not_kept(f"it answers {stored} where {cid} was put")
+        await self._put(data, cid)
         return Uploaded(str(cid), len(data), await self._read_back(cid))
 
     async def upload_files(self, cap_uri: str, files: Iterable[bytes]) -> FilesUploaded:
@@ -79,9 +77,7 @@ class Uploader:
         async def one(data: bytes) -> str:
             async with slots:
                 blocks = divide(data)
-                stored = await self.storage.put(data)
-                if stored != blocks[0][0]:
-                    raise _not_kept(f"it answers {stored} where {blocks[0][0]} was put")
+                await self._put(data, blocks[0][0])
                 return [await self._read_back(cid) for cid, _ in blocks][-1]
 
         files = list(files)
@@ -105,6 +101,11 @@ class Uploader:
             return uploaded
 
         return await asyncio.gather(*map(one, packages))
+
+    async def _put(self, data: bytes, cid: Cid) -> None:
+        stored = await self.storage.put(data)
+        if stored != cid:
+            raise _not_kept(f"it answers {stored} where {cid} was put")
 
     async def _read_back(self, cid: Cid) -> str:
         """Return the label of the source that returned the bytes."""

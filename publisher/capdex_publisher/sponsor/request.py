@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 import orjson
 
 from capdex.encoding.abi import parse_address
-from capdex.errors import CapdexError, Code, InvalidInput, Refused
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage, judge
@@ -117,10 +117,6 @@ class SponsorRequest:
             "message": message,
         }
 
-    def signed(self, signature: bytes) -> SponsorRequest:
-        """Return the request with a signature."""
-        return replace(self, signature=signature)
-
     def verify(self) -> VerifiedPackage:
         """Return the package, judged as one that `publisher` announces; raises why it is not valid.
 
@@ -145,16 +141,6 @@ class SponsorRequest:
         said = package.announcement
         publication = (package.manifest.uri.name, said.semver, said.cid, said.sha256, self.secret)
         return publication, self.publisher, self.deadline, self.signature
-
-
-def not_signed(request: SponsorRequest) -> Refused:
-    """Return the error for a signature that is not the publisher's."""
-    return Refused(
-        f"the signature is not one of {request.publisher} over this publication",
-        Code.PERMISSION_DENIED,
-        why="the account, the package, the chain, the registry, the number or the deadline differs",
-        fix="sign again with the publishing account: capdex sponsor sign",
-    )
 
 
 def _members(types: dict[str, str]) -> list[dict[str, str]]:

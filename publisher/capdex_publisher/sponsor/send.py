@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -75,7 +76,8 @@ async def sign_request(
         package=package.data,
         secret=secret,
     )
-    return request.signed(await signer.sign_typed_data(request.document(package)))
+    signature = await signer.sign_typed_data(request.document(package))
+    return replace(request, signature=signature)
 
 
 async def send_request(

@@ -45,7 +45,7 @@ from capdex_publisher.registry.change import (
 )
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.sponsor.budget import Budget
-from capdex_publisher.sponsor.request import SponsorRequest, not_signed
+from capdex_publisher.sponsor.request import SponsorRequest
 from capdex_publisher.tx.submit import share_cap
 
 SIGNATURE_GAS: Final = 45_000  # of a signature and its number, above those of a publication
@@ -162,7 +162,13 @@ class Sponsor:
     async def _check_contract(self, request: SponsorRequest) -> None:
         """Refuse a signature of another key, unless a contract may accept it (ERC-1271)."""
         if not await self._registry.chain.code(request.publisher):
-            raise not_signed(request)
+            raise Refused(
+                f"the signature is not one of {request.publisher} over this publication",
+                Code.PERMISSION_DENIED,
+                why="the account, the package, the chain, the registry, the number or the deadline "
+                "differs",
+                fix="sign again with the publishing account: capdex sponsor sign",
+            )
 
     async def _publish(
         self, key: str, request: SponsorRequest, package: VerifiedPackage
@@ -258,10 +264,8 @@ class Sponsor:
         self._close(key, waiting)
         if done.already:
             return release
-        return SponsoredRelease(
-            release.cap_uri, release.cid, release.sha256, already=False, tx_hash=done.tx_hash,
-            block_number=done.block_number, fee_wei=fees,
-        )  # fmt: skip
+        tx_hash, block = done.tx_hash, done.block_number
+        return replace(release, already=False, tx_hash=tx_hash, block_number=block, fee_wei=fees)
 
     def _close(self, key: str, waiting: list[Sent]) -> None:
         """Give back what is left; it counts whole while a transaction was not seen in a block."""
