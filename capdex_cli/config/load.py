@@ -48,17 +48,43 @@ CARRIED: Final = (
     *("CAPDEX_HOME", "CAPDEX_NETWORK", *(f"XDG_{x.upper()}_HOME" for x in Directories._fields)),
     *(f"CAPDEX_{key.upper().replace('-', '_')}" for key in NETWORK_KEYS),
 )
-# Variables that are read elsewhere: by options of single commands, and for secrets.
-OTHER_VARIABLES: Final = (
-    *("HOME", "PASSPHRASE", "PRIVATE_KEY", "ANVIL", "DEPLOYMENT"),
-    *("DB", "BLOCKS", "HOST", "PORT", "LOG_FORMAT", "ROLE", "STANDBY"),
-    *("WORKERS", "PROFILE", "SEMANTIC", "EXPLORER", "KEEP_RESOURCES"),
-    *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT", "CLIENT_TIMEOUT", "KEEP_ALIVE", "RATE"),
-    *("LIMIT_LOOPBACK", "TRUSTED_PROXY", "TOKEN_FILE"),
-    *("RPC_URLS", "IPFS_SOURCES", "ALLOWED_HOSTS"),
-    # docker-compose.yml reads these; an env_file hands them to the node as well.
-    *("PUBLIC_BIND", "PUBLIC_NAMES", "PUBLIC_PORT", "STANDBY_PORT", "BALANCER_PORT"),
-)
+# Variables that are read elsewhere, by options of single commands and for secrets, and what they
+# mean. docker-compose.yml reads some; an env_file hands them to the node as well.
+OTHER_VARIABLES: Final = {
+    "HOME": "one directory for configuration, keys, state and cache",
+    "PASSPHRASE": "the passphrase itself; gives a warning, since other programs may read it",
+    "PRIVATE_KEY": "the account's key itself; gives a warning: for test chains only",
+    "DEPLOYMENT": "the file of capdex deploy that names chain, registry and block",
+    "ANVIL": "the Anvil binary that up starts",
+    "DB": "the database of node and mcp",
+    "BLOCKS": "the node's directory of verified packages",
+    "HOST": "the address the node listens on",
+    "PORT": "the port the node listens on",
+    "LOG_FORMAT": "logfmt or json",
+    "ROLE": "the role of a node: writer, reader or both",
+    "STANDBY": "1: a node waits while another writes its index",
+    "WORKERS": "the number of processes that answer clients of a node",
+    "SEMANTIC": "1: search by meaning, too; 0: by words alone",
+    "EXPLORER": "0: a node serves no pages for people",
+    "MAX_CONNECTIONS": "the connections that each process of a node has open",
+    "MAX_CONNECTIONS_PER_CLIENT": "of these, the connections from one address",
+    "CLIENT_TIMEOUT": "seconds to send a head, to send a body, and to read an answer",
+    "KEEP_ALIVE": "seconds between two requests on a connection",
+    "RATE": "requests a second that one client of a node may send",
+    "LIMIT_LOOPBACK": "1: clients on the node's machine are limited, too",
+    "TRUSTED_PROXY": "addresses of proxies whose X-Forwarded-For and -Proto a node believes",
+    "TOKEN_FILE": "the file of the bearer tokens that a node answers",
+    "RPC_URLS": "endpoints of a node, with spaces between them; they fail over",
+    "IPFS_SOURCES": "IPFS sources of a node, with spaces between them",
+    "ALLOWED_HOSTS": "Host headers that a node accepts, with spaces between them",
+    "PUBLIC_BIND": "docker-compose.yml: the address of this machine for the node's ports",
+    "PUBLIC_NAMES": "docker-compose.yml: names by which clients reach the node",
+    "PUBLIC_PORT": "docker-compose.yml: the node's port on this machine",
+    "STANDBY_PORT": "docker-compose.yml: the second node's port on this machine",
+    "BALANCER_PORT": "docker-compose.yml: the balancer's port on this machine",
+    "KEEP_RESOURCES": "bytes on disk for files that packages name; 0 keeps none",
+    "PROFILE": "the tools that MCP clients see: default or minimal",
+}
 
 FROM_NODE: Final = {"mcp-url": "/mcp", "gateway-url": ""}  # what a node's address alone says
 
@@ -118,18 +144,14 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     if chosen is not None or any(key in values for key in NETWORK_KEYS):
         network = _network(chosen or CUSTOM, values)
         origins["network"] = choosing.origin if choosing else "environment"
-    paths = {key: Path(values[key]) for key in PATH_KEYS if key in values}
+    paths = {x.replace("-", "_"): Path(values[x]) for x in PATH_KEYS if x in values}
+    cap = wei(values["fee-cap"], "fee-cap") if "fee-cap" in values else DEFAULT_FEE_CAP_WEI
     return Settings(
-        network=network,
-        keystore=paths.get("keystore"),
-        author_key=paths.get("author-key"),
-        passphrase_file=paths.get("passphrase-file"),
-        author_passphrase_file=paths.get("author-passphrase-file"),
+        network,
+        **paths,
         signer=values.get("signer", ""),
         signer_address=values.get("signer-address", ""),
-        fee_cap_wei=wei(values["fee-cap"], "fee-cap")
-        if "fee-cap" in values
-        else DEFAULT_FEE_CAP_WEI,
+        fee_cap_wei=cap,
         up=Path(local.origin) if local else None,
         origins=origins,
     )

@@ -36,9 +36,11 @@ def exit_codes() -> str:
 
 def environment() -> str:
     """Return the sources of settings, the strongest first, and all variables."""
+    from capdex_cli.config.load import OTHER_VARIABLES
     from capdex_cli.config.sources import ENVIRONMENT
 
     names = sorted(ENVIRONMENT)
+    others = {f"CAPDEX_{name}": meaning for name, meaning in OTHER_VARIABLES.items()} | _OTHERS
     return "\n".join(
         [
             "Settings, strongest first",
@@ -58,7 +60,7 @@ def environment() -> str:
             "Variables",
             "",
             *(f"  {name:<24} {_MEANING[ENVIRONMENT[name]]}" for name in names),
-            *(f"  {name:<24} {meaning}" for name, meaning in _OTHERS.items()),
+            *(f"  {name:<24} {meaning}" for name, meaning in others.items()),
             "",
             "A file",
             "",
@@ -93,39 +95,6 @@ _MEANING = {
     "fee-cap": "the most one transaction may cost, in ETH (0.01)",
 }
 _OTHERS = {
-    "CAPDEX_HOME": "one directory for configuration, keys, state and cache",
-    "CAPDEX_PASSPHRASE": "the passphrase itself; gives a warning, since other programs may read it",
-    "CAPDEX_PRIVATE_KEY": "the account's key itself; gives a warning: for test chains only",
-    "CAPDEX_DEPLOYMENT": "the file of capdex deploy that names chain, registry and block",
-    "CAPDEX_ANVIL": "the Anvil binary that up starts",
-    "CAPDEX_DB": "the database of node and mcp",
-    "CAPDEX_BLOCKS": "the node's directory of verified packages",
-    "CAPDEX_HOST": "the address the node listens on",
-    "CAPDEX_PORT": "the port the node listens on",
-    "CAPDEX_LOG_FORMAT": "logfmt or json",
-    "CAPDEX_ROLE": "the role of a node: writer, reader or both",
-    "CAPDEX_STANDBY": "1: a node waits while another writes its index",
-    "CAPDEX_WORKERS": "the number of processes that answer clients of a node",
-    "CAPDEX_SEMANTIC": "1: search by meaning, too; 0: by words alone",
-    "CAPDEX_EXPLORER": "0: a node serves no pages for people",
-    "CAPDEX_MAX_CONNECTIONS": "the connections that each process of a node has open",
-    "CAPDEX_MAX_CONNECTIONS_PER_CLIENT": "of these, the connections from one address",
-    "CAPDEX_CLIENT_TIMEOUT": "seconds to send a head, to send a body, and to read an answer",
-    "CAPDEX_KEEP_ALIVE": "seconds between two requests on a connection",
-    "CAPDEX_RATE": "requests a second that one client of a node may send",
-    "CAPDEX_LIMIT_LOOPBACK": "1: clients on the node's machine are limited, too",
-    "CAPDEX_TRUSTED_PROXY": "addresses of proxies whose X-Forwarded-For and -Proto a node believes",
-    "CAPDEX_TOKEN_FILE": "the file of the bearer tokens that a node answers",
-    "CAPDEX_RPC_URLS": "endpoints of a node, with spaces between them; they fail over",
-    "CAPDEX_IPFS_SOURCES": "IPFS sources of a node, with spaces between them",
-    "CAPDEX_ALLOWED_HOSTS": "Host headers that a node accepts, with spaces between them",
-    "CAPDEX_PUBLIC_BIND": "docker-compose.yml: the address of this machine for the node's ports",
-    "CAPDEX_PUBLIC_NAMES": "docker-compose.yml: names by which clients reach the node",
-    "CAPDEX_PUBLIC_PORT": "docker-compose.yml: the node's port on this machine",
-    "CAPDEX_STANDBY_PORT": "docker-compose.yml: the second node's port on this machine",
-    "CAPDEX_BALANCER_PORT": "docker-compose.yml: the balancer's port on this machine",
-    "CAPDEX_KEEP_RESOURCES": "bytes on disk for files that packages name; 0 keeps none",
-    "CAPDEX_PROFILE": "the tools that MCP clients see: default or minimal",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
     "CMP_ROUTER, CMP_AGENT": "1: an agent reads: as with --json, no colour, no questions",
     "CLAUDE_CONFIG_DIR, CODEX_HOME": "where add-to finds the files of Claude Code and Codex",
