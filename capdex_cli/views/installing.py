@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from capdex.errors import CapdexError, Code, Refused
 from capdex.json import Json
-from capdex_cli.config.settings import Network, user_directories
+from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe
@@ -31,10 +31,7 @@ class Terminal:
 
     async def ask(self, proposal: Proposal) -> bool:
         """Show a proposal whole; return the answer, or raise Refused if nobody can give one."""
-        from capdex_router.policy.consent import text
-
-        for line in text(proposal).splitlines():
-            self._app.output.say(safe(line))
+        show_proposal(self._app, proposal)
         if not self._app.options.yes and not self._app.may_ask:
             raise Refused(
                 f"{proposal.summary} nobody can be asked here",
@@ -48,6 +45,14 @@ class Terminal:
         except Refused:
             return False
         return True
+
+
+def show_proposal(app: App, proposal: Proposal) -> None:
+    """Show a question whole."""
+    from capdex_router.policy.consent import text
+
+    for line in text(proposal).splitlines():
+        app.output.say(safe(line))
 
 
 def router_home() -> Home:
@@ -65,7 +70,8 @@ def router_config(app: App) -> Config:
     if network is None or not network.mcp_url:
         return Config()
     first = NodeAddress(network.mcp_url, network.gateway_url or network.node_url)
-    others = [NodeAddress(f"{url}/mcp", url) for url in _more_nodes(network)]
+    more = [url.rstrip("/") for url in network.nodes.replace(",", " ").split()]
+    others = [NodeAddress(f"{url}/mcp", url) for url in more]
     return Config(
         nodes=tuple(dict.fromkeys((first, *others))),
         chain_id=network.chain_id,
@@ -73,10 +79,6 @@ def router_config(app: App) -> Config:
         rpc_url=network.rpc_url,
         trust_rpc_url=network.trust_rpc_url,
     )
-
-
-def _more_nodes(network: Network) -> list[str]:
-    return [url.rstrip("/") for url in network.nodes.replace(",", " ").split()]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capdex.errors import Code, UsageError
+from capdex.errors import CapdexError, Code, UsageError
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
@@ -101,13 +101,8 @@ def add_to_command(
 
 
 def _file(host: Host, scope: Scope) -> Path | None:
-    return host.file(
-        scope,
-        home=Path.home(),
-        project=Path.cwd(),
-        environ=os.environ,
-        mac=sys.platform == "darwin",
-    )
+    here, mac = Path.cwd(), sys.platform == "darwin"
+    return host.file(scope, home=Path.home(), project=here, environ=os.environ, mac=mac)
 
 
 def _entry(app: App, scope: Scope, via: str | None) -> dict[str, Any]:
@@ -150,9 +145,7 @@ def _shown(value: object) -> Any:
 
 
 def _list(app: App, scope: Scope) -> None:
-    from capdex.errors import CapdexError
     from capdex_router.faces.hosts.edit import removing
-    from capdex_router.faces.hosts.table import HOSTS
 
     values = []
     for host in HOSTS.values():

@@ -13,6 +13,7 @@ from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe
+from capdex_cli.views.installing import show_proposal
 
 if TYPE_CHECKING:
     from capdex_router.policy.grants import Grant
@@ -53,7 +54,6 @@ def grant_command(
     from capdex_router.catalog.catalog import PREFIX, split
     from capdex_router.home.audit_log import AuditLog
     from capdex_router.home.directory import AUDIT_FILE
-    from capdex_router.policy.consent import text
     from capdex_router.policy.grants import EVERY_TOOL
     from capdex_router.policy.proposal import Access, Proposal
     from capdex_router.runtime import open_grants
@@ -61,7 +61,8 @@ def grant_command(
     directory = user_directories().data / "router"
     grants = open_grants(directory)
     if capability is None:
-        _list(app, [grant for grant in grants.read().all if not _over(grant.until)])
+        now = time.time()
+        _list(app, [x for x in grants.read().all if x.until is None or x.until > now])
         return
     name, version = split(capability)
     name = name if ":" in name else f"{PREFIX}{name}"
@@ -90,8 +91,7 @@ def grant_command(
         granted=targets,
         days=days,
     )
-    for line in text(proposal).splitlines():
-        app.output.say(safe(line))
+    show_proposal(app, proposal)
     confirm(app, "Grant this?")
     with AuditLog(directory / AUDIT_FILE) as audit:
         audit.write("grant", **proposal.audited(), agreed=True)
@@ -108,10 +108,6 @@ def _meaning(target: str) -> str:
     if target == EFFECTS:
         return "effects: what may destroy or change something, whatever the input says"
     return escaped(target)
-
-
-def _over(until: float | None) -> bool:
-    return until is not None and until <= time.time()
 
 
 def _list(app: App, found: list[Grant]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from capdex_cli.views.installing import (
     outcome_json,
     outcome_row,
     router_home,
+    show_proposal,
 )
 
 if TYPE_CHECKING:
@@ -72,49 +74,36 @@ def install_command(
     """
     if user and not to:
         raise UsageError("--user needs --to", fix="name a host: --to claude")
-    with open_installer(app) as installer:
-        outcomes = [
-            app.run(_install(app, installer, target, to, user, dry_run, allow_signer_change))
-            for target in targets
-        ]
-    _show(app, "install", outcomes)
-
-
-async def _install(
-    app: App,
-    installer: Installer,
-    target: str,
-    to: tuple[str, ...],
-    user: bool,
-    dry_run: bool,
-    allow_signer_change: bool,
-) -> InstallOutcome:
     from capdex_router.install.outcome import InstallOutcome
     from capdex_router.install.wish import choose
-    from capdex_router.policy.consent import text
     from capdex_router.skills.places import folder_of
 
-    with StatusLine(app.output) as status:
-        status.show(f"asking about {safe(target)}")
-        try:
-            uri = await choose(
-                target, installer.config, installer.audit.write, certain=app.options.yes
+    async def install(target: str) -> InstallOutcome:
+        with StatusLine(app.output) as status:
+            status.show(f"asking about {safe(target)}")
+            try:
+                uri = await choose(
+                    target, installer.config, installer.audit.write, certain=app.options.yes
+                )
+            except CapdexError as error:
+                status.clear()
+                if (name := chosen_candidate(app, error)) is None:
+                    raise
+                uri = await choose(name, installer.config)
+            place = partial(folder_of, user=user, project=Path.cwd(), environ=os.environ)
+            folders = [str(place(one, uri.name)) for one in to]
+            plan = await installer.plan(
+                uri, allow_signer_change=allow_signer_change, folders=folders
             )
-        except CapdexError as error:
-            status.clear()
-            if (name := chosen_candidate(app, error)) is None:
-                raise
-            uri = await choose(name, installer.config)
-        place = partial(folder_of, user=user, project=Path.cwd(), environ=os.environ)
-        folders = [str(place(one, uri.name)) for one in to]
-        plan = await installer.plan(uri, allow_signer_change=allow_signer_change, folders=folders)
-    for warning in plan.warnings:
-        app.output.warn(safe(warning))
-    if dry_run:
-        for line in text(plan.proposal()).splitlines():
-            app.output.say(safe(line))
-        return InstallOutcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
-    return await installer.carry_out(plan, Terminal(app))
+        for warning in plan.warnings:
+            app.output.warn(safe(warning))
+        if dry_run:
+            show_proposal(app, plan.proposal())
+            return InstallOutcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
+        return await installer.carry_out(plan, Terminal(app))
+
+    with open_installer(app) as installer:
+        _show(app, "install", [app.run(install(target)) for target in targets])
 
 
 @command(
@@ -128,7 +117,7 @@ async def _install(
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--preview", is_flag=True, help="Show what would change, and stop.")
 @SIGNER
-def upgrade_command(
+async def upgrade_command(
     app: App, names: tuple[str, ...], preview: bool, allow_signer_change: bool
 ) -> int:
     """Upgrade installed capabilities to the newest versions that were asked for.
@@ -137,42 +126,33 @@ def upgrade_command(
     do more than the installed one. A version that another key signed is refused.
     """
     with open_installer(app) as installer:
-        outcomes = app.run(
-            _upgrade(app, installer, names, preview=preview, allow=allow_signer_change)
-        )
-    _show(app, "upgrade", outcomes)
-    return worst(exit_code(one.error) for one in outcomes if one.error is not None)
+        found = await installer.upgrades(names, allow_signer_change=allow_signer_change)
+        done = [await _upgrade(app, installer, outcome, preview) for outcome in found]
+    return _show(app, "upgrade", done)
 
 
 async def _upgrade(
-    app: App, installer: Installer, names: tuple[str, ...], *, preview: bool, allow: bool
-) -> list[InstallOutcome]:
-    from dataclasses import replace
-
-    done: list[InstallOutcome] = []
-    for outcome in await installer.upgrades(names, allow_signer_change=allow):
-        plan = outcome.plan
-        if plan is None or outcome.status == "unchanged":
-            if plan is not None:
-                app.output.warn(
-                    f"the newest {safe(outcome.name)} that the nodes know is "
-                    f"{safe(plan.entry.version)}, which is older than what is installed: that may "
-                    f"be yanked, as capdex show {safe(outcome.name)} tells"
-                )
-                outcome = replace(outcome, plan=None)
-            done.append(outcome)
-            continue
-        if preview or not plan.asks:
-            for line in (*plan.widened, *(change.message for change in plan.changes)):
-                app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
-        if preview:
-            done.append(replace(outcome, status="planned"))
-            continue
-        try:
-            done.append(await installer.carry_out(plan, Terminal(app)))
-        except CapdexError as error:
-            done.append(replace(outcome, status="failed", error=error))
-    return done
+    app: App, installer: Installer, outcome: InstallOutcome, preview: bool
+) -> InstallOutcome:
+    plan = outcome.plan
+    if plan is None:
+        return outcome
+    if outcome.status == "unchanged":
+        app.output.warn(
+            f"the newest {safe(outcome.name)} that the nodes know is "
+            f"{safe(plan.entry.version)}, which is older than what is installed: that may "
+            f"be yanked, as capdex show {safe(outcome.name)} tells"
+        )
+        return replace(outcome, plan=None)
+    if preview or not plan.asks:
+        for line in (*plan.widened, *(change.message for change in plan.changes)):
+            app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
+    if preview:
+        return replace(outcome, status="planned")
+    try:
+        return await installer.carry_out(plan, Terminal(app))
+    except CapdexError as error:
+        return replace(outcome, status="failed", error=error)
 
 
 @command("remove", examples=["capdex remove weather", "capdex remove weather --purge-state"])
@@ -232,15 +212,11 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
             if problems:
                 raise drift(problems)
             count = len(installer.lock.packages)
-            app.output.result(
-                "sync",
-                {"packages": count},
-                human=[f"{number_of(count, 'package')} as the lock file says"],
-            )
+            human = [f"{number_of(count, 'package')} as the lock file says"]
+            app.output.result("sync", {"packages": count}, human=human)
             return 0
         outcomes = app.run(sync(installer, Terminal(app), frozen=frozen))
-    _show(app, "sync", outcomes)
-    return worst(exit_code(one.error) for one in outcomes if one.error is not None)
+    return _show(app, "sync", outcomes)
 
 
 @command("installed", examples=["capdex installed", "capdex installed --json"])
@@ -293,11 +269,8 @@ def audit_command(app: App, last: int) -> None:
             why="the line does not carry the hash of the line before it",
             fix=f"keep a copy of {path}, and find out who changed it",
         )
-    app.output.say(
-        app.output.err.dim(
-            f"{number_of(report.lines, 'line')}, each with the hash of the one before"
-        )
-    )
+    told = f"{number_of(report.lines, 'line')}, each with the hash of the one before"
+    app.output.say(app.output.err.dim(told))
 
 
 def _how(line: dict[str, Any]) -> str:
@@ -307,10 +280,12 @@ def _how(line: dict[str, Any]) -> str:
     return safe(line.get("version", ""))
 
 
-def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> None:
+def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> int:
+    """Show what became of each capability; return the exit code of what failed."""
     for line in (line for one in outcomes for line in one.lost):
         app.output.warn(safe(line))
     values = [outcome_json(outcome) for outcome in outcomes]
     human = [outcome_row(app, outcome) for outcome in outcomes]
     plain = [f"{one.name}@{one.entry.version}" for one in outcomes if one.entry is not None]
     app.output.results(what, values, human=human, plain=plain)
+    return worst(exit_code(one.error) for one in outcomes if one.error is not None)

@@ -12,7 +12,7 @@ from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe
-from capdex_cli.views.installing import router_home
+from capdex_cli.views.installing import router_home, show_proposal
 
 if TYPE_CHECKING:
     from capdex_router.commands.adapters import Adapter
@@ -77,14 +77,9 @@ def learn_command(
             app.output.result("learned", _value(found, "removed"), human=human)
             return
         adapter = _adapter(intents) if intents else None
-        found = app.run(
-            learning.study(
-                program,
-                adapter,
-                writable=writable,
-                readable=[path.resolve() for path in readable],
-            )
-        )
+        visible = [path.resolve() for path in readable]
+        work = learning.study(program, adapter, writable=writable, readable=visible)
+        found = app.run(work)
         _learn(app, learning, found, dry_run=dry_run)
 
 
@@ -94,10 +89,7 @@ def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> No
         human = [f"{safe(found.tool.manifest.name)} is learned already"]
         app.output.result("learned", _value(found, "unchanged"), human=human)
         return
-    from capdex_router.policy.consent import text
-
-    for line in text(learning.proposal(found)).splitlines():
-        app.output.say(safe(line))
+    show_proposal(app, learning.proposal(found))
     if dry_run:
         app.output.result("learned", _value(found, "planned"), human=["nothing was changed"])
         return
@@ -122,13 +114,10 @@ def _adapter(path: Path) -> Adapter:
 
 def _list(app: App, found: list[Learned]) -> None:
     values = [_value(one, "listed") for one in found]
-    human = [(x["tool"], x["version"], x["program"], str(len(x["calls"]))) for x in values]
-    app.output.results(
-        "learned",
-        values,
-        human=[tuple(map(safe, row)) for row in human] or ["nothing is learned"],
-        plain=[x["tool"] for x in values],
-    )
+    rows = [(x["tool"], x["version"], x["program"], len(x["calls"])) for x in values]
+    human = [tuple(map(safe, row)) for row in rows]
+    plain = [x["tool"] for x in values]
+    app.output.results("learned", values, human=human or ["nothing is learned"], plain=plain)
 
 
 def _value(learned: Learned, action: str) -> dict[str, Any]:
