@@ -15,24 +15,23 @@ _SECONDS: Final = click.FloatRange(0.01, 3600)
 _OPTIONS: Final = (
     environment_option(
         "--max-connections", type=click.IntRange(1, 65536),
-        default=DEFAULTS["max_connections"], show_default=True, help="Open connections.",
+        default=DEFAULTS["max_connections"], help="Open connections.",
     ),
     environment_option(
         "--max-connections-per-client", "max_per_client", type=click.IntRange(1, 65536),
         help="Of these, from one address.  [default: an eighth]",
     ),
     environment_option(
-        "--client-timeout", "timeout_s", type=_SECONDS, default=DEFAULTS["timeout_s"],
-        show_default=True, metavar="S",
+        "--client-timeout", "timeout_s", type=_SECONDS, default=DEFAULTS["timeout_s"], metavar="S",
         help="Seconds to send a head, to send a body, and to read an answer.",
     ),
     environment_option(
         "--keep-alive", "keep_alive_s", type=_SECONDS, default=DEFAULTS["keep_alive_s"],
-        show_default=True, metavar="S", help="Seconds between two requests on a connection.",
+        metavar="S", help="Seconds between two requests on a connection.",
     ),
     environment_option(
-        "--rate", type=click.FloatRange(0, 1e6), default=DEFAULTS["rate"], show_default=True,
-        metavar="N", help="Requests a second of one client; 0: any.",
+        "--rate", type=click.FloatRange(0, 1e6), default=DEFAULTS["rate"], metavar="N",
+        help="Requests a second of one client; 0: any.",
     ),
     environment_option("--limit-loopback", is_flag=True, help="Limit this machine's clients, too."),
     environment_option(

@@ -44,7 +44,7 @@ serve_signed_option = click.option(
     "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."
 )
 profile_option = environment_option(
-    "--profile", type=click.Choice(["default", "minimal"]), default="default", show_default=True,
+    "--profile", type=click.Choice(["default", "minimal"]), default="default",
     help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",
 )  # fmt: skip
 explorer_option = click.option(

@@ -97,21 +97,14 @@ def show(error: CapdexError, output: Output) -> int:
         document = {"schema": "capdex.error/1", **error.to_json(), "exit": exit_code(error)}
         output.err.write(json_safe(json.dumps(document, ensure_ascii=False)))
     else:
-        for line in lines(error, output):
-            output.err.write(line)
+        style, write = output.err.style, output.err.write
+        write(f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}")
+        more = "" if error.code in (Code.USAGE, Code.INTERNAL) else f"capdex explain {error.code}"
+        for label, text in (("why", error.why), ("fix", error.fix), ("more", more)):
+            if text:
+                write(f"  {style(label, bold=True)}: {safe(text)}")
     output.err.file.flush()
     return exit_code(error)
-
-
-def lines(error: CapdexError, output: Output) -> list[str]:
-    """Return the error as lines for people."""
-    style = output.err.style
-    shown = [f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}"]
-    more = "" if error.code in (Code.USAGE, Code.INTERNAL) else f"capdex explain {error.code}"
-    for label, text in (("why", error.why), ("fix", error.fix), ("more", more)):
-        if text:
-            shown.append(f"  {style(label, bold=True)}: {safe(text)}")
-    return shown
 
 
 def from_click(error: click.ClickException) -> UsageError:

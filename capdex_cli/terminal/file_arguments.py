@@ -69,16 +69,6 @@ def write(name: str, data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def write_download(name: str, data: bytes, *, replace: bool) -> None:
-    """Write a download to a file, or stdout (`-`); raises UsageError (see capdex.net.files)."""
-    from capdex.net import files
-
-    if name == "-":
-        write(name, data)
-    else:
-        files.write_download(Path(name), data, replace=replace)
-
-
 def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:
     why = error.strerror or "" if isinstance(error, OSError) else "it is not UTF-8"
     return UsageError(f"cannot read {name}", Code.UNREADABLE, why=why, fix="check the path")

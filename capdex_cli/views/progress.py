@@ -166,11 +166,10 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
         yield registry
 
 
-def show_cost(app: App, transactions: Transaction | Sequence[Transaction], note: str = "") -> None:
+def show_cost(app: App, every: Sequence[Transaction], note: str = "") -> None:
     """Show the expected and the highest cost, and that a chain forgets nothing."""
-    from capdex_publisher.ethereum.transaction import Transaction, ether
+    from capdex_publisher.ethereum.transaction import ether
 
-    every = [transactions] if isinstance(transactions, Transaction) else transactions
     about = ether(sum(one.expected_fee_wei for one in every))
     most = ether(sum(one.max_fee_wei for one in every))
     count = f"{len(every)} transactions, " if len(every) > 1 else ""

@@ -50,13 +50,9 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 @files_option
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @click.option(
-    "--wait",
-    type=click.FloatRange(0, 86400),
-    default=30.0,
-    metavar="SECONDS",
-    show_default=True,
+    "--wait", type=click.FloatRange(0, 86400), default=30.0, metavar="SECONDS",
     help="Longest wait for the node at node-url to serve them; 0: none.",
-)
+)  # fmt: skip
 @author_options
 @spending_options
 async def publish_command(

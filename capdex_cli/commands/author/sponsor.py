@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,6 @@ from capdex_cli.views.progress import not_served, open_registry, until_served
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from capdex_publisher.sponsor.budget import Share
     from capdex_publisher.sponsor.request import SponsorRequest
     from capdex_publisher.sponsor.sponsor import Sponsor
     from capdex_service.limits.client_faults import ClientFaults
@@ -44,7 +44,7 @@ SUFFIX = ".publication.json"
 OTHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # an account for the examples
 
 HOURS = click.option(
-    "--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True,
+    "--hours", type=click.IntRange(1, 24 * 365), default=24,
     help="How long the signature is valid.",
 )  # fmt: skip
 
@@ -75,7 +75,8 @@ async def sign_command(
 
     request = await _sign(app, file, hours, **allowed)
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
-    write_atomically(path, _json(request))
+    document = json.dumps(request.to_json(), indent=2, ensure_ascii=False)
+    write_atomically(path, f"{document}\n".encode())
     human = [f"next: capdex sponsor send {safe(path)} --to URL"]
     value = {
         "file": str(path),
@@ -155,7 +156,7 @@ async def send_command(
 )
 @click.option("--budget", required=True, metavar="ETH", help="The most to spend in all, in ETH.")
 @click.option(
-    "--account-publications", type=click.IntRange(1), default=20, show_default=True,
+    "--account-publications", type=click.IntRange(1), default=20,
     help="The most publications of one account in 24 hours, failed ones too.",
 )  # fmt: skip
 @click.option(
@@ -163,11 +164,10 @@ async def send_command(
     help="The most that the publications of one account cost in 24 hours, in ETH.",
 )  # fmt: skip
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address.")
+@click.option("--host", default="127.0.0.1", help="Address.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True,
-    help="Port; 0: any free one.",
-)  # fmt: skip
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="Port; 0: any free one."
+)
 @environment_option(
     "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
     help="Accept this Host header besides loopback's.",
@@ -192,14 +192,48 @@ def serve_command(
     """
     from capdex_cli.terminal import logs
     from capdex_indexer.node.signals import run_until_stopped
-    from capdex_publisher.sponsor.budget import Share
+    from capdex_publisher.sponsor.budget import Budget, Share
 
     allowed = _accounts(allow, allow_file)
     most = None if account_budget is None else wei(account_budget, "account-budget")
     budgets = wei(budget, "budget"), Share(account_publications, most)
-    app.settings.need_network("rpc_url", "chain_id", "registry")
+    network = app.settings.need_network("rpc_url", "chain_id", "registry")
     logs.set_up("logfmt" if app.output.err.tty else "json")
-    return run_until_stopped(_serve(app, allowed, budgets, ipfs, host, port, allowed_host))
+
+    async def serve() -> None:
+        import asyncio
+
+        import structlog
+
+        from capdex_cli.node.server import listen, serve_app, url_of
+        from capdex_publisher.publish.upload import Uploader
+        from capdex_publisher.sponsor.sponsor import Sponsor
+        from capdex_service.limits.client_faults import ClientFaults
+        from capdex_service.limits.hosts import known_hosts
+        from capdex_service.limits.options import ClientLimits
+
+        log = structlog.get_logger(part="sponsor")
+        storage = ipfs or app.settings.need_network("ipfs").ipfs
+        names, faults, limits = known_hosts(host, allowed_host), ClientFaults(), ClientLimits()
+        signer = await open_signer(app)
+        unlock(app)  # while a person is there
+        where = f"{network.chain}-{network.registry}-{signer.address}".lower()
+        path = user_directories().state / "sponsor" / f"{where}.json"
+        with listen(host, port) as listener, Budget.open(path, *budgets) as spent:
+            async with open_registry(app) as registry, Uploader.open(storage) as uploader:
+                cap = fee_cap_wei(app)
+                sponsor = Sponsor(
+                    registry, signer, uploader, spent, allowed=allowed, fee_cap_wei=cap
+                )
+                served = _app(sponsor, names, faults, limits)
+                async with serve_app(served, listener, faults=faults, limits=limits):
+                    log.info("listening", url=url_of(listener), **sponsor.to_json())
+                    try:
+                        await asyncio.Event().wait()
+                    finally:
+                        await sponsor.close()
+
+    return run_until_stopped(serve())
 
 
 sponsor_command = Group(
@@ -256,49 +290,6 @@ async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> 
     return request
 
 
-async def _serve(
-    app: App,
-    allowed: Sequence[str],
-    budgets: tuple[int, Share],
-    ipfs: str | None,
-    host: str,
-    port: int,
-    allowed_host: Sequence[str],
-) -> None:
-    import asyncio
-
-    import structlog
-
-    from capdex_cli.node.server import listen, serve_app, url_of
-    from capdex_publisher.publish.upload import Uploader
-    from capdex_publisher.sponsor.budget import Budget
-    from capdex_publisher.sponsor.sponsor import Sponsor
-    from capdex_service.limits.client_faults import ClientFaults
-    from capdex_service.limits.hosts import known_hosts
-    from capdex_service.limits.options import ClientLimits
-
-    log = structlog.get_logger(part="sponsor")
-    network = app.settings.need_network("rpc_url", "chain_id", "registry")
-    ipfs = ipfs or app.settings.need_network("ipfs").ipfs
-    names, faults, limits = known_hosts(host, allowed_host), ClientFaults(), ClientLimits()
-    signer = await open_signer(app)
-    unlock(app)  # while a person is there
-    where = f"{network.chain}-{network.registry}-{signer.address}".lower()
-    path = user_directories().state / "sponsor" / f"{where}.json"
-    with listen(host, port) as listener, Budget.open(path, *budgets) as budget:
-        async with open_registry(app) as registry, Uploader.open(ipfs) as uploader:
-            sponsor = Sponsor(
-                registry, signer, uploader, budget, allowed=allowed, fee_cap_wei=fee_cap_wei(app)
-            )
-            served = _app(sponsor, names, faults, limits)
-            async with serve_app(served, listener, faults=faults, limits=limits):
-                log.info("listening", url=url_of(listener), **sponsor.to_json())
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    await sponsor.close()
-
-
 def _app(
     sponsor: Sponsor, names: Sequence[str], faults: ClientFaults, limits: ClientLimits
 ) -> ASGIApp:
@@ -339,9 +330,3 @@ def _accounts(allow: Sequence[str], allow_file: Path | None) -> list[str]:
             fix="name the accounts: --allow 0x…, or --allow-file FILE",
         )
     return accounts
-
-
-def _json(request: SponsorRequest) -> bytes:
-    import json
-
-    return f"{json.dumps(request.to_json(), indent=2, ensure_ascii=False)}\n".encode()

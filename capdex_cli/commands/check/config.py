@@ -58,28 +58,18 @@ def config_command(app: App) -> None:
 
 
 def _show(app: App, *, origin: bool) -> None:
-    values = _values(app)
-    human = []
-    for x in values:
-        row = [str(x["key"]), safe("-" if x["value"] is None else x["value"])]
-        human.append([*row, app.output.out.dim(safe(x["origin"]))] if origin else row)
-    plain = [f"{x['key']}={'' if x['value'] is None else x['value']}" for x in values]
-    app.output.results("setting", values, human=human, plain=plain)
-
-
-def _values(app: App) -> list[dict[str, Any]]:
-    from capdex_cli.config.sources import NETWORK_KEYS
+    from capdex_cli.config.sources import NETWORK_KEYS, PATH_KEYS
 
     settings = app.settings
     found: dict[str, object] = {"network": settings.network.name if settings.network else None}
     for key in NETWORK_KEYS:
         found[key] = getattr(settings.network, key.replace("-", "_"), None)
-    for key in ("keystore", "author-key", "passphrase-file", "author-passphrase-file"):
+    for key in PATH_KEYS:
         path = getattr(settings, key.replace("-", "_"))
         found[key] = None if path is None else str(path)
     found["signer"], found["signer-address"] = settings.signer, settings.signer_address
     found["fee-cap"] = f"{settings.fee_cap_wei / 10**18:f}".rstrip("0").rstrip(".")
-    return [
+    values = [
         {
             "key": key,
             "value": without_secrets(value) if value not in ("", None) else None,
@@ -87,3 +77,9 @@ def _values(app: App) -> list[dict[str, Any]]:
         }
         for key, value in found.items()
     ]
+    human = []
+    for x in values:
+        row = [str(x["key"]), safe("-" if x["value"] is None else x["value"])]
+        human.append([*row, app.output.out.dim(safe(x["origin"]))] if origin else row)
+    plain = [f"{x['key']}={'' if x['value'] is None else x['value']}" for x in values]
+    app.output.results("setting", values, human=human, plain=plain)

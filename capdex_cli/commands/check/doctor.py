@@ -18,19 +18,17 @@ from capdex_cli.terminal.text import columns, safe
 if TYPE_CHECKING:
     from capdex_cli.doctor.check import DoctorCheck
 
-MARK = {"ok": "ok", "warn": "warn", "fail": "fail", "none": "plan"}
-
 
 @command(
     "doctor", examples=["capdex doctor", "capdex doctor --network sepolia", "capdex doctor --json"]
 )
 @account_options
-def doctor_command(app: App) -> int:
+async def doctor_command(app: App) -> int:
     """Check the installation and say how to repair it.
 
     Nothing is changed, no passphrase is asked for, and nothing secret is shown.
     """
-    found = app.run(_examine(app))
+    found = await _examine(app)
     healthy = all(check.status != "fail" for check in found)
     app.output.result(
         "doctor",
@@ -71,11 +69,10 @@ def _about() -> dict[str, Any]:
 
 
 def _table(app: App, found: Sequence[DoctorCheck]) -> list[str]:
-    mark = app.output.out.mark
     rows = []
     for check in found:
         dash = "–" if app.output.out.unicode else "-"
-        sign = dash if check.status == "none" else mark(MARK[check.status])
+        sign = dash if check.status == "none" else app.output.out.mark(check.status)
         rows.append((sign, check.name, safe(check.result)))
         if check.fix:
             rows.append(("", "", app.output.out.style(f"→ {safe(check.fix)}", bold=True)))

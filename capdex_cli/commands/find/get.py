@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import InvalidInput
-from capdex.net.files import write_folder
+from capdex.net.files import write_download, write_folder
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
-from capdex_cli.terminal.file_arguments import write_download
+from capdex_cli.terminal.file_arguments import write
 from capdex_cli.terminal.text import number_of, safe, size
 from capdex_cli.views.progress import open_registry
 
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     "-o", "--output", "target", metavar="FILE|DIR/",
     help="- for stdout; a new DIR/ takes its files, too.  [default: NAME-VERSION.acp.yaml]",
 )  # fmt: skip
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Replace NAME-VERSION.acp.yaml, as a named FILE is.",
-)
+@click.option("--force", is_flag=True, help="Replace NAME-VERSION.acp.yaml, as a named FILE is.")
 def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     """Fetch a package and verify it against the chain.
 
@@ -65,10 +61,11 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
         with suppress(InvalidInput):  # not every package can be a skill
             whole[SKILL] = skill_document(package), 0o644
         write_folder(Path(path), whole)
-    else:
-        write_download(path, package.data, replace=force or target is not None)
-    if path == "-":
+    elif path == "-":
+        write(path, package.data)
         return
+    else:
+        write_download(Path(path), package.data, replace=force or target is not None)
     value = {
         "cap_uri": str(found),
         "file": path,

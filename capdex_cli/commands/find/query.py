@@ -60,11 +60,9 @@ def _filters(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--prompt/--no-prompt", default=None, help="With a prompt, or without.")
 @click.option("--since", metavar="DATE", help="Published on this day (UTC) or later.")
 @click.option(
-    "--context-window",
-    metavar="TOKENS",
-    type=click.IntRange(1, 2**53 - 1),
+    "--context-window", metavar="TOKENS", type=click.IntRange(1, 2**53 - 1),
     help="Works with a context window of so many tokens.",
-)
+)  # fmt: skip
 @click.option("--limit", type=click.IntRange(1, 50), default=10, help="The most results of a page.")
 @click.option("--cursor", metavar="CURSOR", help="next_cursor of the page before.")
 def search_command(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from capdex.proof.log_head import LogProof
     from capdex_indexer.snapshot.archive import SnapshotManifest
     from capdex_indexer.snapshot.export import ExportPlan
-    from capdex_indexer.snapshot.verify import VerifiedSnapshot
 
 
 @command(
@@ -107,7 +106,7 @@ def export_command(
 @click.option("--trust-digest", type=HASH, help="Trusted index digest of the snapshot.")
 @database_option
 @blocks_option
-def import_command(
+async def import_command(
     app: App,
     file: Path,
     trust_block: bytes | None,
@@ -121,7 +120,27 @@ def import_command(
     the network gives (or --trust-block). Every event is compared with the endpoint's logs. A node
     then continues from the snapshot's block, and judges the packages itself.
     """
-    checked, kept = app.run(_import(app, file, db, blocks, trust_block, trust_digest))
+    from contextlib import nullcontext
+
+    from capdex.net.ipfs.block_store import BlockDirectory
+    from capdex.net.rpc.client import Rpc
+    from capdex_indexer.snapshot.restore import restore
+    from capdex_indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
+
+    network = app.settings.need_network("chain_id", "registry")
+    url = database_url(app, db)
+    directory = blocks or default_blocks(url, network.chain)
+    votes = network.address("votes") if network.votes else None
+    start_block = network.start_block or None
+    expected = ExpectedIndex(network.chain, network.address("registry"), votes, start_block)
+    with StatusLine(app.output) as status:
+        async with Rpc([network.rpc_url]) if network.rpc_url else nullcontext() as rpc:
+            trust = TrustAnchor(rpc, trust_block, trust_digest)
+            checked = await verify_snapshot(file, expected, trust, progress=status.count)
+        status.clear()
+        app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
+        create_directories(url, directory)
+        kept = await restore(file, checked, url, BlockDirectory(directory), progress=status.count)
     if not checked.placed and trust_digest is None:
         app.output.warn(
             "no endpoint was used: the events are proven to be complete, but their blocks and "
@@ -139,34 +158,6 @@ def import_command(
         "placed": checked.placed,
     }
     _show(app, "snapshot.import", value)
-
-
-async def _import(
-    app: App, file: Path, db: str | None, blocks: Path | None, *trusted: bytes | None
-) -> tuple[VerifiedSnapshot, int]:
-    """Check the snapshot, then restore it; return the check and the number of packages kept."""
-    from contextlib import nullcontext
-
-    from capdex.net.ipfs.block_store import BlockDirectory
-    from capdex.net.rpc.client import Rpc
-    from capdex_indexer.snapshot.restore import restore
-    from capdex_indexer.snapshot.verify import ExpectedIndex, TrustAnchor, verify_snapshot
-
-    network = app.settings.need_network("chain_id", "registry")
-    url = database_url(app, db)
-    directory = blocks or default_blocks(url, network.chain)
-    votes = network.address("votes") if network.votes else None
-    start_block = network.start_block or None
-    expected = ExpectedIndex(network.chain, network.address("registry"), votes, start_block)
-    with StatusLine(app.output) as status:
-        async with Rpc([network.rpc_url]) if network.rpc_url else nullcontext() as rpc:
-            trust = TrustAnchor(rpc, *trusted)
-            checked = await verify_snapshot(file, expected, trust, progress=status.count)
-        status.clear()
-        app.output.step("ok", "proven", f"all events up to block {checked.manifest.block.number}")
-        create_directories(url, directory)
-        kept = await restore(file, checked, url, BlockDirectory(directory), progress=status.count)
-    return checked, kept
 
 
 async def _prove(app: App, plan: ExportPlan) -> dict[int, LogProof]:
