@@ -14,7 +14,7 @@ from capdex.problems import Reason
 from capdex.uri import PREFIX, is_reserved, skeleton
 from capdex_router.install.facts import accesses, lint_codes, lint_label, locked
 from capdex_router.install.lockfile import Lock, Locked
-from capdex_router.install.prompt_diff import prompt_diff
+from capdex_router.install.model_texts import is_shown_whole, texts_changed
 from capdex_router.install.resolve import Release
 from capdex_router.policy.proposal import INSTALL, Access, Kind, Proposal
 from capdex_router.policy.quoting import escaped, quoted, visible
@@ -86,7 +86,7 @@ class InstallPlan:
         )
         new.difference_update(x for one in self.accesses for x in one.lines)
         changes = [f"new: {line}" for line in self.widened if line in new]
-        rest = (x for x in self.changes if not _asked_again(x) and x.rule is not Rule.PROMPT)
+        rest = (x for x in self.changes if not _asked_again(x) and not is_shown_whole(x))
         changes += [f"changed: {visible(one.message)}" for one in rest]
         warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
@@ -252,7 +252,7 @@ def _widened(old: VerifiedPackage, new: VerifiedPackage, again: Sequence[Change]
         yield f"text lint: {label}, {', '.join(lint_codes(new))}"
     if len(_broad(new)) > len(_broad(old)):
         yield from _broad(new)
-    yield from prompt_diff(old.manifest.prompt or "", new.manifest.prompt or "")
+    yield from texts_changed(old.manifest, new.manifest)
 
 
 def _check_name(name: str, lock: Lock) -> None:

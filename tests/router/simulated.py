@@ -151,9 +151,11 @@ def uri(text: str) -> CapabilityURI:
     return CapabilityURI.loose(text)
 
 
-def weather(version: str = "1.0.0", *, tools: int = 1, **options: Any) -> bytes:
-    """A package with tools bound to https://tools.example.org."""
-    named = [making.tool(name, city="A city.") for name in ("now", "later", "past")[:tools]]
+def weather(
+    version: str = "1.0.0", *, tools: int = 1, words: str = "It does something.", **options: Any
+) -> bytes:
+    """A package with tools bound to https://tools.example.org; `words` describe each."""
+    named = [making.tool(name, words, city="A city.") for name in ("now", "later", "past")[:tools]]
     return making.package_bytes("weather", version, tools=named, **options)
 
 
