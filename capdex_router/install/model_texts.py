@@ -44,10 +44,11 @@ def is_shown_whole(change: Change) -> bool:
 
 def _read_by_models(manifest: Manifest) -> dict[str, Any]:
     """Return what is compared, by its name in a question."""
+    functions = [item["function"] for item in manifest.document.get("tools") or []]
     return {
         "prompt": manifest.prompt or "",
         "schema": manifest.schema,
-        **{f"tool {x['function']['name']}": x["function"] for x in manifest.document["tools"]},
+        **{f"tool {function['name']}": function for function in functions},
     }
 
 

@@ -46,6 +46,16 @@ def test_the_sentences_of_a_prompt_that_changed_are_shown() -> None:
     assert list(texts_changed(old, old)) == []
 
 
+def test_packages_without_tools_are_compared() -> None:
+    document = yaml.safe_load(weather())
+    del document["tools"], document["tool_bindings"], document["metadata"]["signature"]
+    old, new = (
+        manifest(making.signed(yaml.safe_dump(document | {"prompt": prompt})))
+        for prompt in ("Be kind.", "Be brief.")
+    )
+    assert list(texts_changed(old, new)) == ['prompt, gone: "Be kind."', 'prompt, new: "Be brief."']
+
+
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
