@@ -17,8 +17,6 @@ from capdex.net.rpc.transport import Call
 from capdex.net.rpc.types import Header, hex_, read_header
 
 TRIES: Final = 4  # an endpoint that refuses three calls in ten at random fails one in a hundred
-RANGES: Final = (1_000, 10_000)  # blocks
-BATCH: Final = 8  # calls
 
 # What follows where an ability is missing: a way round, or what cannot be had.
 MISSING: Final = {

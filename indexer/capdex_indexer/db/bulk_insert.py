@@ -28,14 +28,10 @@ def chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
 
 
 def insert_rows(
-    connection: Connection,
-    table: Table,
-    rows: Sequence[Row],
-    columns: Sequence[str] = (),
-    same: Mapping[str, Any] | None = None,
+    connection: Connection, table: Table, rows: Sequence[Row], columns: Sequence[str] = ()
 ) -> None:
     """Insert rows; see `insert_columns`."""
-    insert_columns(connection, table, list(zip(*rows, strict=True)), columns, same)
+    insert_columns(connection, table, list(zip(*rows, strict=True)), columns)
 
 
 def insert_columns(

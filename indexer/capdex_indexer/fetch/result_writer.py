@@ -79,8 +79,6 @@ def log_result(job: Job, result: FetchResult) -> None:
         log.info("not available yet", cap_uri=uri, why=result.error)
 
 
-log = structlog.get_logger(part="fetch")
-
 WRITERS: Final = 2  # one waits for the disk while the other writes rows
 MAX_BATCH: Final = 256  # results in one transaction; each may hold its package
 GATHER_S: Final = 0.2  # wait for more results while there is a backlog, for larger transactions

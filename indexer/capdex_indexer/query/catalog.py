@@ -135,7 +135,7 @@ def read_listed_by(
         values |= {"key": facet[0], "value": facet_value(*facet)}
     query = text(f"{words} ORDER BY {by.format(key=key)} LIMIT :limit OFFSET :offset")
     rows = read_allowed(connection, query, values, denials, limit)
-    found = _in_order(connection, [row.id for row in rows])
+    found = read_releases(connection, [row.id for row in rows])
     return [(f"{row.place} {row.name}", x) for row, x in zip(rows, found, strict=True)]
 
 
@@ -148,19 +148,16 @@ def count_listed(connection: Connection, facet: Facet) -> int:
 
 
 def read_names(
-    connection: Connection, facet: tuple[str, str] | None, after: str, limit: int
+    connection: Connection, facet: Facet, after: str, limit: int
 ) -> list[IndexedRelease]:
-    """Return the listed releases of names above `after`, by name; at most `limit`.
-
-    With `facet`, a key and a value, only those that have it.
-    """
+    """Return the listed releases of names above `after` that have the facet, by name."""
     query = select(LISTING.c.release_id).where(LISTING.c.name > after)
     if facet is not None:
         key, value = facet
         matches = (FACET.c.release_id == LISTING.c.release_id, FACET.c.key == key)
         query = query.where(exists().where(*matches, FACET.c.value == facet_value(key, value)))
     found = connection.execute(query.order_by(LISTING.c.name).limit(limit))
-    return _in_order(connection, found.scalars().all())
+    return read_releases(connection, found.scalars().all())
 
 
 def read_counts(connection: Connection, key: str) -> dict[str, int]:
@@ -199,7 +196,7 @@ def read_bound(
         values |= {"since": wanted.since, "uri_prefix": PREFIX}
     query = text(words + _ORDER).bindparams(bindparam("serve", expanding=True))
     rows = read_allowed(connection, query, values, denials, limit)
-    return _in_order(connection, [row.id for row in rows])
+    return read_releases(connection, [row.id for row in rows])
 
 
 def read_changed_at(connection: Connection, releases: Sequence[IndexedRelease]) -> dict[str, int]:
@@ -220,11 +217,6 @@ def read_changed_at(connection: Connection, releases: Sequence[IndexedRelease]) 
         x.cap_uri: max(x.timestamp, found.get(x.cap_uri, 0), found.get(f"{PREFIX}{x.name}", 0))
         for x in releases
     }
-
-
-def _in_order(connection: Connection, ids: Sequence[int]) -> list[IndexedRelease]:
-    releases = read_releases(connection, ids) if ids else {}
-    return [releases[x] for x in ids]
 
 
 def _pattern(words: str) -> str:

@@ -147,14 +147,14 @@ class Index:
         a query that is too long, or an invalid filter, limit or cursor, and Unavailable PENDING
         while the first engine is being built.
         """
-        state = self.live.state
-        if state is None or revision is None or state.revision < revision:
-            with self.read() as connection:
-                state = self.live.at(connection)
-        chosen = filters or SearchFilters()
-        encoder = self.live.encoder
         return find(
-            state, query, chosen, encoder=encoder, limit=limit, cursor=cursor, facets=facets
+            self._searched(revision),
+            query,
+            filters or SearchFilters(),
+            encoder=self.live.encoder,
+            limit=limit,
+            cursor=cursor,
+            facets=facets,
         )
 
     def route(self, message: str, *, limit: int = 10, revision: int | None = None) -> Route:
@@ -163,11 +163,14 @@ class Index:
         `revision` as in `find`. Raises InvalidInput for an invalid message or limit, and
         Unavailable PENDING while the first engine is being built.
         """
+        return route(self._searched(revision), message, limit, self.live.encoder)
+
+    def _searched(self, revision: int | None) -> State:
         state = self.live.state
         if state is None or revision is None or state.revision < revision:
             with self.read() as connection:
                 state = self.live.at(connection)
-        return route(state, message, limit, self.live.encoder)
+        return state
 
     def releases(self, name: str) -> list[IndexedRelease]:
         """Return every release of a name whatever its verdict, highest version first.

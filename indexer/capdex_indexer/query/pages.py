@@ -92,7 +92,7 @@ def read_version(connection: Connection, name: str, semver: str) -> IndexedRelea
     wanted = {"name": name, "cap_uri": f"{PREFIX}{name}@{semver}"}
     for query in (_STANDING, _FIRST):
         if (release_id := connection.execute(query, wanted).scalar()) is not None:
-            return read_releases(connection, [release_id])[release_id]
+            return read_releases(connection, [release_id])[0]
     return None
 
 
@@ -109,7 +109,7 @@ def read_versions(
     order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
     query = select(RELEASE.c.id).where(RELEASE.c.name == name).order_by(*order)
     found = connection.execute(query.limit(limit).offset(offset)).scalars()
-    return _read(connection, list(found))
+    return read_releases(connection, found.all())
 
 
 def count_versions(connection: Connection, name: str) -> int:
@@ -153,7 +153,7 @@ def read_newest_releases(
     values: dict[str, Any] = {"serve": sorted(serve), "before": before or NO_END}
     values |= dict([of] if of else [])
     rows = read_allowed(connection, _NEWEST_OF[of and of[0]], values, denials, limit)
-    return _read(connection, [row.id for row in rows])
+    return read_releases(connection, [row.id for row in rows])
 
 
 def read_waiting(connection: Connection) -> list[WaitingRelease]:
@@ -165,8 +165,3 @@ def read_waiting(connection: Connection) -> list[WaitingRelease]:
         rows = connection.execute(query.order_by(RELEASE.c.queued_at).limit(MAX_WAITING))
         found += [WaitingRelease(*row) for row in rows]
     return found
-
-
-def _read(connection: Connection, ids: list[int]) -> list[IndexedRelease]:
-    found = read_releases(connection, ids)
-    return [found[release_id] for release_id in ids]

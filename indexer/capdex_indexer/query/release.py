@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -182,10 +182,12 @@ _COPIED: Final = (
 )
 
 
-def read_releases(connection: Connection, release_ids: Iterable[int]) -> dict[int, IndexedRelease]:
-    """Return these releases (at most a page of them) by id."""
-    rows = connection.execute(_BY_ID, {"ids": list(release_ids)})
-    return {row.id: _release(row) for row in rows}
+def read_releases(connection: Connection, ids: Sequence[int]) -> list[IndexedRelease]:
+    """Return the releases of these ids (at most a page of them) in this order."""
+    if not ids:
+        return []
+    found = {row.id: _release(row) for row in connection.execute(_BY_ID, {"ids": ids})}
+    return [found[release_id] for release_id in ids]
 
 
 def read_tools(connection: Connection, sequences: Iterable[int]) -> dict[int, list[str]]:

@@ -48,7 +48,7 @@ def resolve(
         if denial is not None:
             hidden.append((row, denial))
         elif row.stands and row.verdict in serve and (exact or not row.yanked):
-            release = read_releases(connection, [row.id])[row.id]
+            release = read_releases(connection, [row.id])[0]
             denied = _newer((row for row, _ in hidden), lambda _: "this node's operator refuses it")
             return release.warned(*_newer(refused, _why_refused), *denied)
         else:

@@ -77,10 +77,9 @@ def find(
 
 def read_listed(connection: Connection, names: Iterable[str]) -> dict[str, IndexedRelease]:
     """Return the listed release of each of these names (a page of them) that has one."""
-    rows = connection.execute(_LISTED, {"names": list(names)})
-    ids = {row.name: row.release_id for row in rows}
-    releases = read_releases(connection, list(ids.values())) if ids else {}
-    return {name: releases[release_id] for name, release_id in ids.items()}
+    rows = connection.execute(_LISTED, {"names": list(names)}).all()
+    releases = read_releases(connection, [row.release_id for row in rows])
+    return {row.name: release for row, release in zip(rows, releases, strict=True)}
 
 
 def read_reasons(connection: Connection, found: SearchResult, query: str) -> dict[str, Explanation]:
