@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from capdex.diagnostics import show, show_path
 from capdex.diff.schema_compatibility import SchemaGap
 from capdex.diff.semver_step import Rule
+from capdex.json_schema.keywords import same
 
 
 class ChangeKind(StrEnum):
@@ -78,6 +79,14 @@ def gap_change(
 def short(value: object) -> str | None:
     """Return a value as changes show it."""
     return None if value is None else show(value)
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Iterate over the fields with another value, each with both values; None is a missing one."""
+    for field in dict.fromkeys([*old, *new]):
+        before, after = old.get(field), new.get(field)
+        if not same(before, after):
+            yield field, before, after
 
 
 def only(these: Iterable[Any], those: Iterable[Any]) -> list[Any]:

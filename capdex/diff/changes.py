@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.change import Change, ChangeKind, differs, gap_change, only
+from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only
 from capdex.diff.schema_compatibility import MAX_STEPS, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.diff.tool_changes import TAKES_LESS, tool_changes
@@ -30,7 +30,8 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from _requirements(old, new)
     yield from _prompt(old, new)
     yield from _triggers(old, new)
-    yield from _metadata(old, new)
+    yield from _fields(old.metadata, new.metadata, _ELSEWHERE, ("metadata",))
+    yield from _fields(old.document, new.document, SECTIONS, ())  # unknown sections
 
 
 # permissions, hosts, secrets --------------------------------------------------------------------
@@ -123,10 +124,7 @@ def _bindings(old: Manifest, new: Manifest) -> Iterator[Change]:
 
 
 def _binding(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
-    for field in dict.fromkeys([*old, *new]):
-        before, after = old.get(field), new.get(field)
-        if same(before, after):
-            continue
+    for field, before, after in changed(old, new):
         path_alone = field == "url" and contacts({name: old}).keys() == contacts({name: new}).keys()
         rule = Rule.BINDING_PATH if path_alone else Rule.BINDING_CHANGED
         message = f"{name}: {field} {show_change(before, after)}"
@@ -157,19 +155,14 @@ def _memory_scope(old: Manifest, new: Manifest) -> Iterator[Change]:
     before, after = old.memory_scope, new.memory_scope
     if before != after:
         message = f"the memory scope {show_change(before, after)}"
-        path = ("metadata", "memory_scope")
-        yield differs(Rule.MEMORY_SCOPE, path, before, after, message)
+        yield differs(Rule.MEMORY_SCOPE, ("metadata", "memory_scope"), before, after, message)
 
 
 def _requirements(old: Manifest, new: Manifest) -> Iterator[Change]:
-    before, after = old.llm_requirements, new.llm_requirements
-    for field in dict.fromkeys([*before, *after]):
-        was, now = before.get(field), after.get(field)
-        if not same(was, now):
-            rule = Rule.REQUIREMENT_RAISED if _raised(field, was, now) else Rule.REQUIREMENT_LOWERED
-            message = f"{field} {show_change(was, now)}"
-            path = ("metadata", "llm_requirements", field)
-            yield differs(rule, path, was, now, message)
+    for field, was, now in changed(old.llm_requirements, new.llm_requirements):
+        rule = Rule.REQUIREMENT_RAISED if _raised(field, was, now) else Rule.REQUIREMENT_LOWERED
+        message = f"{field} {show_change(was, now)}"
+        yield differs(rule, ("metadata", "llm_requirements", field), was, now, message)
 
 
 def _raised(field: str, was: Any, now: Any) -> bool:
@@ -214,17 +207,10 @@ _ELSEWHERE: Final = (
 )
 
 
-def _metadata(old: Manifest, new: Manifest) -> Iterator[Change]:
-    """All other fields of metadata, and unknown sections."""
-    yield from _fields(old.metadata, new.metadata, _ELSEWHERE, ("metadata",))
-    yield from _fields(old.document, new.document, SECTIONS, ())
-
-
 def _fields(
     old: Mapping[str, Any], new: Mapping[str, Any], left_out: Iterable[str], path: tuple[str, ...]
 ) -> Iterator[Change]:
-    for field in dict.fromkeys([*old, *new]):
-        before, after = old.get(field), new.get(field)
-        if field not in left_out and not same(before, after):
+    for field, before, after in changed(old, new):
+        if field not in left_out:
             message = f"{show_path((field,))} {show_change(before, after)}"
             yield differs(Rule.METADATA, (*path, field), before, after, message)

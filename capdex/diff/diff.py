@@ -99,12 +99,15 @@ def check_step(
     if taken >= required:
         return
     if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
-        raise _widened(difference, old, new, required)
+        message = f"{new} is a patch of {old}, and a patch never widens what a package may do"
+        allowance = Allowance.WIDENED_PERMISSION
+        raise _too_small(message, difference.risks, old, new, required, allowance)
     others = [x for x in difference.changes if not x.rule.risk]
     plain = max((required_step(x.rule.step, old) for x in others), default=Step.NONE)
     if taken < plain and Allowance.SMALLER_STEP not in allow:
         requiring = [x for x in others if required_step(x.rule.step, old) == plain]
-        raise _too_small(requiring, old, new, plain)
+        message = f"required: {plain}, you chose: {taken} ({old} to {new})"
+        raise _too_small(message, requiring, old, new, plain, Allowance.SMALLER_STEP)
 
 
 MAX_NAMED: Final = 3  # changes named in one error; `capdex diff` shows them all
@@ -121,40 +124,27 @@ def _schema_changed(difference: Difference) -> InvalidInput:
     )
 
 
-def _widened(difference: Difference, old: Version, new: Version, required: Step) -> InvalidInput:
-    raised = next_version(old, required)
-    return InvalidInput(
-        f"{new} is a patch of {old}, and a patch never widens what a package may do",
-        Code.STEP_TOO_SMALL,
-        why=_named(difference.risks),
-        fix=f"raise metadata.id to {raised}, "
-        f"or insist with publish --allow {Allowance.WIDENED_PERMISSION}",
-        details=_details(difference.risks, old, new, required),
-    )
-
-
 def _too_small(
-    requiring: Sequence[Change], old: Version, new: Version, required: Step
+    message: str,
+    requiring: Sequence[Change],
+    old: Version,
+    new: Version,
+    required: Step,
+    allowance: Allowance,
 ) -> InvalidInput:
+    raised = str(next_version(old, required))
     return InvalidInput(
-        f"required: {required}, you chose: {taken_step(old, new)} ({old} to {new})",
+        message,
         Code.STEP_TOO_SMALL,
         why=_named(requiring),
-        fix=f"raise metadata.id to {next_version(old, required)}, "
-        f"or insist with publish --allow {Allowance.SMALLER_STEP}",
-        details=_details(requiring, old, new, required),
+        fix=f"raise metadata.id to {raised}, or insist with publish --allow {allowance}",
+        details={
+            "required": str(required),
+            "taken": str(taken_step(old, new)),
+            "version": raised,
+            "changes": [x.to_json() for x in requiring],
+        },
     )
-
-
-def _details(
-    requiring: Sequence[Change], old: Version, new: Version, required: Step
-) -> dict[str, object]:
-    return {
-        "required": str(required),
-        "taken": str(taken_step(old, new)),
-        "version": str(next_version(old, required)),
-        "changes": [x.to_json() for x in requiring],
-    }
 
 
 def _named(changes: Sequence[Change]) -> str:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.change import Change, differs, gap_change, only
+from capdex.diff.change import Change, changed, differs, gap_change, only
 from capdex.diff.schema_compatibility import compare_schemas
 from capdex.diff.semver_step import Rule
-from capdex.json_schema.keywords import same
 from capdex.json_schema.subschema import Effort, Schema
 from capdex.manifest.effects import Effects, effects
 from capdex.manifest.manifest import Manifest
@@ -127,8 +126,7 @@ def _function(manifest: Manifest, name: str) -> dict[str, Any]:
 def _tool_wording(
     old: dict[str, Any], new: dict[str, Any], name: str, told: Collection[str]
 ) -> Iterator[Change]:
-    for field in dict.fromkeys([*old, *new]):
-        before, after = old.get(field), new.get(field)
-        if not same(before, after) and field not in told:
+    for field, before, after in changed(old, new):
+        if field not in told:
             message = f"{name}: {field} {show_change(before, after)}"
             yield differs(Rule.TOOL_WORDING, ("tools", name, field), before, after, message)

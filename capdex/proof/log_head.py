@@ -46,7 +46,7 @@ def verify_log(proof: LogProof, anchor: Anchor) -> tuple[BlockHeader, LogHead]:
     Raises VerificationFailure BAD_PROOF.
     """
     try:
-        block, root, _ = open_storage(proof, anchor)
+        block, root = open_storage(proof, anchor)
         if proof.slot.key != LOG_SLOT:
             raise ValueError("it is of another slot than the log's")
         word = read_slot(root, proof.slot)

@@ -34,15 +34,11 @@ NO_CODE: Final = keccak(b"")
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The trusted values of a verification: chain, contract (20 bytes) and the hash of a block.
-
-    If `code_hash` (32 bytes) is set, the contract must have that code.
-    """
+    """The trusted values of a verification: chain, contract (20 bytes) and the hash of a block."""
 
     chain_id: int
     contract: bytes
     block_hash: bytes
-    code_hash: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +56,12 @@ class ProvenRelease:
 class Proven:
     """The proven state of a name at a block.
 
-    Kind list: `record`, and all `releases` in order of publication. Kind exact: `semver`, and
-    `releases` has that release, or is empty if it does not exist.
+    Kind list: `record`, and all `releases` in order of publication. Kind exact: `releases` has that
+    release, or is empty if it does not exist.
     """
 
     kind: ProofKind
-    name: str
-    semver: str | None
     block: BlockHeader
-    code_hash: bytes
     record: NameWord | None
     releases: tuple[ProvenRelease, ...]
 
@@ -76,20 +69,18 @@ class Proven:
 def verify(proof: Proof, anchor: Anchor) -> Proven:
     """Verify `proof` against the trusted `anchor`; raises VerificationFailure BAD_PROOF."""
     try:
-        block, storage_root, code_hash = open_storage(proof, anchor)
-        if anchor.code_hash not in (None, code_hash):
-            raise ValueError("the contract has other code than it should")
+        block, storage_root = open_storage(proof, anchor)
         words = _Words(storage_root, proof.slots)
         read = _read_exact if proof.kind is ProofKind.EXACT else _read_list
         record, releases = read(proof, words)
         words.end()
     except (ValueError, InvalidInput) as error:
         raise refused("it does not lead from the block to what it claims", str(error)) from None
-    return Proven(proof.kind, proof.name, proof.semver, block, code_hash, record, releases)
+    return Proven(proof.kind, block, record, releases)
 
 
-def open_storage(proof: AccountProof, anchor: Anchor) -> tuple[BlockHeader, bytes, bytes]:
-    """Return the proven block, and storage root and code hash of the contract there.
+def open_storage(proof: AccountProof, anchor: Anchor) -> tuple[BlockHeader, bytes]:
+    """Return the proven block, and the storage root of the contract there.
 
     Raises VerificationFailure BAD_PROOF, or ValueError for an account that is not proven.
     """
@@ -114,7 +105,7 @@ def open_storage(proof: AccountProof, anchor: Anchor) -> tuple[BlockHeader, byte
             raise ValueError("the account is malformed")
     if code_hash == NO_CODE:
         raise ValueError("there is no code at the address")
-    return block, storage_root, code_hash
+    return block, storage_root
 
 
 # decoding of slots -------------------------------------------------------------------------

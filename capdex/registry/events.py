@@ -195,8 +195,6 @@ _BY_TOPIC: Final = {keccak(signature.encode()): read for signature, read in _REA
 TOPICS: Final = {"Published": PUBLISHED, "Committed": COMMITTED} | {
     x.partition("(")[0]: keccak(x.encode()) for x in _READERS
 }
-YANKED: Final = TOPICS["Yanked"]
-UNYANKED: Final = TOPICS["Unyanked"]
 
 
 def decode(log: RawLog, chain_id: int) -> Event:

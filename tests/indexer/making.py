@@ -218,12 +218,12 @@ def yanked(
     name: str = "note", version: str = "1.0.0", reason: str = "broken"
 ) -> tuple[bytes, bytes, bytes, Any]:
     body = (("uint64", "string", "string", "string"), (name, version, reason))
-    return events.YANKED, keccak(name.encode()), PUBLISHER, body
+    return events.TOPICS["Yanked"], keccak(name.encode()), PUBLISHER, body
 
 
 def unyanked(name: str = "note", version: str = "1.0.0") -> tuple[bytes, bytes, bytes, Any]:
     body = (("uint64", "string", "string"), (name, version))
-    return events.UNYANKED, keccak(name.encode()), PUBLISHER, body
+    return events.TOPICS["Unyanked"], keccak(name.encode()), PUBLISHER, body
 
 
 def deprecated(
