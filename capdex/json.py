@@ -1,5 +1,20 @@
-"""The type of a JSON object whose members are not known before it is read."""
+"""JSON objects whose members are not known before they are read, and the levels of a value."""
 
+from collections.abc import Iterator
 from typing import Any
 
 Json = dict[str, Any]
+
+
+def levels(value: object) -> Iterator[list[Any]]:
+    """Yield a JSON value, then all values in it, then all in these, and so on."""
+    level = [value]
+    while level:
+        yield level
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list | tuple):
+                inner += one
+        level = inner

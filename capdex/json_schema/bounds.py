@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 
 from capdex.errors import InvalidInput
-from capdex.json import Json
+from capdex.json import Json, levels
 from capdex.json_schema.schema import pointer_steps
 
 MAX_PARTS: Final = 1_000  # objects and lists of a schema
@@ -38,7 +39,8 @@ def evaluations_of(schema: Json, size: int) -> int:
     `size` is its bytes as JSON. Raises InvalidInput for a schema that no router uses, since it is
     too large or too complex.
     """
-    if size > MAX_SCHEMA_BYTES or _parts(schema) > MAX_PARTS:
+    parts = (x for level in levels(schema) for x in level if isinstance(x, dict | list))
+    if size > MAX_SCHEMA_BYTES or len(list(islice(parts, MAX_PARTS + 1))) > MAX_PARTS:
         raise InvalidInput("the schema is too large to be used", fix=NO_INPUT_HELPS)
     return evaluations(schema)
 
@@ -78,34 +80,13 @@ def unusable(schema: Json) -> str:
 
 def measure(value: object) -> int:
     """Return how many values a JSON value has; raises InvalidInput for one too deep or large."""
-    count, level = 1, [value]
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += one.values()
-            elif isinstance(one, list | tuple):
-                inner += one
-        if not inner:
-            return count
-        count += len(inner)
+    count = 0
+    for depth, level in enumerate(levels(value)):
+        count += len(level)
         if count > MAX_NODES:
             raise InvalidInput(f"the value has more than {MAX_NODES} values in it")
-        level = inner
-    raise InvalidInput(f"the value is nested deeper than {MAX_DEPTH} levels")
-
-
-def _parts(value: object) -> int:
-    """Return how many objects and lists a value has, or more than MAX_PARTS."""
-    count, rest = 0, [value]
-    while rest and count <= MAX_PARTS:
-        found = rest.pop()
-        if isinstance(found, dict):
-            count += 1
-            rest += found.values()
-        elif isinstance(found, list):
-            count += 1
-            rest += found
+        if depth == MAX_DEPTH:
+            raise InvalidInput(f"the value is nested deeper than {MAX_DEPTH} levels")
     return count
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
 import orjson
+
+from capdex.json import levels
 
 # A package is nested at most 32 deep (P7), and an answer around it less than 16. Python's json
 # cannot write, and its repr cannot show, what is nested a thousand deep.
@@ -21,7 +24,7 @@ def parse(data: bytes, *, long_bytes: int, min_value_bytes: int) -> Any:
     except orjson.JSONDecodeError as error:
         too_deep = str(error).startswith("depth limit")
         raise ValueError("nested too deep" if too_deep else "not JSON") from None
-    if _is_deep(value):
+    if any(islice(levels(value), MAX_DEPTH, None)):
         raise ValueError("nested too deep")
     return value
 
@@ -34,18 +37,3 @@ def is_dense(data: bytes, *, long_bytes: int, min_value_bytes: int) -> bool:
     if len(data) < long_bytes:
         return False
     return sum(map(data.count, (b",", b"[", b"{"))) > len(data) // min_value_bytes
-
-
-def _is_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for x in level:
-            if isinstance(x, dict):
-                inner += x.values()
-            elif isinstance(x, list):
-                inner += x
-        level = inner
-        if not level:
-            return False
-    return True

@@ -39,13 +39,11 @@ class Engine(SegmentSet[WordSegment]):
         if not query.strip():
             return Scores(self._ones())
         read = Query.read(query)
-        scored = Scorer(self.parts, self.packages, self.slots).score(read)
+        scores = Scorer(self.parts, self.packages, self.slots).score(read)
         named, tooled = self._leads(read)
         if len(named) > 1:  # a copy and its original, in whose text the query need not be
-            scored.values[named] = scored.values[named].max()
-        return Scores(
-            scored.values, named, tooled, scored.corrected, scored.found, words=len(read.words)
-        )
+            scores.values[named] = scores.values[named].max()
+        return replace(scores, named=named, tooled=tooled)
 
     def fuse(self, scores: Scores, vector: Vector, filters: Filters | None = None) -> Scores:
         """Return scores with the similarity of documents to a query's vector added.
@@ -63,10 +61,12 @@ class Engine(SegmentSet[WordSegment]):
             segment = part.segment
             given = {at: y for x, y in vectors.items() if (at := part.find(x)) is not None}
             if given:
-                before = segment.vectors
-                if before is None:
-                    before = Vectors.none(len(segment.names), len(next(iter(given.values()))))
-                segment = replace(segment, vectors=before.replaced(given))
+                if segment.vectors is None:
+                    rows = np.zeros((len(segment.names), len(next(iter(given.values())))), np.int8)
+                else:
+                    rows = segment.vectors.rows.copy()
+                rows[list(given)] = list(given.values())
+                segment = replace(segment, vectors=Vectors(rows))
             sources.append((segment, part.live))
         return Engine(sources)
 
@@ -81,11 +81,9 @@ class Engine(SegmentSet[WordSegment]):
 
     def number(self, name: str, key: str) -> float | None:
         """Return a number of a live document; None if there is none."""
-        for part in self.parts:
-            at = part.find(name)
-            if at is not None:
-                numbers = part.segment.numbers.get(key)
-                return None if numbers is None else float(numbers[at])
+        for part, at in self.places(name):
+            numbers = part.segment.numbers.get(key)
+            return None if numbers is None else float(numbers[at])
         return None
 
     def unencoded(self, limit: int) -> list[str]:
@@ -106,9 +104,8 @@ class Engine(SegmentSet[WordSegment]):
 
         None if it is like no other; raises LookupError if there is no such document.
         """
-        for part in self.parts:
-            if (at := part.find(name)) is not None:
-                return part.segment.facets.of(LIKE, at)
+        for part, at in self.places(name):
+            return part.segment.facets.of(LIKE, at)
         raise LookupError(name)
 
     def page(
@@ -191,19 +188,15 @@ class Engine(SegmentSet[WordSegment]):
         """
         named: list[int] = []
         tooled = [np.zeros(0, np.int64)]
+        for part, at in self.places(query.name):
+            original = part.segment.facets.of(LIKE, at)
+            of_originals = [x.begin + y for x, y in self.places(original or "")]
+            if of_originals or query.spelt or not part.segment.sunk(np.array([at])).any():
+                named += (part.begin + at, *of_originals)
         for part in self.parts:
-            at = part.find(query.name)
-            if at is not None:
-                original = part.segment.facets.of(LIKE, at)
-                of_originals = [] if original is None else self._slots_of(original)
-                if of_originals or query.spelt or not part.segment.sunk(np.array([at])).any():
-                    named += (part.begin + at, *of_originals)
             if query.squashed:
                 slots = part.segment.facets.find(TOOL_KEY, query.squashed).astype(np.int64)
                 slots = slots if part.live is None else slots[part.live[slots]]
                 tooled.append(slots[~part.segment.sunk(slots)] + part.begin)
         found = np.unique(np.array(named, np.int64))
         return found, np.setdiff1d(np.concatenate(tooled), found)
-
-    def _slots_of(self, name: str) -> list[int]:
-        return [x.begin + at for x in self.parts if (at := x.find(name)) is not None]

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from capdex.search.scoring import Found
 from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.text.segment_set import Part
 
@@ -69,6 +68,17 @@ class RankedPage:
     total: int
     after: After | None
     corrected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Found(NamedTuple):
+    """The postings of a query in a part: numbers of terms, and the range of the begun ones.
+
+    The first `words` of the terms stand for one word each, in any form.
+    """
+
+    numbers: tuple[int, ...]
+    words: int
+    begun: slice
 
 
 @dataclass(frozen=True, slots=True)

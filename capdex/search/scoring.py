@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,29 +17,10 @@ from capdex.search.query import (
     rarest,
     shares_of,
 )
+from capdex.search.ranked import Found, Scores
 from capdex.search.segments.segment import Floats, WordSegment
 from capdex.search.weights import BEGUN, ONE_TOOL, rarity
 from capdex.text.segment_set import Part
-
-
-class Found(NamedTuple):
-    """The postings of a query in a part: numbers of terms, and the range of the begun ones.
-
-    The first `words` of the terms stand for one word each, in any form.
-    """
-
-    numbers: tuple[int, ...]
-    words: int
-    begun: slice
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The score of each slot, the words taken for each misspelt one, and each part's postings."""
-
-    values: Floats
-    corrected: dict[str, tuple[str, ...]]
-    found: tuple[Found, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +38,8 @@ class Scorer:
     def __init__(self, parts: Sequence[Part[WordSegment]], documents: int, slots: int) -> None:
         self._parts, self._documents, self._slots = parts, documents, slots
 
-    def score(self, query: Query) -> Scored:
-        """Return the scores of all documents for a query."""
+    def score(self, query: Query) -> Scores:
+        """Return the scores of all documents for a query by its words."""
         words = rarest(query.words, self._having)
         terms = self._terms(shares_of(words))
         ranges, begun = self._begun(query.beginning)
@@ -76,7 +56,9 @@ class Scorer:
         for at, begun_of in enumerate(ranges):
             of_stems = _numbers(stems, at)
             found.append(Found(of_stems + _numbers(written, at), len(of_stems), begun_of))
-        return Scored(values, as_shown(corrected), tuple(found))
+        return Scores(
+            values, corrected=as_shown(corrected), found=tuple(found), words=len(query.words)
+        )
 
     def _terms(self, shares: Mapping[str, float]) -> dict[str, _Term]:
         found = {term: self._term(term, share) for term, share in shares.items()}

@@ -6,7 +6,7 @@ a set makes another set, which shares all segments but the new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, Self, TypeVar
 
@@ -76,7 +76,13 @@ class SegmentSet(Generic[S]):
         self.packages = sum(part.packages for part in parts)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(part.find(name) is not None for part in self.parts)
+        return isinstance(name, str) and any(True for _ in self.places(name))
+
+    def places(self, name: str) -> Iterator[tuple[Part[S], int]]:
+        """Yield the part with a live package of this name, and its slot in the segment."""
+        for part in self.parts:
+            if (at := part.find(name)) is not None:
+                yield part, at
 
     def with_segment(self, segment: S) -> Self:
         """Return a set with the packages of a segment, in place of those of the same names."""

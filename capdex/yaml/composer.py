@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import yaml as pyyaml
 
-from capdex.diagnostics import MAX_PROBLEMS, Findings, LineColumn, Path, show
+from capdex.diagnostics import MAX_PROBLEMS, Findings, Path, show
 from capdex.limits import MAX_DEPTH
 from capdex.problems import Reason
 from capdex.yaml.characters import describe, forbidden
@@ -140,13 +140,11 @@ class Composer:
         code: Reason,
         message: str,
         *,
-        event: object = None,
+        event: object,
         hint: str = "",
-        at: LineColumn | None = None,
     ) -> None:
         path, _ = self._path(self._stack)
-        at = at or self.outline.place(event)
-        self._findings.error(code, path, message, hint=hint, at=at)
+        self._findings.error(code, path, message, hint=hint, at=self.outline.place(event))
 
     def _refuse(self, event: object, message: str) -> None:
         self._error(Reason.YAML_FEATURE, message, event=event)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,17 +29,6 @@ class Vectors:
         packed = np.packbits(self.rows > 0, axis=1).view(np.uint64)
         object.__setattr__(self, "signs", np.ascontiguousarray(packed.T))
         object.__setattr__(self, "known", self.rows.any(axis=1))
-
-    @classmethod
-    def none(cls, documents: int, dimension: int) -> Vectors:
-        """Return vectors of documents that have none."""
-        return cls(np.zeros((documents, dimension), np.int8))
-
-    def replaced(self, vectors: Mapping[int, Vector]) -> Vectors:
-        """Return these vectors with others at some places."""
-        rows = self.rows.copy()
-        rows[list(vectors)] = list(vectors.values())
-        return Vectors(rows)
 
     def distances(self, query: Vector) -> NDArray[np.uint16]:
         """Return in how many dimensions the sign of each document differs from that of a query."""

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from capdex.errors import Code, Unavailable
-from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.client import EndpointAnswer, Rpc
 from capdex.net.rpc.types import Header, hex_, read_header
 from capdex.registry.logs import BlockRef
 from capdex_indexer.projection.block_range import BlockRange, ChainChanged
@@ -32,18 +32,6 @@ Accepted = Callable[[], Awaitable[bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class HashReport:
-    """The hash that an endpoint gives for the block, or None.
-
-    Endpoints of one `origin` (host and port) count once.
-    """
-
-    label: str
-    origin: str
-    hash: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
 class ForkChoice:
     """The decision: `replaced_by` is the agreed other hash, `wrong` the endpoints that contradict.
 
@@ -54,23 +42,29 @@ class ForkChoice:
     wrong: tuple[str, ...] = ()
 
 
-def choose_fork(ours: bytes, reports: Sequence[HashReport]) -> ForkChoice:
-    """Decide by the reports of all endpoints if our final block is replaced or still stands.
+def choose_fork(ours: bytes, reports: Sequence[EndpointAnswer[bytes | None]]) -> ForkChoice:
+    """Decide by the hashes that all endpoints give if our final block is replaced or still stands.
 
     It is replaced only if at least QUORUM endpoints of different origin agree on another hash, and
     more of them than still hold ours.
     """
     origins: dict[bytes, set[str]] = {}
     for report in reports:
-        if report.hash is not None:
-            origins.setdefault(report.hash, set()).add(report.origin)
+        if isinstance(report.answer, bytes):
+            origins.setdefault(report.answer, set()).add(report.origin)
     for_ours = origins.pop(ours, set())
     other = max(origins, key=lambda hash_: (len(origins[hash_]), hash_), default=None)
     if other is not None and len(origins[other]) >= max(QUORUM, len(for_ours) + 1):
         return ForkChoice(replaced_by=other)
     if for_ours:
-        return ForkChoice(wrong=tuple(x.label for x in reports if x.hash not in (None, ours)))
+        others = (x.label for x in reports if isinstance(x.answer, bytes) and x.answer != ours)
+        return ForkChoice(wrong=tuple(others))
     return ForkChoice()
+
+
+def _read_hash(block: object) -> bytes | None:
+    header = read_header(block)
+    return None if header is None else header.hash
 
 
 class ReorgDetector:
@@ -176,15 +170,11 @@ class ReorgDetector:
     async def _confirm_replaced(self, ours: BlockRef) -> None:
         """Return if a chain without `ours`, the lowest contradicted block, may be followed."""
         endpoint = self._rpc.endpoint
-        answers = await self._rpc.survey(
-            "eth_getBlockByNumber", [hex(ours.number), False], read_header
+        reports = await self._rpc.survey(
+            "eth_getBlockByNumber", [hex(ours.number), False], _read_hash
         )
-        reports = [
-            HashReport(x.label, x.origin, x.answer.hash if isinstance(x.answer, Header) else None)
-            for x in answers
-        ]
-        theirs = next((report.hash for report in reports if report.label == endpoint), None)
-        if theirs is None or theirs == ours.hash:
+        theirs = next((report.answer for report in reports if report.label == endpoint), None)
+        if not isinstance(theirs, bytes) or theirs == ours.hash:
             raise ChainChanged(f"it says one thing and another of block {ours.number}")
         choice = choose_fork(ours.hash, reports)
         replaced = choice.replaced_by

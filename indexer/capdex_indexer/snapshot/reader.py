@@ -15,7 +15,7 @@ from typing import Self
 from capdex.errors import Code, UsageError, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.limits import MAX_PACKAGE_BYTES
-from capdex.registry.logs import LogHead, RawLog
+from capdex.registry.logs import LogHead
 from capdex_indexer.snapshot.archive import (
     EventRecord,
     LogPart,
@@ -27,15 +27,7 @@ from capdex_indexer.snapshot.archive import (
 )
 
 Progress = Callable[[str, int, int], None]  # unit, done, total
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotEvent:
-    """One event: its log, the contract's log slot after it, and its block's timestamp."""
-
-    log: RawLog
-    head: LogHead
-    timestamp: int
+FoldedEvent = tuple[EventRecord, LogHead]  # with the contract's log slot after it
 
 
 @dataclass(slots=True)
@@ -62,7 +54,7 @@ class SnapshotReader:
                 raise damaged("its first block is not the root")
             yield cls(SnapshotManifest.parse(first), blocks)
 
-    def events(self, part: LogPart) -> Iterator[list[SnapshotEvent]]:
+    def events(self, part: LogPart) -> Iterator[list[FoldedEvent]]:
         """Iterate over the events of a log, chunk by chunk.
 
         Raises InvalidInput if the file is damaged, VerificationFailure if the events are out of
@@ -74,7 +66,7 @@ class SnapshotReader:
             for record in unpack(self._take(expected), part.contract):
                 self._check_position(part, record, before, log.count + 1)
                 log, before = log.fold(record.log), record
-                entries.append(SnapshotEvent(record.log, log, record.timestamp))
+                entries.append((record, log))
             yield entries
         if log != part.log:
             raise untrue(f"its {log.count} events do not fold to its log head")

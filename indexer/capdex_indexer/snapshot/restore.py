@@ -27,7 +27,7 @@ from capdex_indexer.db.models import DEPLOYMENT, EVENT, REGISTRY, RELEASE, VOTES
 from capdex_indexer.projection.block_range import BlockRange, LogRows
 from capdex_indexer.query.digest import Digest, read_digest, read_votes_digest
 from capdex_indexer.snapshot.archive import LogPart, SnapshotManifest, damaged
-from capdex_indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
+from capdex_indexer.snapshot.reader import FoldedEvent, Progress, SnapshotReader, untrue
 from capdex_indexer.snapshot.verify import VerifiedSnapshot
 from capdex_indexer.store import cursor as cursors
 from capdex_indexer.store import deployment as deployments
@@ -166,15 +166,15 @@ def _apply(
     connection: Connection,
     deployment_id: int,
     manifest: SnapshotManifest,
-    entries: Sequence[SnapshotEvent],
+    entries: Sequence[FoldedEvent],
 ) -> None:
     # Without verdicts no release is listed yet, so the names that this returns need no refresh.
     events.apply(
         connection,
         deployment_id,
-        LogRows.of(x.log for x in entries),
-        [x.head for x in entries],
-        times={x.log.position.block_number: x.timestamp for x in entries},
+        LogRows.of(x.log for x, _ in entries),
+        [head for _, head in entries],
+        times={x.log.position.block_number: x.timestamp for x, _ in entries},
         chain_id=manifest.chain_id,
         now=time.time(),
     )

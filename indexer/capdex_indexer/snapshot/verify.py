@@ -26,7 +26,7 @@ from capdex_indexer.chain.start_block import locate_registry
 from capdex_indexer.db.models import DECODER_VERSION, REGISTRY
 from capdex_indexer.projection import event_rows as rows
 from capdex_indexer.snapshot.archive import LogPart, SnapshotManifest, damaged
-from capdex_indexer.snapshot.reader import Progress, SnapshotEvent, SnapshotReader, untrue
+from capdex_indexer.snapshot.reader import FoldedEvent, Progress, SnapshotReader, untrue
 
 AT_ONCE: Final = 100  # blocks compared by one batch of headers and one of logs
 MAX_ANNOUNCED: Final = 8  # releases of one digest that are tried for a package
@@ -198,14 +198,14 @@ async def _check_slot(
 
 
 def _note_announced(
-    announced: dict[bytes, list[int]], entries: Sequence[SnapshotEvent], chain_id: int
+    announced: dict[bytes, list[int]], entries: Sequence[FoldedEvent], chain_id: int
 ) -> None:
-    for entry in entries:
+    for entry, _ in entries:
         event = rows.read_event(entry.log, chain_id)
         if isinstance(event, Published):
             releases = announced.setdefault(event.announcement.sha256, [])
             if len(releases) < MAX_ANNOUNCED:
-                releases.append(entry.head.count)
+                releases.append(entry.sequence)
 
 
 class _PositionCheck:
@@ -215,11 +215,11 @@ class _PositionCheck:
         self._rpc, self._contract = rpc, contract
         self._blocks: dict[int, tuple[int, list[RawLog]]] = {}  # time and logs, by number
 
-    async def add(self, entries: Sequence[SnapshotEvent]) -> None:
+    async def add(self, entries: Sequence[FoldedEvent]) -> None:
         """Add the next events."""
         if self._rpc is None:
             return
-        for entry in entries:
+        for entry, _ in entries:
             number = entry.log.position.block_number
             if number not in self._blocks and len(self._blocks) == AT_ONCE:
                 await self.flush()  # all of these blocks are complete

@@ -7,12 +7,13 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex_indexer.chain.reorg import ForkChoice, HashReport, choose_fork
+from capdex.net.rpc.client import EndpointAnswer
+from capdex_indexer.chain.reorg import ForkChoice, choose_fork
 
 OURS, NEW, OTHER = (bytes([n]) * 32 for n in (1, 2, 3))
 WORDS = st.lists(
     st.builds(
-        HashReport,
+        EndpointAnswer,
         st.uuids().map(str),
         st.sampled_from(["a", "b", "c", "d"]),
         st.sampled_from([None, OURS, NEW, OTHER]),
@@ -21,14 +22,14 @@ WORDS = st.lists(
 
 
 def words(*said):
-    return [HashReport(f"{at}", f"host-{at}", hash_) for at, hash_ in enumerate(said)]
+    return [EndpointAnswer(f"{at}", f"host-{at}", hash_) for at, hash_ in enumerate(said)]
 
 
 @given(WORDS)
 def test_nothing_final_goes_on_one_witness_or_against_as_many(said):
     origins = defaultdict(set)
     for word in said:
-        origins[word.hash].add(word.origin)
+        origins[word.answer].add(word.origin)
     choice = choose_fork(OURS, said)
     if choice.replaced_by is not None:
         assert choice.replaced_by != OURS
@@ -38,13 +39,13 @@ def test_nothing_final_goes_on_one_witness_or_against_as_many(said):
     if choice.wrong:
         assert origins[OURS]
         assert {
-            w.label for w in said if w.label in choice.wrong and w.hash in (None, OURS)
+            w.label for w in said if w.label in choice.wrong and w.answer in (None, OURS)
         } == set()
 
 
 def test_two_keys_at_one_vendor_are_one_witness():
     assert (
-        choose_fork(OURS, [HashReport("1", "host", NEW), HashReport("2", "host", NEW)])
+        choose_fork(OURS, [EndpointAnswer("1", "host", NEW), EndpointAnswer("2", "host", NEW)])
         == ForkChoice()
     )
 
