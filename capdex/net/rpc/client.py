@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from capdex.errors import Code, UsageError
 from capdex.net.rpc.abilities import Abilities, as_is, first_block
-from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, redact, split_schemes
+from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, split_schemes
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.failover import MAX_ATTEMPTS, Failover, clock
 from capdex.net.rpc.pacing import MAX_BATCH, Breaker
@@ -22,8 +22,6 @@ from capdex.net.rpc.transport import Call, PlainTransport, ReadReply, Transport,
 from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
 from capdex.net.tasks import together
 from capdex.registry.logs import BlockRef, LogColumns, RawLog
-
-__all__ = ["Call", "EndpointAnswer", "EndpointState", "Rpc", "redact"]
 
 BATCHES_AT_ONCE = 4
 SURVEY_WAIT_S = 5.0  # an endpoint that pauses for longer is left out of a survey
@@ -162,10 +160,9 @@ class Rpc:
         """Send one call to every endpoint; return each result, or the RpcError instead."""
 
         async def ask(endpoint: Endpoint) -> EndpointAnswer[T]:
-            others = [one for one in self._failover.pool.endpoints if one is not endpoint]
             try:
                 (answer,), _ = await self._failover.ask(
-                    [(method, params)], read, without=others, wait_s=SURVEY_WAIT_S
+                    [(method, params)], read, only=endpoint, wait_s=SURVEY_WAIT_S
                 )
             except RpcError as error:
                 return EndpointAnswer(endpoint.label, endpoint.origin, error)
@@ -209,11 +206,9 @@ class Rpc:
 
         Many chains have no such tag, and say so in many ways: an RpcError that is `answered`.
         """
-        pool = self._failover.pool
-        others = [one for one in pool.endpoints if one is not pool.current]
-        call = ("eth_getBlockByNumber", ["finalized", False])
+        call, current = ("eth_getBlockByNumber", ["finalized", False]), self._failover.pool.current
         (found,), _ = await self._failover.ask(
-            [call], read_header, without=others, wait_s=TAG_WAIT_S, refusals=REFUSALS
+            [call], read_header, only=current, wait_s=TAG_WAIT_S, refusals=REFUSALS
         )
         return found
 

@@ -12,12 +12,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import orjson
+
 from capdex.errors import Code
 from capdex.net.rpc import abilities
 from capdex.net.rpc.endpoint import Endpoint, without_secrets
 from capdex.net.rpc.errors import ELSEWHERE, RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import MAX_DEBT_S
-from capdex.net.rpc.transport import Call, ReadReply, Transport, send
+from capdex.net.rpc.replies import read_many, read_one
+from capdex.net.rpc.transport import Call, ReadReply, Transport
 from capdex.net.rpc.types import Header, quantity
 from capdex.net.tasks import together
 
@@ -28,6 +31,7 @@ FOREIGN_COOLDOWN_S = 40.0  # of an endpoint of another chain: over MAX_WAIT_S, s
 DAY_S = 86_400.0  # until all abilities are probed again
 PROBED_RANGES = (1_000, 10_000)  # blocks
 PROBED_BATCH = 8  # calls
+OFF_LOOP_BYTES = 128 * 1024  # of a reply: 2 ms of work; a thread costs a twentieth of that
 STAY_S = 0.5  # wait for a shorter pause: another endpoint rarely has the same head
 
 T = TypeVar("T")
@@ -40,28 +44,25 @@ class Pool:
         self.endpoints = tuple(endpoints)
         self.current = self.endpoints[0]
 
-    def peek(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
-        """Return the endpoint to use next; it may still pause.
+    def pick(self, now: float, without: Collection[Endpoint]) -> Endpoint:
+        """Return the endpoint to use next, which becomes the current one; it may still pause.
 
         Preference: not avoided for a contradiction, then fewest recent failures, then the current
         one.
         """
         able = [endpoint for endpoint in self.endpoints if endpoint not in without]
         ready = [endpoint for endpoint in able if endpoint.wait_s(now) <= STAY_S]
-        if not ready:
-            return min(able, key=lambda endpoint: endpoint.wait_s(now))
-        return min(
-            ready,
-            key=lambda endpoint: (
-                max(0.0, endpoint.avoided_until - now),
-                endpoint.breaker.failures + endpoint.refusals,
-                endpoint is not self.current,
-            ),
-        )
-
-    def pick(self, now: float, without: Collection[Endpoint] = ()) -> Endpoint:
-        """Return the endpoint of `peek`, and make it the current one."""
-        self.current = self.peek(now, without)
+        if ready:
+            self.current = min(
+                ready,
+                key=lambda endpoint: (
+                    max(0.0, endpoint.avoided_until - now),
+                    endpoint.breaker.failures + endpoint.refusals,
+                    endpoint is not self.current,
+                ),
+            )
+        else:
+            self.current = min(able, key=lambda endpoint: endpoint.wait_s(now))
         return self.current
 
     def named(self, label: str) -> Endpoint:
@@ -100,25 +101,25 @@ class Failover:
         calls: Sequence[Call],
         read: Callable[[Any], T],
         *,
-        without: Collection[Endpoint] = (),
+        only: Endpoint | None = None,
         wait_s: float = MAX_WAIT_S,
         refusals: int | None = None,
     ) -> tuple[list[T], int]:
         """Return the results in the order of `calls`, and the size of the replies in bytes.
 
-        `without` are endpoints to leave out; `wait_s` is how long to wait for pausing endpoints
-        from one answer of a batch to the next.
+        `only` is the one endpoint to ask; `wait_s` is how long to wait for pausing endpoints from
+        one answer of a batch to the next.
         With `refusals`, an endpoint is not asked again that has answered so often with an error
         other than a rate limit, whatever the error says, or once not in time. Raises the last
         RpcError if no endpoint answers.
         """
-        hopeless, attempts, timeouts, kept = set(without), 0, 0, list[T]()
+        hopeless = {one for one in self.pool.endpoints if only not in (None, one)}
+        attempts, timeouts, kept = 0, 0, list[T]()
         left_s = wait_s
         refused: Counter[Endpoint] = Counter()
         while True:
             now = clock()
-            pick = self.pool.peek if without else self.pool.pick
-            endpoint = pick(now, hopeless)
+            endpoint = only or self.pool.pick(now, hopeless)
             rest_s = endpoint.wait_s(now)
             if rest_s > left_s:
                 raise endpoint.cooling_down(now)
@@ -257,11 +258,10 @@ class Failover:
         self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
     ) -> tuple[list[T], int]:
         """Send a batch, and record its outcome with the endpoint."""
-        to, ids = (endpoint.url, endpoint.label), [next(self._ids) for _ in calls]
         sent, outcome = clock(), "cancelled"
         endpoint.begin(sent, len(calls))
         try:
-            result = await send(self._transport, to, ids, calls, read, self._read_reply)
+            result = await self._exchange(endpoint, calls, read)
             outcome = "ok"
             endpoint.answered(len(calls))
             endpoint.abilities = endpoint.abilities.seen(calls)
@@ -276,6 +276,27 @@ class Failover:
             for method, _ in calls:
                 self.counts[method, endpoint.label, outcome] += 1
         return result
+
+    async def _exchange(
+        self, endpoint: Endpoint, calls: Sequence[Call], read: Callable[[Any], T]
+    ) -> tuple[list[T], int]:
+        """Return the results in order, and the reply's bytes; raise the first failure."""
+        label, ids = endpoint.label, [next(self._ids) for _ in calls]
+        requests = [
+            {"jsonrpc": "2.0", "id": id_, "method": method, "params": list(params)}
+            for id_, (method, params) in zip(ids, calls, strict=True)
+        ]
+        single = len(requests) == 1
+        body = orjson.dumps(requests[0] if single else requests)
+        answer = await self._transport.post(endpoint.url, label, body)
+        size = len(answer.data)
+        if single and size < OFF_LOOP_BYTES:
+            return [read_one(label, answer, ids[0], read)], size
+        if single:
+            return [await self._read_reply(label, answer, ids[0], read)], size
+        if size < OFF_LOOP_BYTES:
+            return read_many(label, answer, ids, read), size
+        return await asyncio.to_thread(read_many, label, answer, ids, read), size
 
 
 def clock() -> float:

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over HTTP: send requests, receive bounded replies, parse them off the event loop.
+"""HTTP for JSON-RPC 2.0: requests sent, bounded replies received.
 
 | transport | for | connections |
 |---|---|---|
@@ -12,14 +12,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-import orjson
 from typing_extensions import override
 
 from capdex.net.http import CONNECT_S, READ_S, HttpClient, HttpError, ResponseTooLarge
 from capdex.net.rpc.errors import RpcError, RpcFault, retry_after, rpc_error
-from capdex.net.rpc.replies import RpcReply, read_many, read_one
+from capdex.net.rpc.replies import RpcReply, read_one
 
-OFF_LOOP_BYTES = 128 * 1024  # about 2 ms of work; a thread costs a twentieth of that
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # a range of ~50 000 logs; larger ones only slow us down
 HEADERS: Final = {"content-type": "application/json", "accept": "application/json"}
 
@@ -95,32 +93,3 @@ def too_large(label: str) -> RpcError:
     """Return the error of a reply over MAX_REPLY_BYTES."""
     why = f"the reply is over {MAX_REPLY_BYTES >> 20} MiB"
     return rpc_error(label, RpcFault.TOO_LARGE_RANGE, why, answered=True)
-
-
-async def send(
-    transport: Transport,
-    endpoint: tuple[str, str],
-    ids: Sequence[int],
-    calls: Sequence[Call],
-    read: Callable[[Any], T],
-    read_reply: ReadReply,
-) -> tuple[list[T], int]:
-    """Send one call or a batch to an endpoint (URL, label).
-
-    Returns the results by `read` in order, and the reply's bytes; raises the first failure.
-    """
-    url, label = endpoint
-    requests = [
-        {"jsonrpc": "2.0", "id": id_, "method": method, "params": list(params)}
-        for id_, (method, params) in zip(ids, calls, strict=True)
-    ]
-    single = len(requests) == 1
-    answer = await transport.post(url, label, orjson.dumps(requests[0] if single else requests))
-    size = len(answer.data)
-    if single and size < OFF_LOOP_BYTES:
-        return [read_one(label, answer, ids[0], read)], size
-    if single:
-        return [await read_reply(label, answer, ids[0], read)], size
-    if size < OFF_LOOP_BYTES:
-        return read_many(label, answer, ids, read), size
-    return await asyncio.to_thread(read_many, label, answer, ids, read), size

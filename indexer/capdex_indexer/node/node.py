@@ -24,15 +24,13 @@ from capdex_indexer.monitoring.health import Health
 from capdex_indexer.monitoring.metrics import Counters, FilesState
 from capdex_indexer.node.fault_log import FaultLog
 from capdex_indexer.node.writer import NodeResources, Writer
-from capdex_indexer.options import NodeOptions, Role
+from capdex_indexer.options import NodeOptions
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.query.search.snapshots import directory_of
 from capdex_indexer.store import Store
 from capdex_indexer.sync.loop import SyncProgress
 from capdex_indexer.workers.pool import Verifier
-
-__all__ = ["Node", "NodeOptions", "Role"]
 
 log = structlog.get_logger(part="node")
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from capdex.errors import Code
-from capdex.net.rpc import transport as jsonrpc
+from capdex.net.rpc import failover
 from capdex.net.tasks import run_to_completion
 from capdex_indexer.chain import reader as chain
 from capdex_indexer.chain import reorg as forks
@@ -360,7 +360,7 @@ async def test_the_range_that_an_endpoint_names_is_asked_for(twins, following, l
 
 
 async def test_replies_of_megabytes_are_read_beside_the_loop(twins, following, monkeypatch):
-    monkeypatch.setattr(jsonrpc, "OFF_LOOP_BYTES", 1)
+    monkeypatch.setattr(failover, "OFF_LOOP_BYTES", 1)
     (sim,) = await twins(1, blocks=60)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
         await it.reach(sim.head.hash)
@@ -370,7 +370,7 @@ async def test_replies_of_megabytes_are_read_beside_the_loop(twins, following, m
 async def test_replies_are_read_by_workers_that_have_nothing_to_judge(
     twins, following, monkeypatch
 ):
-    monkeypatch.setattr(jsonrpc, "OFF_LOOP_BYTES", 1)
+    monkeypatch.setattr(failover, "OFF_LOOP_BYTES", 1)
     (sim,) = await twins(1, blocks=60)
     sim.once("eth_getLogs", lambda logs: [{**logs[0], "data": "0xno hex"}], times=2)
     async with (

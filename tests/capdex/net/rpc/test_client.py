@@ -19,7 +19,8 @@ from capdex.net.rpc import client as rpc
 from capdex.net.rpc import errors as faults
 from capdex.net.rpc import types as wire
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
-from capdex.net.rpc.client import Rpc, redact
+from capdex.net.rpc.client import Rpc
+from capdex.net.rpc.endpoint import redact
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.transport import PlainTransport
 from capdex.registry.logs import LogColumns, RawLog
