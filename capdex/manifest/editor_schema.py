@@ -27,6 +27,7 @@ from capdex.manifest.editor_schema_parts import (
     link,
     listed,
     mapping,
+    maybe,
     needed,
     packed_file,
     sent,
@@ -125,7 +126,9 @@ def _metadata() -> Json:
         "memory_scope": text(
             "Where its state lives.", "sc:weather", most=metadata.MAX_SCOPE_CHARS, one_line=True
         ),
-        "permissions": _permissions(),
+        "permissions": mapping(
+            "Permissions", {"require": words("The built-in state tools it calls.", *tools.BUILT_IN)}
+        ),
         "llm_requirements": _llm_requirements(),
         "examples": listed(
             "What a person says, and the call that should come of it.",
@@ -186,20 +189,11 @@ def _trigger() -> Json:
     )
 
 
-def _permissions() -> Json:
-    require = words("The built-in state tools it calls.", *tools.BUILT_IN)
-    return mapping("Permissions", {"require": require})
-
-
 def _llm_requirements() -> Json:
     fields = {
         "model_family": words("Families of models it works with.", "gpt-4", "claude-3"),
         "specific_model_uri": text("The one model it needs.", most=2048, one_line=True),
-        "min_context_window": {
-            "description": "The tokens it needs.",
-            "type": ["integer", "null"],
-            "minimum": 1,
-        },
+        "min_context_window": maybe("The tokens it needs.", "integer") | {"minimum": 1},
         "required_features": words("What the model has to be able to do.", "tool_use_json_mode"),
     }
     return mapping("LLM requirements", fields)
@@ -209,15 +203,13 @@ def _example() -> Json:
     fields = {
         "say": needed("What a person says.", most=metadata.MAX_EXAMPLE_BYTES),
         "tool": text("The tool that should be called.", most=metadata.MAX_WORD_CHARS),
-        "input": {"description": "Its arguments.", "type": ["object", "null"]},
+        "input": maybe("Its arguments.", "object"),
     }
     return mapping("Example", fields, ("say",))
 
 
 def _of_object(about: str) -> Json:
-    return {
-        "description": f"{about}; #/schema means the package's schema.",
-        "type": ["object", "null"],
+    return maybe(f"{about}; #/schema means the package's schema.", "object") | {
         "$ref": "#/$defs/keywords",
         "properties": {"$id": False, "type": {"const": "object", "title": "One object"}},
     }
@@ -229,10 +221,7 @@ def _annotations() -> Json:
         "destructive": "It may destroy what is there.",
         "idempotent": "Called again with the same arguments, it changes nothing more.",
     }
-    fields = {
-        name: {"description": about[name], "type": ["boolean", "null"]}
-        for name in tools.Annotations._fields
-    }
+    fields = {name: maybe(about[name], "boolean") for name in tools.Annotations._fields}
     both = {name: {"const": True} for name in ("read_only", "destructive")}
     return mapping("Annotations", fields) | {
         "description": "Effects of a call, which decide whether a person is asked before it.",
@@ -252,10 +241,7 @@ def _tool() -> Json:
             "When to call it, for the model.", most=tools.MAX_TOOL_DESCRIPTION_BYTES
         ),
         "parameters": _of_object("JSON Schema of the arguments"),
-        "strict": {
-            "description": "Whether arguments have to follow the schema.",
-            "type": ["boolean", "null"],
-        },
+        "strict": maybe("Whether arguments have to follow the schema.", "boolean"),
         "output_schema": _of_object("JSON Schema of the output"),
         "annotations": _annotations(),
     }
@@ -293,9 +279,7 @@ def _bindings() -> Json:
         }
         more = sent(kind) if kind in HTTP_TYPES else {}
         cases.append(when("type", kind, {"required": list(names), "properties": fields | more}))
-    return {
-        "description": "How each tool that is not built in is called, by its name.",
-        "type": ["object", "null"],
+    return maybe("How each tool that is not built in is called, by its name.", "object") | {
         "maxProperties": tools.MAX_TOOLS,
         "propertyNames": {"not": {"enum": list(tools.BUILT_IN)}},
         "additionalProperties": mapping("Binding", kinds, ("type",), allOf=cases),

@@ -46,6 +46,11 @@ def text(
     return {key: value for key, value in found.items() if value}
 
 
+def maybe(about: str, kind: str) -> Json:
+    """A value of another type that may be left out."""
+    return {"description": about, "type": [kind, "null"]}
+
+
 def link(about: str, example: str) -> Json:
     """A web address that may be left out."""
     return text(about, example, most=MAX_URL_CHARS, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$")
@@ -92,10 +97,7 @@ def packed_file() -> Json:
             most=resource.MAX_MEDIA_TYPE_CHARS,
             pattern=whole(resource.MEDIA_TYPE),
         ),
-        "executable": {
-            "description": "Whether it may be executed.",
-            "type": ["boolean", "null"],
-        },
+        "executable": maybe("Whether it may be executed.", "boolean"),
     }
     return mapping("File", fields, resource.KNOWN[:-1])
 
@@ -115,7 +117,7 @@ def sent(kind: str) -> Json:
             "style": text(
                 "How a list or an object is written (OpenAPI 3.1).", pattern=f"^(?:{styles})$"
             ),
-            "explode": {"description": "Each item by itself.", "type": ["boolean", "null"]},
+            "explode": maybe("Each item by itself.", "boolean"),
             "content": text("The value as JSON text.", pattern=f"^{http_request.JSON}$"),
         }
     types = http_auth.HTTP_AUTH_TYPES if wide else http_auth.AUTH_TYPES
@@ -131,7 +133,7 @@ def sent(kind: str) -> Json:
         | ({} if wide else {"pattern": HEADER}),
     }
     if wide:
-        auth["optional"] = {"description": "Sent only if it is bound.", "type": ["boolean", "null"]}
+        auth["optional"] = maybe("Sent only if it is bound.", "boolean")
     named = [when("type", x, {"required": ["name"]}) for x in http_auth.NAMED if x in types]
     one = mapping("Auth", auth, ("type", "secret"), allOf=named) | {"additionalProperties": False}
     body = {
@@ -145,15 +147,15 @@ def sent(kind: str) -> Json:
         ),
     }
     return {
-        "parameters": {
-            "description": "The places of arguments; others become the query, or the body.",
-            "type": ["object", "null"],
+        "parameters": maybe(
+            "The places of arguments; others become the query, or the body.", "object"
+        )
+        | {
             "maxProperties": http_request.MAX_MAPPED,
             "additionalProperties": mapping("Place", place, ("in",)),
         },
-        "headers": {
-            "description": "Fixed headers, by name. None of them holds credentials.",
-            "type": ["object", "null"],
+        "headers": maybe("Fixed headers, by name. None of them holds credentials.", "object")
+        | {
             "maxProperties": http_request.MAX_HEADERS,
             "propertyNames": {"pattern": HEADER},
             "additionalProperties": {

@@ -49,6 +49,14 @@ class Fields:
         """Report a value that is not allowed."""
         self.findings.error(self.code, self.at(name), message, hint=hint)
 
+    def one_of(self, name: str, word: str, known: Iterable[str], what: str) -> bool:
+        """True if a word is one of those known; otherwise a problem is reported."""
+        if word in known:
+            return True
+        message = f"{show(word)} is not {what}; there are {', '.join(known)}"
+        self.wrong(name, message, hint=self.findings.suggest(word, known))
+        return False
+
     def get(self, name: str, wanted: type, *, required: bool = False) -> Any:
         """The value of a field if it has the type `wanted`; None (and a problem) if not."""
         value = self.values.get(name)
@@ -112,9 +120,9 @@ class Fields:
             return True
         return False
 
-    def items(self, name: str, most: int, *, required: bool = False) -> list[Any]:
+    def items(self, name: str, most: int) -> list[Any]:
         """A list field of at most `most` items; longer lists are cut, with a problem."""
-        value: list[Any] | None = self.get(name, list, required=required)
+        value: list[Any] | None = self.get(name, list)
         if value is None:
             return []
         if len(value) > most:

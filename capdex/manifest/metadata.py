@@ -92,22 +92,9 @@ def read_proof(metadata: Fields, homepage: str | None) -> str | None:
 
     None with a warning for another value: a proof never changes a verdict.
     """
-    value = metadata.values.get("proof")
-    if value is None:
-        return None
-    complaint = "it is not text"
-    if isinstance(value, str):
-        complaint = url_fault(value) or ""
-        path = urlsplit(value).path if not complaint else ""
-        if not complaint and not path.startswith(WELL_KNOWN):
-            complaint = f"its path does not begin with {WELL_KNOWN}"
-        elif (
-            not complaint
-            and urlsplit(value).netloc.lower() != urlsplit(homepage or "").netloc.lower()
-        ):
-            complaint = "its host is not that of homepage"
-        if not complaint:
-            return value
+    value: str | None = metadata.values.get("proof")
+    if value is None or (complaint := _proof_fault(value, homepage)) is None:
+        return value
     example = "https://example.com/.well-known/capdex.json"
     metadata.findings.warn(
         Reason.BAD_VALUE,
@@ -115,6 +102,18 @@ def read_proof(metadata: Fields, homepage: str | None) -> str | None:
         f"proof is passed over: {complaint}",
         hint=f"write an address on the host of homepage, like {example}",
     )
+    return None
+
+
+def _proof_fault(proof: object, homepage: str | None) -> str | None:
+    if not isinstance(proof, str):
+        return "it is not text"
+    if fault := url_fault(proof):
+        return fault
+    if not urlsplit(proof).path.startswith(WELL_KNOWN):
+        return f"its path does not begin with {WELL_KNOWN}"
+    if urlsplit(proof).netloc.lower() != urlsplit(homepage or "").netloc.lower():
+        return "its host is not that of homepage"
     return None
 
 

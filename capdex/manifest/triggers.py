@@ -98,9 +98,7 @@ def _read(item: object, path: Path, findings: Findings) -> Trigger | None:
             model = fields.text("model")
             usable = _check_embedding(value, model, fields)
         case _:
-            message = f"{show(type_)} is not a trigger type; there are {', '.join(TYPES)}"
-            fields.wrong("type", message, hint=fields.findings.suggest(type_, TYPES))
-            return None
+            usable = fields.one_of("type", type_, TYPES, "a trigger type")
     return Trigger(type_, value, model) if usable else None
 
 

@@ -93,10 +93,7 @@ def _check_target(name: str, text: str, fields: Fields) -> None:
         case "url":
             complaint = url_fault(text)
         case "method":
-            if text not in METHODS:
-                hint = fields.findings.suggest(text, METHODS)
-                message = f"{show(text)} is not a method; there are {', '.join(METHODS)}"
-                fields.wrong(name, message, hint=hint)
+            fields.one_of(name, text, METHODS, "a method")
             return
         case "target_did":
             complaint = _did_fault(text)

@@ -72,10 +72,8 @@ def check_auth(fields: Fields, *, several: bool) -> list[tuple[str, str]]:
 def _check_one(auth: Fields, several: bool) -> tuple[str, str] | None:
     type_ = auth.text("type", required=True)
     types = HTTP_AUTH_TYPES if several else AUTH_TYPES
-    if type_ is not None and type_ not in types:
-        hint = auth.findings.suggest(type_, types)
-        message = f"{show(type_)} is not a type of auth; there are {', '.join(types)}"
-        auth.wrong("type", message, hint=hint)
+    if type_ is not None:
+        auth.one_of("type", type_, types, "a type of auth")
     known = ["type", "secret", *(["name"] if type_ in NAMED else [])]
     if several:
         known.append("optional")

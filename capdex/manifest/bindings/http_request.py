@@ -121,15 +121,10 @@ def _read_place(
     fields.note_unknown(("in", "name", *written))
     place = fields.text("in", required=True)
     named = fields.text("name", most_chars=MAX_NAME_CHARS, one_line=True)
-    if place is None:
-        return None
-    if place not in PLACES:
-        hint = binding.findings.suggest(place, PLACES)
-        message = f"{show(place)} is not a place; there are {', '.join(PLACES)}"
-        fields.wrong("in", message, hint=hint)
+    if place is None or not fields.one_of("in", place, PLACES, "a place"):
         return None
     name = named or parameter
-    method = method_of(binding.values)
+    method, url = method_of(binding.values), str(binding.values.get("url"))
     if place == "body" and method in QUERY_METHODS and (method == "GET" or body is None):
         fields.wrong(
             "in",
@@ -138,7 +133,7 @@ def _read_place(
         )
     elif place == "header" and (fault := header_fault(name)):
         fields.wrong("name", fault)
-    elif place == "path" and name not in _placeholders(binding):
+    elif place == "path" and name not in PLACEHOLDER.findall(url.partition("?")[0]):
         fields.wrong("in", f"the path of the URL has no placeholder named {show(name)}")
     elif place in ("header", "query"):
         _lint_name(fields.at("name"), (name, parameter), fields)
@@ -185,11 +180,6 @@ def _check_places(
         if other != parameter:
             message = f"{show(other)} and {show(parameter)} go to one place, {place} {show(name)}"
             fields.wrong("parameters", message, hint="map the other one, too")
-
-
-def _placeholders(binding: Fields) -> list[str]:
-    path, _, _ = str(binding.values.get("url")).partition("?")
-    return PLACEHOLDER.findall(path)
 
 
 def _check_headers(fields: Fields) -> dict[str, str]:

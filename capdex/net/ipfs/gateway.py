@@ -191,7 +191,6 @@ class Gateway(Http):
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
-        """Return method and URL of the request for one raw block."""
         return "GET", f"{self.base_url}/ipfs/{cid}?format=raw"
 
     @override

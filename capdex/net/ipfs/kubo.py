@@ -36,7 +36,6 @@ class Kubo(Http):
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
-        """Return method and URL of the request for one raw block."""
         return "POST", f"{self.base_url}/api/v0/block/get?arg={cid}"
 
     @override

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -15,12 +15,8 @@ from capdex.net.tasks import together
 MAX_CONCURRENT: Final = 8  # files at once: 32 MiB in flight at most
 
 
-async def fetch_resources(
-    resources: Iterable[Resource],
-    source: MultiSource,
-    on_file: Callable[[Resource], None] = lambda _: None,
-) -> dict[str, bytes]:
-    """Return the bytes of each file by its path; `on_file` hears of each when it is checked.
+async def fetch_resources(resources: Iterable[Resource], source: MultiSource) -> dict[str, bytes]:
+    """Return the bytes of each file by its path.
 
     The first file that fails ends the others. Raises Unavailable if no source gives it,
     InvalidInput if its CID names no file of this size, and VerificationFailure if it is another
@@ -35,7 +31,6 @@ async def fetch_resources(
             except CapdexError as error:
                 raise replace(error, message=f"{resource.path}: {error.message}") from None
         check_resource(resource, data)
-        on_file(resource)
         return resource.path, data
 
     return dict(await together([one(x) for x in resources]))
