@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from capdex.search.document import Document, ToolText
     from capdex.search.engine import Engine
     from capdex.search.filters import Filters
-    from capdex.search.ranked import After, RankedHit, RankedPage, Scores
+    from capdex.search.ranked import After, RankedHit, RankedPage
     from capdex.search.segments.merging import merge
     from capdex.search.segments.segment import WordSegment
     from capdex.search.segments.stored import from_bytes, to_bytes, to_chunks
@@ -24,7 +24,6 @@ __all__ = [
     "Filters",
     "RankedHit",
     "RankedPage",
-    "Scores",
     "ToolText",
     "WordSegment",
     "from_bytes",

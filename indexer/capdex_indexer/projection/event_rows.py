@@ -38,8 +38,6 @@ MAX_TEXT_CHARS: Final = 256  # twice the longest cap_uri, semver or CID that fol
 MAX_REASON_CHARS: Final = 1024
 Row = tuple[Any, ...]
 
-PENDING: Final = Availability.PENDING.value
-
 # The columns of a release that its announcement fills.
 ANNOUNCED: Final = (
     *("sequence", "name", "cap_uri", "semver", "stable", "precedence", "cid", "sha256"),
@@ -109,7 +107,7 @@ def queued(now: float) -> dict[str, Any]:
         "stands": True,
         "yanked": False,
         "yank_reason": "",
-        "availability": PENDING,
+        "availability": Availability.PENDING.value,
         "verdict": None,
         "reason": None,
         "message": "",

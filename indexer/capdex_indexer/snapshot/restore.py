@@ -68,9 +68,10 @@ async def restore(
     *,
     progress: Progress = lambda *_: None,
 ) -> int:
-    """Write the events of a snapshot, then keep its packages; return how many packages are kept.
+    """Write the events of a snapshot, then keep its packages that verify for a release.
 
-    If cancelled while events are written, their transaction is rolled back.
+    Returns how many are kept. If cancelled while events are written, their transaction is rolled
+    back.
     """
     cancelled = threading.Event()
 
@@ -84,18 +85,6 @@ async def restore(
     except asyncio.CancelledError:
         cancelled.set()
         raise
-    return await restore_packages(path, checked, db, blocks, progress=progress)
-
-
-async def restore_packages(
-    path: Path,
-    checked: VerifiedSnapshot,
-    db: str,
-    blocks: BlockDirectory,
-    *,
-    progress: Progress = lambda *_: None,
-) -> int:
-    """Keep the packages that verify for a release in the index; return their number."""
     engine, kept, done = open_reader(db), 0, 0
     try:
         with SnapshotReader.open(path) as snapshot:

@@ -5,10 +5,9 @@ orders.
 """
 
 from capdex_indexer.db.columns import Lane
-from capdex_indexer.store.cursor import RING_BLOCKS, Cursor
 from capdex_indexer.store.deployment import Deployment
 from capdex_indexer.store.fetch_queue import Delay, Job
 from capdex_indexer.store.operator import Operator
 from capdex_indexer.store.store import Store
 
-__all__ = ["RING_BLOCKS", "Cursor", "Delay", "Deployment", "Job", "Lane", "Operator", "Store"]
+__all__ = ["Delay", "Deployment", "Job", "Lane", "Operator", "Store"]

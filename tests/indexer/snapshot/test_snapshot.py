@@ -29,7 +29,7 @@ from capdex.registry.logs import LogPosition, RawLog
 from capdex_indexer.query.index import Index
 from capdex_indexer.snapshot import archive as records
 from capdex_indexer.snapshot import export
-from capdex_indexer.snapshot.restore import restore_events, restore_packages
+from capdex_indexer.snapshot.restore import restore, restore_events
 from capdex_indexer.snapshot.verify import (
     ExpectedIndex,
     TrustAnchor,
@@ -94,8 +94,7 @@ async def take(
 ) -> tuple[VerifiedSnapshot, int]:
     """Check and restore, as the command does."""
     found = await checked(path, making, trust)
-    restore_events(path, found, url)
-    return found, await restore_packages(path, found, url, BlockDirectory(blocks))
+    return found, await restore(path, found, url, BlockDirectory(blocks))
 
 
 def read_back(url: str, blocks: BlockDirectory, snapshots: Any, making: Any, chain: Any) -> Any:

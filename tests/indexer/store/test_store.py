@@ -14,7 +14,8 @@ from capdex.registry.logs import BlockRef, LogHead
 from capdex.uri import CapabilityURI
 from capdex_indexer.projection.block_range import BlockRange, LogRows
 from capdex_indexer.query.index import Index
-from capdex_indexer.store import RING_BLOCKS, Delay, Deployment, Operator, Store
+from capdex_indexer.store import Delay, Deployment, Operator, Store
+from capdex_indexer.store.cursor import RING_BLOCKS
 from tests.indexer.found import search_page
 
 
