@@ -18,7 +18,6 @@ from capdex.errors import InvalidInput
 from capdex.registry.events import (
     PUBLISHED,
     TOPICS,
-    YANKED,
     Announcement,
     Claimed,
     Committed,
@@ -321,7 +320,7 @@ def test_an_account_topic_with_anything_before_the_address_is_refused() -> None:
 
 
 def test_the_log_head_folds_topics_and_data_in_order() -> None:
-    first, second = raw_log(PUBLISHED, published()), raw_log(YANKED, b"reason")
+    first, second = raw_log(PUBLISHED, published()), raw_log(TOPICS["Yanked"], b"reason")
     one = LogHead().fold(first)
     entry = keccak(b"".join(first.topics) + keccak(first.data))
     assert one.head == keccak(bytes(32) + entry)[:24]

@@ -21,7 +21,8 @@ from capdex.problems import Verdict
 from capdex_indexer.db import engine as database
 from capdex_indexer.node import node
 from capdex_indexer.node import writer as seat
-from capdex_indexer.node.node import Node, NodeOptions, Role
+from capdex_indexer.node.node import Node
+from capdex_indexer.options import NodeOptions, Role
 from tests.indexer.found import search_page
 
 pytestmark = pytest.mark.real
