@@ -84,7 +84,8 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
                 program=program,
             )
         )
-        output.step("ok", "chain", f"Anvil at {anvil.url}, chain id {DEV_CHAIN_ID}")
+        taken = _taken(options.rpc_port, anvil.url)
+        output.step("ok", "chain", f"Anvil at {anvil.url}, chain id {DEV_CHAIN_ID}{taken}")
         chain = await parts.enter_async_context(
             Chain.connect(anvil.url, DEV_CHAIN_ID, state_dir=home.path / "state")
         )
@@ -122,7 +123,8 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
             node = await parts.enter_async_context(Node.open(node_options))
         serving = Serving(known_hosts(HOST, ()))
         running = await parts.enter_async_context(serve(node, listener, serving))
-        output.step("ok", "node", f"{url}   log in {_short(home.path / 'node.log')}")
+        taken = _taken(options.port, url)
+        output.step("ok", "node", f"{url}{taken}   log in {_short(home.path / 'node.log')}")
         storage = open_storage(ipfs)
         parts.push_async_callback(storage.close)
         folder = _examples(options.examples)
@@ -204,6 +206,11 @@ def _examples(named: Path | None) -> Path | None:
         if any(folder.glob("*.acp.yaml")):
             return folder
     return None
+
+
+def _taken(port: int, url: str) -> str:
+    """Return words about a port that was asked for and had to be another."""
+    return f" ({port} is taken)" if port and not url.endswith(f":{port}") else ""
 
 
 def _short(path: Path) -> str:

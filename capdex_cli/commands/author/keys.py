@@ -130,15 +130,15 @@ async def show_command(app: App) -> None:
 async def balance_command(app: App) -> None:
     """Show what the account can spend on the network."""
     from capdex_publisher.ethereum.client import Chain
-    from capdex_publisher.ethereum.transaction import ether
 
     network = app.settings.need_network("rpc_url", "chain_id")
 
     address, state = await account_address(app), user_directories().state
     async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
         wei = await chain.balance(address)
-    value = {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": ether(wei)}
-    human = [f"{address}  {ether(wei)} on {safe(network.name)} ({network.chain})"]
+    exact = f"{wei // 10**18}.{wei % 10**18:018}".rstrip("0").rstrip(".") + " ether"
+    value = {"address": address, "chain_id": network.chain, "wei": str(wei), "ether": exact}
+    human = [f"{address}  {exact} on {safe(network.name)} ({network.chain})"]
     app.output.result("balance", value, human=human, plain=[wei])
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from capdex.errors import InvalidInput
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.text import safe
@@ -56,13 +57,22 @@ async def call_command(
     tool's schema says; `-` reads it from stdin. You are asked before a first access to a host,
     and before anything that may destroy something.
     """
+    from dataclasses import replace
+
+    from capdex_router.catalog.catalog import NOT_HERE
     from capdex_router.invoke.invoke import Caller
 
     given = read_input(arguments)
     if not plan:
         show_moves(app, at)
     async with open_agent(app, at=at) as agent:
-        found, invoker = agent.runtime.catalog.find(capability), agent.runtime.invoker
+        try:
+            found, invoker = agent.runtime.catalog.find(capability), agent.runtime.invoker
+        except InvalidInput as error:
+            if error.fix != NOT_HERE:
+                raise
+            fix = "capdex installed lists what is here, capdex install NAME gets a capability"
+            raise replace(error, fix=fix) from None
         call = found.ref.capability_id, found.ref.version, given
         if plan:
             _show_plan(app, invoker.proposal(*call))

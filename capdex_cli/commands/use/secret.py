@@ -46,12 +46,10 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
         )
     of = CapabilityURI.loose(capability).name
     if not remove and ("/" in host or host.count(":") == 1):
-        from urllib.parse import urlsplit
-
         raise UsageError(
             f"{host[:80]!r} is not a host",
             why="a secret is sent to a host, on whatever port and path",
-            fix=f"write {urlsplit(host if '//' in host else f'//{host}').hostname}",
+            fix="write the name of the host alone, such as api.example.org",
         )
     value = None
     if not remove and app.may_ask:

@@ -8,6 +8,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -478,6 +479,7 @@ def test_an_account_shows_its_balance(capdex: Any, author: dict[str, str]) -> No
     document = capdex.json("account", "balance")
     assert set(document) == {"schema", "address", "chain_id", "wei", "ether"}
     assert 0 < int(document["wei"]) < 10**18
+    assert Decimal(document["ether"].removesuffix(" ether")) * 10**18 == int(document["wei"])
 
 
 def test_the_blocks_of_a_publication_are_those_of_its_cid(
