@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 import orjson
@@ -41,6 +41,9 @@ _ROUTING: Final = (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-me
 _UNUSUAL: Final = (b"mcp-session-id", b"last-event-id", b"content-encoding")
 
 
+P = TypeVar("P")
+
+
 class _Meta(msgspec.Struct):  # hosts add members of their own, which change nothing
     progress: int | str = msgspec.field(name="progressToken", default=0)
 
@@ -63,22 +66,15 @@ class _ModernParameters(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     meta: _ModernMeta = msgspec.field(name="_meta")
 
 
-class _Call(msgspec.Struct, forbid_unknown_fields=True):
+class _Call(msgspec.Struct, Generic[P], forbid_unknown_fields=True):
     jsonrpc: Literal["2.0"]
     id: msgspec.Raw
     method: Literal["tools/call"]
-    params: _Parameters
+    params: P
 
 
-class _ModernCall(msgspec.Struct, forbid_unknown_fields=True):
-    jsonrpc: Literal["2.0"]
-    id: msgspec.Raw
-    method: Literal["tools/call"]
-    params: _ModernParameters
-
-
-_read_legacy: Final = msgspec.json.Decoder(_Call).decode
-_read_modern: Final = msgspec.json.Decoder(_ModernCall).decode
+_read_legacy: Final = msgspec.json.Decoder(_Call[_Parameters]).decode
+_read_modern: Final = msgspec.json.Decoder(_Call[_ModernParameters]).decode
 
 
 class FastCalls:
@@ -115,14 +111,11 @@ class FastCalls:
         """Return id, tool and arguments of a plain call; None for any other message."""
         try:
             if protocol is HANDSHAKE:
-                message: _Call | _ModernCall = _read_legacy(body)
+                message: _Call[Any] = _read_legacy(body)
             else:
                 message = _read_modern(body)
-                meta = message.params.meta
-                if (
-                    meta.version != LATEST_MODERN_VERSION
-                    or message.params.name.encode() != protocol
-                ):
+                named, meta = message.params.name.encode(), message.params.meta
+                if meta.version != LATEST_MODERN_VERSION or named != protocol:
                     return None
                 if not _is_client(bytes(meta.capabilities), bytes(meta.client)):
                     return None
@@ -134,9 +127,8 @@ class FastCalls:
         return id_, params.name, params.arguments
 
 
-HANDSHAKE: Final = (
-    b""  # protocols with a handshake; the later one is told by the tool in `Mcp-Name`
-)
+# Protocols with a handshake; the later one is told by the tool in `Mcp-Name`.
+HANDSHAKE: Final = b""
 
 
 def _protocol(headers: list[tuple[bytes, bytes]]) -> bytes | None:

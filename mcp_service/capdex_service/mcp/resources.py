@@ -46,6 +46,28 @@ _CHANGES: Final = types.Resource(
     description="the names that changed last; subscribe to follow everything new",
     mime_type=JSON_TYPE,
 )
+# The list does not grow with the registry.
+RESOURCES: Final = types.ListResourcesResult(
+    resources=[_CHANGES], ttl_ms=FOREVER_MS, cache_scope="public"
+)
+_CAPABILITY: Final = types.ResourceTemplate(
+    name="capability",
+    uri_template=OF_NAME,
+    description="the latest release, as resolve_capability answers; subscribe to follow it",
+    mime_type=JSON_TYPE,
+)
+_OF_PARTS: Final = [
+    types.ResourceTemplate(
+        name=part,
+        uri_template=OF_RELEASE + part,
+        description=f"{description}; version: 1.2.3 or {LATEST}",
+        mime_type=mime_type,
+    )
+    for part, (mime_type, description) in PARTS.items()
+]
+TEMPLATES: Final = types.ListResourceTemplatesResult(
+    resource_templates=[_CAPABILITY, *_OF_PARTS], ttl_ms=FOREVER_MS, cache_scope="public"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +98,6 @@ class ResourceUri:
         """The capability URI of the release."""
         exact = "" if self.version == LATEST else f"@{self.version}"
         return f"{PREFIX}{self.name}{exact}"
-
-
-def list_templates() -> types.ListResourceTemplatesResult:
-    """Return the templates: a name, and each part of a release."""
-    templates = [
-        types.ResourceTemplate(
-            name="capability",
-            uri_template=OF_NAME,
-            description="the latest release, as resolve_capability answers; subscribe to follow it",
-            mime_type=JSON_TYPE,
-        )
-    ]
-    for part, (mime_type, description) in PARTS.items():
-        templates.append(
-            types.ResourceTemplate(
-                name=part,
-                uri_template=OF_RELEASE + part,
-                description=f"{description}; version: 1.2.3 or {LATEST}",
-                mime_type=mime_type,
-            )
-        )
-    return types.ListResourceTemplatesResult(
-        resource_templates=templates, ttl_ms=FOREVER_MS, cache_scope="public"
-    )
-
-
-def list_resources() -> types.ListResourcesResult:
-    """Return the newest changes: the list does not grow with the registry."""
-    return types.ListResourcesResult(resources=[_CHANGES], ttl_ms=FOREVER_MS, cache_scope="public")
 
 
 async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:

@@ -6,9 +6,9 @@ arguments are the product's own (docs/adr/0004).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import mcp_types as types
 import orjson
@@ -29,7 +29,10 @@ from capdex_service.queries.reader import Reader
 
 Context: TypeAlias = ServerRequestContext[Any]
 
+T = TypeVar("T")
+
 DEFAULT: Final = PROFILES["default"]
+_NO_PROMPTS: Final = types.ListPromptsResult(prompts=[], ttl_ms=FOREVER_MS, cache_scope="public")
 
 
 class RegistryServer(Server[Any]):
@@ -71,11 +74,6 @@ def build_server(
     listed = types.ListToolsResult.model_validate({"tools": profile.tools})
     followed = subscriptions or Subscriptions(Feed(reader))
 
-    async def list_tools(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return listed
-
     async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in names:
             here = ", ".join(tool["name"] for tool in profile.tools)
@@ -89,26 +87,11 @@ def build_server(
             is_error=result.failed,
         )
 
-    async def list_resources(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return resources.list_resources()
-
-    async def list_templates(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return resources.list_templates()
-
     async def read_resource(
         ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         work = resources.read_resource(reader, params.uri)
         return await faults.answer(work, ctx.method, ctx.protocol_version, params.uri)
-
-    async def list_prompts(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[], ttl_ms=FOREVER_MS, cache_scope="public")
 
     async def get_prompt(
         ctx: Context, params: types.GetPromptRequestParams
@@ -133,12 +116,12 @@ def build_server(
         title=said.title,
         instructions=said.instructions,
         get_tool_input_schema=lambda name: TOOLS[name]["inputSchema"] if name in names else None,
-        on_list_tools=list_tools,
+        on_list_tools=_always(listed),
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_resources=_always(resources.RESOURCES),
+        on_list_resource_templates=_always(resources.TEMPLATES),
         on_read_resource=read_resource,
-        on_list_prompts=list_prompts,
+        on_list_prompts=_always(_NO_PROMPTS),
         on_get_prompt=get_prompt,
         on_completion=complete,
         on_subscribe_resource=followed.subscribe,
@@ -146,6 +129,15 @@ def build_server(
         on_subscriptions_listen=followed.listen,
         lifespan=lifespan,
     )
+
+
+def _always(result: T) -> Callable[[Context, types.PaginatedRequestParams | None], Awaitable[T]]:
+    """Return the method of a list that never changes."""
+
+    async def answer(_: Context, __: types.PaginatedRequestParams | None) -> T:
+        return result
+
+    return answer
 
 
 async def serve_stdio(reader: Reader, stdio: Stdio, profile: Profile = DEFAULT) -> None:
