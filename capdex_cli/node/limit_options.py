@@ -6,13 +6,15 @@ from typing import Final
 
 import click
 
-from capdex_cli.node.options import F, environment_option
+from capdex_cli.node.options import environment_option
+from capdex_cli.terminal.click_commands import together
 
 # As in capdex_service.limits.options, which is imported only where a node starts; a test compares.
 DEFAULTS: Final = {"max_connections": 4096, "timeout_s": 20, "keep_alive_s": 60, "rate": 200}
 _SECONDS: Final = click.FloatRange(0.01, 3600)
 
-_OPTIONS: Final = (
+# Their names are those of `ClientLimits`, and None is its default.
+client_limit_options = together(
     environment_option(
         "--max-connections", type=click.IntRange(1, 65536),
         default=DEFAULTS["max_connections"], help="Open connections.",
@@ -43,10 +45,3 @@ _OPTIONS: Final = (
         help="Answer only with a bearer token of this file.",
     ),
 )  # fmt: skip
-
-
-def client_limit_options(function: F) -> F:
-    """Add the options; their names are those of `ClientLimits`, and None is its default."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function

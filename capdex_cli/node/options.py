@@ -7,21 +7,20 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
+from click.decorators import FC
 
 from capdex.problems import Verdict
 from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import DIRECTORY
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 SEMANTIC: Final = "CAPDEX_SEMANTIC"
 
 
-def environment_option(*names: str, plural: str = "", **attributes: Any) -> Callable[[F], F]:
+def environment_option(*names: str, plural: str = "", **attributes: Any) -> Callable[[FC], FC]:
     """Return an option that a variable sets, too: CAPDEX_ and its name, or `plural`.
 
     `plural` is the variable of an option that may be repeated: its values have spaces between them.

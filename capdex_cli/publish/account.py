@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
+from click.decorators import FC
 
 from capdex.errors import Code, UsageError
 from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import together
 from capdex_cli.terminal.prompt import passphrase
 from capdex_cli.terminal.text import safe
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from capdex_publisher.authoring.sign import Author
     from capdex_publisher.keys.signer import Signer
 
-F = TypeVar("F", bound=Callable[..., Any])
 KeySource = Literal["keystore", "environment", "signer"]  # sources of the account's key
 
 TYPED: Final = "--config"  # the origin of what was typed
@@ -44,62 +45,40 @@ def _set(ctx: click.Context, param: click.Parameter, value: Any) -> None:
             app.options.config += (f"{param.opts[0].removeprefix('--')}={value}",)
 
 
-def _option(name: str, metavar: str, purpose: str) -> Callable[[F], F]:
+def _option(name: str, metavar: str, purpose: str) -> Callable[[FC], FC]:
     variable = f"CAPDEX_{name.removeprefix('--').upper().replace('-', '_')}"
     words = f"{purpose}  [env var: {variable}]"
     return click.option(name, metavar=metavar, help=words, expose_value=False, callback=_set)
 
 
-PASSPHRASE_FD: Final = click.option(
-    "--passphrase-fd",
-    type=int,
-    metavar="N",
-    help="Read the passphrase from descriptor N.",
-    expose_value=False,
-    callback=_set,
+passphrase_options = together(
+    click.option(
+        "--passphrase-fd", type=int, metavar="N", expose_value=False, callback=_set,
+        help="Read the passphrase from descriptor N.",
+    ),
+    _option("--passphrase-file", "FILE", "Read the passphrase from a file of mode 0600."),
+)  # fmt: skip
+author_options = together(
+    _option("--author-key", "FILE", "The author's did:key; without one the account signs."),
+    _option(
+        "--author-passphrase-file", "FILE", "The same for the author's key, if it has another."
+    ),
 )
-PASSPHRASE_FILE: Final = _option(
-    "--passphrase-file", "FILE", "Read the passphrase from a file of mode 0600."
+account_options = together(
+    _option("--keystore", "FILE", "Key file of the publishing account."),
+    passphrase_options,
+    _option("--signer", "URL|COMMAND", "Sign elsewhere: JSON-RPC over http(s), or a command."),
+    _option(
+        "--signer-address", "0x…", "The account that --signer signs for, where it has several."
+    ),
 )
-AUTHOR_PASSPHRASE_FILE: Final = _option(
-    "--author-passphrase-file", "FILE", "The same for the author's key, if it has another."
+spending_options = together(
+    account_options,
+    _option(
+        "--fee-cap", "ETH", "The most that this may cost, in ETH (0.01); --yes never raises it."
+    ),
+    _option("--confirmations", "N", "Blocks to wait for, from the one that has the transaction."),
 )
-KEYSTORE: Final = _option("--keystore", "FILE", "Key file of the publishing account.")
-SIGNER: Final = _option(
-    "--signer", "URL|COMMAND", "Sign elsewhere: JSON-RPC over http(s), or a command."
-)
-SIGNER_ADDRESS: Final = _option(
-    "--signer-address", "0x…", "The account that --signer signs for, where it has several."
-)
-AUTHOR_KEY: Final = _option(
-    "--author-key", "FILE", "The author's did:key; without one the account signs."
-)
-FEE_CAP: Final = _option(
-    "--fee-cap", "ETH", "The most that this may cost, in ETH (0.01); --yes never raises it."
-)
-CONFIRMATIONS: Final = _option(
-    "--confirmations", "N", "Blocks to wait for, from the one that has the transaction."
-)
-
-
-def passphrase_options(function: F) -> F:
-    """Add --passphrase-fd and --passphrase-file."""
-    return PASSPHRASE_FD(PASSPHRASE_FILE(function))
-
-
-def author_options(function: F) -> F:
-    """Add --author-key and --author-passphrase-file."""
-    return AUTHOR_KEY(AUTHOR_PASSPHRASE_FILE(function))
-
-
-def account_options(function: F) -> F:
-    """Add the options that choose an account and its passphrase."""
-    return KEYSTORE(passphrase_options(SIGNER(SIGNER_ADDRESS(function))))
-
-
-def spending_options(function: F) -> F:
-    """Add `account_options` and the limits of what may be spent."""
-    return account_options(FEE_CAP(CONFIRMATIONS(function)))
 
 
 # the account ------------------------------------------------------------------------------------

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import click
+
+from capdex_cli.terminal.click_commands import together
 
 if TYPE_CHECKING:
     from capdex.diff.diff import Allowance
@@ -37,15 +38,10 @@ files_option = click.option(
     "--files", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
     help="The folder of its files.  [default: NAME/ beside NAME.acp.yaml, or where that lies]",
 )  # fmt: skip
-_allow_option = click.option(
-    "--allow",
-    multiple=True,
-    type=click.Choice(ALLOW),
-    callback=_allowances,
-    help="Publish although the version moves less than its changes require.",
-)
-
-
-def allow_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command that publishes."""
-    return _allow_option(secret_option(function))
+allow_options = together(  # of a command that publishes
+    click.option(
+        "--allow", multiple=True, type=click.Choice(ALLOW), callback=_allowances,
+        help="Publish although the version moves less than its changes require.",
+    ),
+    secret_option,
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from typing_extensions import override
@@ -12,6 +12,7 @@ from typing_extensions import override
 from capdex.uri import CapabilityURI, check_name
 from capdex_cli.publish.account import fee_cap_wei, open_signer, spending_options
 from capdex_cli.terminal.app import App
+from capdex_cli.terminal.click_commands import together
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe, short
 from capdex_cli.views.progress import Progress, open_registry, show_cost
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from capdex_publisher.registry.change import Changed, ChangePlan, RegistryChange
     from capdex_publisher.registry.registry import Registry
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 def _checked(ctx: click.Context, _: click.Parameter, name: str) -> str:
     return name if ctx.resilient_parsing else check_name(name)
@@ -31,12 +30,10 @@ def _checked(ctx: click.Context, _: click.Parameter, name: str) -> str:
 NAME = click.argument("name", metavar="NAME", callback=_checked)
 
 
-def sending_options(function: F) -> F:
-    """Add --dry-run and the account's options."""
-    option = click.option(
-        "--dry-run", is_flag=True, help="Check and show the transaction; send none."
-    )
-    return option(spending_options(function))
+sending_options = together(
+    click.option("--dry-run", is_flag=True, help="Check and show the transaction; send none."),
+    spending_options,
+)
 
 
 def makes_change(make: Callable[..., RegistryChange]) -> Callable[..., Awaitable[None]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.decorators import FC
 
 from capdex.errors import UsageError
 from capdex_cli.terminal.app import App
@@ -93,6 +94,11 @@ GLOBALS: tuple[click.Option, ...] = (
     _global("--no-input", is_flag=True, help="Never ask; stop where an answer is needed (exit 4)."),
     _global("-y", "--yes", is_flag=True, help="Agree to the plan. Never raises the fee cap."),
 )
+
+
+def together(*options: Callable[[FC], FC]) -> Callable[[FC], FC]:
+    """Return what adds several options to a command, in this order."""
+    return lambda function: functools.reduce(lambda x, add: add(x), reversed(options), function)
 
 
 class _Hash(click.ParamType[bytes]):

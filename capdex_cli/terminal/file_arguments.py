@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from capdex.errors import CapdexError, Code, UsageError
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.errors import show
+
+if TYPE_CHECKING:
+    from capdex_publisher.authoring.validate import PackageFile
 
 
 def expand(names: Iterable[str]) -> list[str]:
@@ -44,6 +48,13 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
             return file.read(limit + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
+
+
+def package_file(name: str, folder: Path | None = None) -> PackageFile:
+    """Read a package; its files are in `folder`, or beside it, and not known for stdin (`-`)."""
+    from capdex_publisher.authoring.validate import PackageFile
+
+    return PackageFile(name, read(name), None if name == "-" else Path(name), folder)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -92,14 +92,15 @@ def init_command(
         from capdex_publisher.authoring.licence import check_licence
 
         more["license"] = check_licence(more["license"])
-    sources = Sources(from_mcp, from_openai, from_openapi, from_skill)
+    named = {"mcp": from_mcp, "openai": from_openai, "openapi": from_openapi, "skill": from_skill}
+    sources = [(kind, source) for kind, source in named.items() if source is not None]
     if service and not from_mcp:
         raise UsageError("--service is an option of --from-mcp")
     if tools and not from_mcp:
         raise UsageError("--tool is an option of --from-mcp")
     if operations and not from_openapi:
         raise UsageError("--operation is an option of --from-openapi")
-    if any(source is not None for source in sources):
+    if sources:
         values = {"title": title, "description": description, **more}
         imported = app.run(_import(app, sources, name, service or "", operations, tools, values))
         _report(app, imported)  # first: what stands in a package that is published stays
@@ -130,18 +131,9 @@ def init_command(
     app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
 
 
-class Sources(NamedTuple):
-    """What to import from; at most one is given."""
-
-    mcp: str | None
-    openai: str | None
-    openapi: str | None
-    skill: str | None
-
-
 async def _import(
     app: App,
-    sources: Sources,
+    sources: list[tuple[str, str]],
     name: str | None,
     service: str,
     operations: tuple[str, ...],
@@ -157,10 +149,9 @@ async def _import(
         write_package,
     )
 
-    given = [(key, source) for key, source in sources._asdict().items() if source is not None]
-    if len(given) > 1:
+    if len(sources) > 1:
         raise UsageError("init imports from one source", fix="make a package of each")
-    [(kind, source)] = given
+    [(kind, source)] = sources
     if not source:
         raise UsageError(f"--from-{kind} is empty")
     own = check_name(name) if name else None

@@ -24,7 +24,7 @@ from capdex_cli.publish.publish import PublishProgress
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import OK, show, worst
-from capdex_cli.terminal.file_arguments import expand, read
+from capdex_cli.terminal.file_arguments import expand, package_file
 from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.text import safe, short
 from capdex_cli.views.progress import not_served, open_registry, until_served
@@ -73,7 +73,6 @@ async def publish_command(
     twice. A file that is not signed yet is signed in place. A new name is reserved first where
     the registry asks for that. If the node does not serve them in time, the exit code is 6.
     """
-    from capdex_publisher.authoring.validate import PackageFile
     from capdex_publisher.publish.publish import publish
     from capdex_publisher.publish.upload import Uploader
 
@@ -88,8 +87,7 @@ async def publish_command(
     readable = []
     for name in names:
         try:
-            path = None if name == "-" else Path(name)
-            readable.append(PackageFile(name, read(name), path, files))
+            readable.append(package_file(name, files))
         except CapdexError as error:
             progress.reject(name, error)
     if not readable:

@@ -20,7 +20,7 @@ from capdex_cli.publish.allowances import files_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import NO, OK, worst
-from capdex_cli.terminal.file_arguments import expand, read, telling, write
+from capdex_cli.terminal.file_arguments import expand, package_file, read, telling, write
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.progress import open_registry
@@ -56,7 +56,6 @@ async def sign_command(
     """
     from capdex.manifest.manifest import read as read_package
     from capdex_publisher.authoring.sign import sign_file
-    from capdex_publisher.authoring.validate import PackageFile
 
     chain_id = app.settings.need_network("chain_id").chain
     author = await open_author(app)
@@ -66,7 +65,7 @@ async def sign_command(
     codes: list[int] = []
     for name in expand(packages):
         with telling(app, name, codes, InvalidInput):
-            file = PackageFile(name, read(name), None if name == "-" else Path(name), files)
+            file = package_file(name, files)
             signed = await sign_file(
                 file, author, chain_id=chain_id, publisher=publisher, write=not dry_run
             )

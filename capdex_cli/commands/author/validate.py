@@ -13,7 +13,7 @@ from capdex_cli.publish.allowances import files_option, secret_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import NO, OK, worst
-from capdex_cli.terminal.file_arguments import expand, read, telling
+from capdex_cli.terminal.file_arguments import expand, package_file, telling
 from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.problems import concise, counted, full, github
@@ -57,16 +57,14 @@ def validate_command(
     """
     if form in FORMATS:
         app.options.format, form = Format(form), None
-    from capdex_publisher.authoring.validate import PackageFile, validate
+    from capdex_publisher.authoring.validate import validate
 
     codes: list[int] = []
     validated: list[PackageValidation] = []
     names = expand(packages)
     for name in names:
         with telling(app, name, codes, UsageError):
-            path = None if name == "-" else Path(name)
-            file = PackageFile(name, read(name), path, files)
-            validated.append(validate(file, allow_secret_like))
+            validated.append(validate(package_file(name, files), allow_secret_like))
     form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
     if form == "json":
         values = [_value(one) for one in validated]

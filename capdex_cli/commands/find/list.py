@@ -35,7 +35,7 @@ MAX_NODE_PAGES: Final = 20  # a thousand names of one account; the chain has the
 @click.option("--mine", is_flag=True, help="Names of your own account; the default.")
 @click.option("--owner", metavar="ADDRESS", help="Names of this account.")
 @account_options
-def list_command(app: App, mine: bool, owner: str | None) -> None:
+async def list_command(app: App, mine: bool, owner: str | None) -> None:
     """List the names that an account holds.
 
     It may own them, maintain them, or have them on offer. Read from the chain's own logs, so that
@@ -43,7 +43,16 @@ def list_command(app: App, mine: bool, owner: str | None) -> None:
     """
     if mine and owner:
         raise UsageError("--mine and --owner are two accounts", fix="say one of them")
-    found, account, block = app.run(_list(app, owner))
+    from capdex.encoding.abi import parse_address
+
+    network = app.settings.need_network()
+    account = await account_address(app) if owner is None else parse_address(owner)
+    block: int | None = None
+    if not network.has_chain and network.mcp_url:
+        found = await _published_by(network.mcp_url, account)
+    else:
+        async with open_registry(app) as registry:
+            found, block = await _held_by(registry, account)
     source = "node" if block is None else "chain"
     human = [_row(app.output.out, x) for x in found]
     plain = [x["name"] for x in found]
@@ -53,19 +62,6 @@ def list_command(app: App, mine: bool, owner: str | None) -> None:
     if block is None:
         app.output.warn("no chain endpoint is set: these are the names it published, by the node")
     app.output.say(app.output.err.dim(f"{said} · {source if block is None else f'block {block}'}"))
-
-
-async def _list(app: App, owner: str | None) -> tuple[list[Json], str, int | None]:
-    """The names, the account, and the block of the chain (None: the node was asked)."""
-    from capdex.encoding.abi import parse_address
-
-    network = app.settings.need_network()
-    account = await account_address(app) if owner is None else parse_address(owner)
-    if not network.has_chain and network.mcp_url:
-        return await _published_by(network.mcp_url, account), account, None
-    async with open_registry(app) as registry:
-        found, block = await _held_by(registry, account)
-    return found, account, block
 
 
 async def _published_by(mcp_url: str, account: str) -> list[Json]:

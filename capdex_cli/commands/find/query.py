@@ -12,7 +12,7 @@ from capdex.json import Json
 from capdex.uri import CapabilityURI
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import HASH, command
+from capdex_cli.terminal.click_commands import HASH, command, together
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import clip, safe
 from capdex_cli.views.release import card, freshness, highlighted, mark, name_of, part, summary_of
@@ -39,11 +39,12 @@ FILTERS = {
 }
 
 
-def _filters(function: click.decorators.FC) -> click.decorators.FC:
-    for name, words in reversed(FILTERS.items()):
-        flag = f"--{name.replace('_', '-')}"
-        function = click.option(flag, name, metavar="TEXT", multiple=True, help=words)(function)
-    return function
+_filters = together(
+    *(
+        click.option(f"--{x.replace('_', '-')}", x, metavar="TEXT", multiple=True, help=words)
+        for x, words in FILTERS.items()
+    )
+)
 
 
 @command(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.decorators import FC
 
 from capdex.errors import UsageError
 from capdex_cli.config.settings import user_directories
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
     from capdex_publisher.deploy.create2 import Creation
     from capdex_publisher.deploy.deploy import DeployedContract
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def _count(name: str, metavar: str, purpose: str) -> Callable[[F], F]:
+def _count(name: str, metavar: str, purpose: str) -> Callable[[FC], FC]:
     return click.option(name, type=click.IntRange(min=0), metavar=metavar, help=purpose)
 
 
