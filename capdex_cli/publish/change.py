@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ class ChangeProgress(Progress):
             return {"already": done.already, "dry_run": self._dry_run, "transaction": sent}
         if done.already:
             self._step("ok", "unchanged", self.plan.change.already)
-        return done.to_json() | {"dry_run": False, "transaction": None}
+        return asdict(done) | {"dry_run": False, "transaction": None}
 
     def _show_plan(self, plan: ChangePlan) -> None:
         network, wanted = self._app.settings.need_network(), plan.change

@@ -52,8 +52,9 @@ def capabilities(package: Manifest, start: int = 0) -> tuple[Json, int | None]:
     to read only, or to change nothing but the user's own state.
     """
     found = []
-    patterns = _patterns(_trigger_patterns(package))
-    if patterns:
+    triggers = [x for x in package.triggers if x.model is None]  # else it is a vector
+    texts = [f"re:{x.value}" if x.type == "regex" else x.value for x in triggers]
+    if patterns := _patterns(texts):
         found.append({"patterns": patterns, "confirm": False})
     found += [_intent(package, tool) for tool in package.tools]
     page, after = fill(found, start, MAX_ITEMS)
@@ -103,14 +104,6 @@ def _command(package: Manifest, tool: Tool) -> Json:
     required = [x for x in tool.parameters.get("required", []) if x in names]
     params = [*required, *sorted(names.difference(required))]
     return {"command": tool.name, "params": params, "required": required}
-
-
-def _trigger_patterns(package: Manifest) -> list[str]:
-    return [
-        f"re:{trigger.value}" if trigger.type == "regex" else trigger.value
-        for trigger in package.triggers
-        if trigger.model is None  # else it is a vector
-    ]
 
 
 def _patterns(texts: Sequence[str]) -> list[str]:

@@ -128,9 +128,12 @@ def _list(
     size = read_bytes = 0
     names = reader.index.names(after=after, limit=limit)
     for found in names:
-        manifest, length = _try_manifest(reader, found)
-        read_bytes += length
-        made = [] if manifest is None else list(cap.manifests(manifest))
+        try:
+            data = reader.file_of(found)
+        except Unavailable:  # this node does not hold it
+            data = b""
+        read_bytes += len(data)
+        made = list(cap.manifests(read(data).require())) if data else []
         for number, one in enumerate(made):
             if (found.semver == semver and number < start) or kind not in (None, one["kind"]):
                 continue
@@ -185,12 +188,3 @@ async def _answer(reader: Reader, body: Json, text: str, short: Json) -> Answer:
 
 def _manifest(reader: Reader, found: IndexedRelease) -> Manifest:
     return read(reader.file_of(found)).require()
-
-
-def _try_manifest(reader: Reader, found: IndexedRelease) -> tuple[Manifest | None, int]:
-    """Return the manifest of a release, if this node holds it, and the length of its file."""
-    try:
-        data = reader.file_of(found)
-    except Unavailable:
-        return None, 0
-    return read(data).require(), len(data)

@@ -64,7 +64,7 @@ class SearchRequest:
         detail = one_of("detail", given.get("detail", "brief"), DETAILS)
         if cursor is not None and not isinstance(cursor, str):
             raise InvalidInput("cursor is not a string", fix="send next_cursor of a page")
-        facets = read_facets(given.get("facets"))
+        facets = tuple(dict.fromkeys(some_of("facets", given.get("facets"), FACETS)))
         return cls(query, SearchFilters.parse(filters), limit, cursor, detail, facets)
 
 
@@ -83,11 +83,6 @@ def _filters(given: object) -> dict[str, Any]:
         of = found.setdefault(NOT, {}) if key.startswith(f"{NOT}.") else found
         of.setdefault(key.removeprefix(f"{NOT}."), []).extend([value] if value else ())
     return read_arguments({"properties": _TEXTS | _OTHERS}, found)
-
-
-def read_facets(given: object) -> tuple[str, ...]:
-    """Read the argument `facets`: a list of FACETS; raises InvalidInput."""
-    return tuple(dict.fromkeys(some_of("facets", given, FACETS)))
 
 
 async def search(reader: Reader, wanted: SearchRequest) -> Answer:

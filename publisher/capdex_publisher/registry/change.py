@@ -9,7 +9,7 @@ before a crash is found again: the change on chain, or a transaction that waits 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from capdex.errors import CapdexError, InvalidInput, Refused
@@ -105,10 +105,6 @@ class Changed:
     gas_used: int | None = None
     fee_wei: int | None = None
     served_after_s: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as the command line prints it."""
-        return asdict(self)
 
 
 async def make_change(

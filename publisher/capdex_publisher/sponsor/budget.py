@@ -28,7 +28,7 @@ class Share:
 
 
 class Budget:
-    """The most that a sponsor spends, in wei; `Budget.open` makes one.
+    """The most that a sponsor spends, and what it has spent, in wei; `Budget.open` makes one.
 
     A key is `<account>-<sha256>` of a publication. Each that costs something counts to its account,
     however it ends.
@@ -46,7 +46,7 @@ class Budget:
     ) -> None:
         self._path, self._limit_wei = path, limit_wei
         self._share, self._clock = share, clock
-        self._spent, self._reserved, self._begun = _read(path)
+        self.spent_wei, self._reserved, self._begun = _read(path)
 
     @classmethod
     @contextmanager
@@ -64,14 +64,9 @@ class Budget:
             ) from None
 
     @property
-    def spent_wei(self) -> int:
-        """What all publications have cost."""
-        return self._spent
-
-    @property
     def left_wei(self) -> int:
         """What is neither spent nor set aside."""
-        return max(0, self._limit_wei - self._spent - sum(self._reserved.values()))
+        return max(0, self._limit_wei - self.spent_wei - sum(self._reserved.values()))
 
     def available(self, key: str) -> int:
         """Return the most that the publication `key` may cost: what is left and what it has."""
@@ -110,7 +105,7 @@ class Budget:
 
     def charge(self, key: str, wei: int) -> None:
         """Count the fee of a mined transaction."""
-        self._spent += wei
+        self.spent_wei += wei
         began, fees = self._begun.get(key, (self._clock(), 0))
         self._begun[key] = began, fees + wei
         self._reserved[key] = max(0, self._reserved.get(key, 0) - wei)
@@ -140,7 +135,7 @@ class Budget:
         since = self._clock() - DAY_S
         self._begun = {x: y for x, y in self._begun.items() if y[0] > since or x in self._reserved}
         entry = {
-            "spent_wei": self._spent,
+            "spent_wei": self.spent_wei,
             "reserved_wei": self._reserved,
             "begun": self._begun,  # [seconds since 1970, fees in wei] by publication
         }

@@ -30,7 +30,7 @@ def routes(sponsor: Sponsor, *, wait_s: float = ANSWER_WAIT_S) -> Sequence[BaseR
                 release = await sponsor.publish(body)
         except TimeoutError:
             return _json({"state": "open"}, 202, {"Retry-After": "1"})
-        return _json(release.to_json())
+        return _json(release)
 
     return [Route("/", describe), Route(PUBLICATIONS, publish, methods=["POST"])]
 

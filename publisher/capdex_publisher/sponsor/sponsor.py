@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
@@ -63,10 +63,6 @@ class SponsoredRelease:
     tx_hash: str | None = None
     block_number: int | None = None
     fee_wei: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the release as JSON."""
-        return asdict(self)
 
 
 class Sponsor:
