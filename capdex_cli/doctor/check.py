@@ -6,9 +6,8 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from capdex.errors import CapdexError, UsageError
 from capdex.net.http import HttpClient, HttpError
@@ -19,13 +18,8 @@ from capdex_cli.terminal.app import App
 EACH_S: Final = 2.0  # two after one another, and starting, stay within five seconds
 
 
-class CheckStatus(StrEnum):
-    """Result class of a check; only `fail` makes the installation unhealthy."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-    NONE = "none"  # it does not apply
+# Only `fail` makes the installation unhealthy; a check of `none` does not apply.
+CheckStatus = Literal["ok", "warn", "fail", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +58,10 @@ class CheckRow(NamedTuple):
 
 
 # The results: nothing wrong, what may fail later, what does not work, a check that does not apply.
-ok: Final = partial(DoctorCheck, "", CheckStatus.OK)
-warn: Final = partial(DoctorCheck, "", CheckStatus.WARN)
-fail: Final = partial(DoctorCheck, "", CheckStatus.FAIL)
-none: Final = partial(DoctorCheck, "", CheckStatus.NONE)
+ok: Final = partial(DoctorCheck, "", "ok")
+warn: Final = partial(DoctorCheck, "", "warn")
+fail: Final = partial(DoctorCheck, "", "fail")
+none: Final = partial(DoctorCheck, "", "none")
 
 
 async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
@@ -82,5 +76,5 @@ async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
         found = fail(str(error))
     except CapdexError as error:
         found = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
-    wrong = found.status in (CheckStatus.WARN, CheckStatus.FAIL)
+    wrong = found.status in ("warn", "fail")
     return replace(found, name=row.name, fix=(found.fix or row.fix) if wrong else "")

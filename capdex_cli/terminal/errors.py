@@ -111,8 +111,6 @@ def from_click(error: click.ClickException) -> UsageError:
     """Convert an error of click; its suggestions become the fix."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "capdex"
-    if isinstance(error, click.FileError):
-        return UsageError(error.format_message(), Code.UNREADABLE, fix="check the path")
     message, fix = error.format_message(), ""
     near = getattr(error, "possibilities", None)
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):

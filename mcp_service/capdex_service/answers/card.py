@@ -76,9 +76,10 @@ def render_hits(
     total: int,
     cursor: str | None = None,
     *,
-    related: bool = False,
+    fits: bool,
 ) -> Rendered:
-    """Render a page of hits; `related`: none fits well. Models get the facets of `head`, too."""
+    """Render a page of hits; `fits`: one fits well. Models get the facets of `head`, too."""
+    related = bool(hits) and not fits
     parts, lines = [orjson.dumps(head)[:-1] + b',"list_of_results":['], list[str]()
     for card, more, matched in hits:
         parts[-1] += card.json(more)

@@ -46,8 +46,7 @@ def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: st
         }
         first = [f"trigger {text.cut(trigger.text, TRIGGER_TOKENS)}" for trigger in triggers[:1]]
         hits.append((card, more, [*first, *fields]))
-    related = bool(hits) and not found.fits
-    made = render_hits(head, hits, max(found.total, len(hits)), related=related)
+    made = render_hits(head, hits, max(found.total, len(hits)), fits=found.fits)
     return made.answer(moment, warning)
 
 

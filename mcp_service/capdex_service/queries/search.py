@@ -165,6 +165,5 @@ def _render(
             similarity = None if hit.similarity is None else round(hit.similarity, 3)
             more["why"] = {"tool": reason.tool, "snippet": snippet, "similarity": similarity}
         hits.append((card, more, hit.fields or (("meaning",) if hit.similarity else ())))
-    related = bool(hits) and not found.fits
-    made = render_hits(head, hits, found.total, found.next_cursor, related=related)
+    made = render_hits(head, hits, found.total, found.next_cursor, fits=found.fits)
     return made.answer(moment, warning)

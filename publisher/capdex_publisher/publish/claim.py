@@ -31,7 +31,6 @@ from capdex_publisher.registry.change import (
     plan_change,
 )
 from capdex_publisher.registry.registry import Registry
-from capdex_publisher.tx.confirm import RECEIPT_WAIT_S
 from capdex_publisher.tx.submit import share_cap
 
 
@@ -44,7 +43,6 @@ async def claim(
     dry_run: bool = False,
     confirm: Confirm | None = None,
     on_step: OnChangeStep = ignore,
-    receipt_timeout_s: float = RECEIPT_WAIT_S,
 ) -> Changed:
     """Claim a name for the signer's account, which can then publish under it.
 
@@ -77,23 +75,13 @@ async def claim(
         return Changed(plan.already)
     await agree(plan, confirm)
     if plan.transaction is not None:
-        await commit(
-            commitments,
-            commits,
-            registry=registry,
-            signer=signer,
-            on_step=on_step,
-            receipt_timeout_s=receipt_timeout_s,
-        )
+        await commit(commitments, commits, registry=registry, signer=signer, on_step=on_step)
         cap = plan.transaction.fee_cap_wei
         bound = claim_gas(name) if makes_blocks_on_demand(chain) else None
         plan = await retry_until_mature(
-            lambda: plan_change(change, sender=sender, fee_cap_wei=cap, immature_gas=bound),
-            timeout_s=receipt_timeout_s,
+            lambda: plan_change(change, sender=sender, fee_cap_wei=cap, immature_gas=bound)
         )
-    done = await carry_out_change(
-        plan, signer=signer, on_step=on_step, receipt_timeout_s=receipt_timeout_s
-    )
+    done = await carry_out_change(plan, signer=signer, on_step=on_step)
     CommitSecretFile(registry, sender, name).forget()
     return done
 

@@ -176,13 +176,12 @@ async def carry_out_change(
     signer: Signer,
     indexed: Indexed | None = None,
     on_step: OnStep = ignore,
-    receipt_timeout_s: float = RECEIPT_WAIT_S,
 ) -> Changed:
     """Send the change, wait for its block, then until the node has `indexed` that block."""
     sent = await send_change(plan, signer, on_step)
     if sent is None:
         return Changed(already=True)
-    receipt = await await_change(plan.change, sent, signer, on_step, receipt_timeout_s)
+    receipt = await await_change(plan.change, sent, signer, on_step)
     if receipt is None:
         return Changed(already=True)
     on_step(receipt)
@@ -216,7 +215,11 @@ async def send_change(plan: ChangePlan, signer: Signer, on_step: OnStep) -> Sent
 
 
 async def await_change(
-    change: RegistryChange, sent: Sent, signer: Signer, on_step: OnStep, timeout_s: float
+    change: RegistryChange,
+    sent: Sent,
+    signer: Signer,
+    on_step: OnStep,
+    timeout_s: float = RECEIPT_WAIT_S,
 ) -> Receipt | None:
     """Wait for the block of a change; None if another transaction has made the change."""
     pending = change.pending(signer.address)
