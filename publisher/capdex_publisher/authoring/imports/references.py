@@ -3,60 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from typing import Any, Final
+from urllib.parse import quote, urljoin
 
 from capdex.json import Json
 from capdex.json_schema.keywords import RULES, Shape
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_REFERENCES: Final = 32  # that lead to one another
-MAX_LOOKED_AT: Final = 20_000  # values, for the one that has a name
 _IN_FRAGMENT: Final = "~!$&'()*+,;=:@?-._"  # RFC 3986, 3.5
 
 
 def found_at(document: Json | None, reference: str) -> Any:
     """Return what a reference into a document names; None if nothing, or if it leads elsewhere."""
     steps = pointer_steps(reference) if reference.startswith("#") else None
-    if steps is None:
-        document = at_pointer(document, ("components", "schemas"))[1]
-        steps = _steps_to(document, reference)
     return None if steps is None else at_pointer(document, steps)[1]
 
 
-def _steps_to(root: object, name: str) -> list[str] | None:
-    """Return the steps to the schema that has `name` as `$id`, or as `$anchor` after a `#`."""
-    return _named(_Root(root)).get(name)
+def write_pointers(root: Json) -> None:
+    """Write references by a name as JSON pointers from the root, in place.
 
-
-class _Root(NamedTuple):
-    """A value that is the same as another one only if it is that one: JSON has no hash."""
-
-    value: object
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Root) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-@lru_cache(maxsize=4)  # a document of many files refers to them thousands of times
-def _named(root: _Root) -> dict[str, list[str]]:
-    """Return the steps to each schema of a document that has a name, the nearest if two have it."""
-    found: dict[str, list[str]] = {}
-    waiting: list[tuple[list[str], object]] = [([], root.value)]
-    for steps, value in waiting:
-        items: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else ()
+    A name is an `$id` or an anchor; a part with an `$id` is the root of the references in it (JSON
+    Schema 2020-12, 8.2). What leads to nothing there stays: many documents mean their own root.
+    """
+    given = root.get("$self", root.get("$id", root.get("id")))
+    own = given.partition("#")[0] if isinstance(given, str) else ""
+    places: dict[str, tuple[str, ...]] = {own: ()}
+    references: list[tuple[Json, str]] = []
+    waiting: list[tuple[tuple[str, ...], Any, str]] = [((), root, own)]
+    seen = set[int]()
+    for steps, value, base in waiting:
+        if id(value) in seen:  # an alias of YAML
+            continue
+        seen.add(id(value))
         if isinstance(value, dict):
-            items = value.items()
-            for word, before in (("$id", ""), ("$anchor", "#")):
+            for word, before in (("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
                 if isinstance(name := value.get(word), str):
-                    found.setdefault(f"{before}{name}", steps)
-        if len(waiting) < MAX_LOOKED_AT:
-            waiting += [([*steps, str(x)], y) for x, y in items if isinstance(y, dict | list)]
-    return found
+                    uri = _joined(base, before + name.removesuffix("#"))
+                    places.setdefault(uri, steps)
+                    base = uri.partition("#")[0]
+            reference = value.get("$ref")
+            if isinstance(reference, str) and (base != own or not reference.startswith("#/")):
+                references.append((value, _joined(base, reference)))
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        waiting += [((*steps, str(x)), y, base) for x, y in items if isinstance(y, dict | list)]
+    for value, uri in references:
+        name, _, fragment = uri.partition("#")
+        found, more = places.get(uri), pointer_steps(f"#{fragment}")
+        if found is None and name in places and more is not None:
+            found = (*places[name], *more)
+        if found is not None and at_pointer(root, found)[0]:
+            value["$ref"] = pointer(found)
+
+
+def _joined(base: str, reference: str) -> str:
+    try:
+        return base + reference if reference.startswith("#") else urljoin(base, reference)
+    except ValueError:  # such as an odd host
+        return reference
+
+
+def pointer(steps: Iterable[str]) -> str:
+    """Return a JSON pointer as a fragment of a URI."""
+    escaped = (x.replace("~", "~0").replace("/", "~1") for x in steps)
+    return "#" + "".join(f"/{quote(x, safe=_IN_FRAGMENT)}" for x in escaped)
 
 
 def target(document: Json | None, value: object) -> Any:
@@ -120,16 +130,8 @@ def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[s
 
 
 def renamed(root: Json, reference: str) -> str:
-    """Return a reference into a schema of draft-07 as one into the same schema in 2020-12.
-
-    A URL in front of it that is the `$id` of the schema is left out, as the `$id` is; one that is
-    the `$id` of a part becomes the way to it.
-    """
-    base, hash_, _ = reference.partition("#")
-    if base and base == str(root.get("$id", root.get("id", ""))).partition("#")[0]:
-        reference = hash_ + reference.partition("#")[2] if hash_ else "#"
-    is_local = reference.startswith("#")
-    steps = pointer_steps(reference) if is_local else _steps_to(root, reference)
+    """Return a pointer into a schema of draft-07 as one into the same schema in 2020-12."""
+    steps = pointer_steps(reference) if reference.startswith("#") else None
     here: Any = root
     words: list[str] = []
     is_schema = True
@@ -145,7 +147,4 @@ def renamed(root: Json, reference: str) -> str:
         is_schema = one_schema or not is_schema
         words.append(word)
         here = at_pointer(here, [step])[1]
-    if (is_local and words == steps) or steps is None:
-        return reference
-    escaped = (x.replace("~", "~0").replace("/", "~1") for x in words)
-    return "#" + "".join(f"/{quote(x, safe=_IN_FRAGMENT)}" for x in escaped)
+    return reference if words == (steps or []) else pointer(words)

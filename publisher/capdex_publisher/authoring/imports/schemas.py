@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import jsonschema_rs
@@ -13,7 +14,13 @@ from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
 from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
-from capdex_publisher.authoring.imports.references import found_at, read_only, renamed, united
+from capdex_publisher.authoring.imports.references import (
+    found_at,
+    read_only,
+    renamed,
+    united,
+    write_pointers,
+)
 from capdex_publisher.authoring.imports.report import Note
 from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
 
@@ -27,9 +34,12 @@ MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}
 _BESIDE: Final = ANNOTATIONS | {"example"}  # kept where a dialect ignores what is beside `$ref`
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
-# Words that no value is judged by and no caller needs, and one that is told in a description.
+# No value is judged by these words: they name a part for references, or are told elsewhere.
 _SILENT: Final = frozenset(
-    ["$schema", "$id", "id", "$comment", "xml", "externalDocs", "discriminator", "collectionFormat"]
+    [
+        *("$schema", "$id", "id", "$anchor", "$comment", "xml", "externalDocs"),
+        *("discriminator", "collectionFormat"),
+    ]
 )
 _SAME_PLACE: Final = frozenset(["allOf", "anyOf", "oneOf", "if", "then", "else", "not"])
 
@@ -48,36 +58,36 @@ def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     Older drafts' words are written in those of 2020-12. Anything but the schema of an object
     becomes that of an object without parameters.
     """
-    if schema is None:
-        return dict(_EMPTY), []
-    if not is_object(schema):
-        why = "they are not the schema of an object"
-        return dict(_EMPTY), [Note(source, "parameters", "left out", "", why)]
-    resolver = Resolver(root=schema)
-    try:
-        converted = resolver.schema(schema)
-    except TooLarge as fault:
-        return dict(_EMPTY), [Note(source, "parameters", "left out", str(fault), "too large")]
-    notes = [Note(source, x, "left out", *more) for x, *more in resolver.lost]
+    converted, notes = _copied(schema, source, "parameters")
     why = "an argument, which a model is asked for"
-    keys = filter(SECRET_WORDS.fullmatch, converted.get("properties", {}))
+    keys = filter(SECRET_WORDS.fullmatch, (converted or _EMPTY).get("properties", {}))
     notes += [Note(source, f"parameter {x}", "changed", "a secret by its name", why) for x in keys]
-    return _of_object(converted), notes
+    return converted or dict(_EMPTY), notes
 
 
 def adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
     """Return the schema of a tool's output, None if it has none that a package can carry."""
+    converted, notes = _copied(schema, source, "output schema")
+    whole = "output schema"
+    return converted, [
+        x if x.subject == whole else replace(x, subject=f"output {x.subject}") for x in notes
+    ]
+
+
+def _copied(schema: Any, source: str, what: str) -> tuple[Json | None, list[Note]]:
     if schema is None:
         return None, []
     if not is_object(schema):
-        why = "it is not the schema of an object"
-        return None, [Note(source, "output schema", "left out", "", why)]
+        return None, [Note(source, what, "left out", "", "no schema of an object")]
+    write_pointers(schema)
+    resolver = Resolver(root=schema)
     try:
-        resolver = Resolver(root=schema)
-        converted = _of_object(resolver.schema(schema))
-    except TooLarge:
-        return None, [Note(source, "output schema", "left out", "", "it is too large")]
-    return converted, [Note(source, f"output {x}", "left out", *more) for x, *more in resolver.lost]
+        made = resolver.schema(schema)
+    except TooLarge as fault:
+        return None, [Note(source, what, "left out", str(fault), "too large")]
+    # Only objects follow it: its type stands first.
+    made = {"type": "object", **made} | {"type": "object"}
+    return made, [Note(source, x, "left out", *more) for x, *more in resolver.lost]
 
 
 def is_object(schema: Any) -> bool:
@@ -85,11 +95,6 @@ def is_object(schema: Any) -> bool:
     given = schema.get("type", "object") if isinstance(schema, dict) else None
     names = given if isinstance(given, list) else [given]
     return any(str(x).lower() == "object" for x in names)
-
-
-def _of_object(schema: Json) -> Json:
-    """Return a schema that only objects follow, its type first."""
-    return {"type": "object", **schema} | {"type": "object"}
 
 
 class Resolver:

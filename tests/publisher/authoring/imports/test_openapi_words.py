@@ -10,7 +10,13 @@ import pytest
 
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest
-from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_publisher.authoring.imports import (
+    Imported,
+    import_openai,
+    import_openapi,
+    write_package,
+)
+from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]
 TEXT = {"type": "string"}
@@ -107,3 +113,44 @@ def test_a_word_of_openapi_3_0_allows_no_null_in_3_1_and_is_said(manifest_of: Ma
 def test_a_word_that_is_none_of_a_schema_is_said() -> None:
     schema = {**TEXT, "maxLenght": 3, "xml": {"name": "q"}, "x-order": 1, "nullable": False}
     assert rows(imported(query(schema=schema))) == [("schema word maxLenght", "left out", "3")]
+
+
+PART: Json = {  # a schema of another file, bundled: the root of its references is itself
+    "$id": "https://a.dev/s/place",
+    "type": "object",
+    "properties": {
+        "a": {"$ref": "#/$defs/T"},
+        "b": {"$ref": "#T"},
+        "c": {"$ref": "text"},
+        "d": {"$ref": "#/components/schemas/N"},
+    },
+    "$defs": {
+        "T": {**TEXT, "$anchor": "T"},
+        "U": {"$id": "text", **TEXT, "maxLength": 3},
+    },
+}
+N = {"type": "integer"}
+
+
+def test_references_in_a_part_with_an_id_lead_into_that_part(manifest_of: ManifestOf) -> None:
+    schemas = {"P": PART, "N": N, "T": N}
+    schema = {"$ref": "https://a.dev/s/place"}
+    operation = query(schema=schema)
+    operation["parameters"].append({"in": "query", "name": "o", "schema": {"$ref": "https://[x"}})
+    package = imported(operation, "3.1.0", components={"schemas": schemas})
+    assert rows(package) == [("schema word $ref", "left out", "https://[x")]
+    parameters = manifest_of(package).tools[0].parameters
+    for place in "abcd":
+        for value in ("x", "long", 1):
+            fits = Validation().check(parameters, {"q": {place: value}}) is None
+            assert fits == (value in {"c": ("x",), "d": (1,)}.get(place, ("x", "long")))
+
+
+def test_references_in_a_part_of_a_tool_lead_into_that_part(manifest_of: ManifestOf) -> None:
+    part = {**PART, "properties": {x: PART["properties"][x] for x in "abc"}}
+    tool = {"properties": {"q": part}, "$defs": {"T": N}}
+    data = json.dumps([{"name": "find", "parameters": tool}]).encode()
+    parameters = manifest_of(write_package(import_openai(data, "rain"))).tools[0].parameters
+    for place in "abc":
+        fits = [Validation().check(parameters, {"q": {place: x}}) is None for x in ("x", "long", 1)]
+        assert fits == [True, place != "c", False]

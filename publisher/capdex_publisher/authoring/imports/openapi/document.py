@@ -12,7 +12,7 @@ from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.openapi import swagger
-from capdex_publisher.authoring.imports.references import target
+from capdex_publisher.authoring.imports.references import target, write_pointers
 from capdex_publisher.authoring.imports.report import DOCUMENT, Fate, Note
 from capdex_publisher.authoring.imports.source import parse, utf8
 from capdex_publisher.authoring.imports.text import clean
@@ -22,6 +22,9 @@ METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "t
 MAX_OPERATIONS: Final = 10_000  # that are looked at
 MAX_NAMED: Final = 40  # operations in an error
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
+_NAMES: Final = re.compile(
+    rb"\$(?:id|self|anchor|dynamicAnchor)\b"
+)  # by which parts are referred to
 _HTTPS: Final = re.compile("https:", re.IGNORECASE)
 
 
@@ -74,6 +77,8 @@ class ApiDocument:
             )
         self.value, self.base, self.is_swagger = found, base, version.startswith("2")
         self.is_old = version.startswith(("2", "3.0"))  # has schemas of its own dialect
+        if not self.is_old and _NAMES.search(data):
+            write_pointers(found)
 
     def target(self, value: object) -> Any:
         """Return a value, or what it refers to in this document: None if that is missing."""
