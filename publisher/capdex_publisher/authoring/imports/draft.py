@@ -109,7 +109,7 @@ def write_package(
             raise InvalidInput(
                 "a package can carry none of these tools",
                 why="; ".join(str(x) for x in notes if x.fate == "refused"),
-                fix="correct the schemas of one of them: a reference leads into its own schema",
+                fix="correct what is named in one of them, and import it again",
             )
         if not errors:
             return Imported(

@@ -22,7 +22,15 @@ _OUTPUTS: Final = ("outputSchema", "responseJsonSchema", "response_json_schema",
 _DESCRIPTIONS: Final = ("description", "title")  # the latter if there is no other
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
 _HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
-_READ_WORDS: Final = frozenset(["name", "description", "type", "annotations", *_SCHEMAS, *_OUTPUTS])
+_BESIDE: Final = {
+    "nextCursor": "the list of the server goes on: --from-mcp reads all of it",
+    **dict.fromkeys(
+        ("instructions", "system", "systemInstruction"), "the prompt of a package may say it"
+    ),
+}
+_READ_WORDS: Final = frozenset(
+    ["name", "description", "type", "annotations", "input_examples", *_SCHEMAS, *_OUTPUTS]
+)
 _READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
 
@@ -46,15 +54,12 @@ def import_openai(data: bytes, name: str) -> Draft:
     if own_name != name:
         notes.append(Note(DOCUMENT, "name", "changed", name, own_name))
     held = value.get("result", value) if isinstance(value, dict) else {}
-    if isinstance(held, dict) and (cursor := held.get("nextCursor")):
-        why = "the list of the server goes on: --from-mcp reads all of it"
-        notes.append(Note(DOCUMENT, "nextCursor", "left out", str(cursor), why))
+    for word, why in _BESIDE.items() if isinstance(held, dict) else ():
+        notes += _unread(DOCUMENT, {word: held.get(word)}, why)
     for group in groups:
-        why = "the tools of it are carried, and nothing else of it"
-        words = ((x, y) for x, y in group.items() if x not in (*_LISTS, "type"))
-        for key, item in words:
-            subject = f"{key} of a {group.get('type', 'group')}"
-            notes.append(Note(DOCUMENT, subject, "left out", str(item), why))
+        kind = group.get("type", "group")
+        words = {f"{x} of a {kind}": y for x, y in group.items() if x not in (*_LISTS, "type")}
+        notes += _unread(DOCUMENT, words, "the tools of it are carried, and nothing else of it")
     for i, item in enumerate(listed):
         function = _function(item)
         if function is None:
@@ -83,6 +88,8 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
     word, schema = next(((x, function[x]) for x in _SCHEMAS if x in function), ("", None))
     if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
         schema = schema["json"]
+    if isinstance(schema, dict) and "input_examples" in function:  # of Anthropic
+        schema = {"examples": function["input_examples"], **schema}
     if word == "args" and isinstance(schema, dict):  # of LangChain
         schema = {"type": "object", "properties": schema}
     parameters, notes = adapted(schema, source)

@@ -141,7 +141,7 @@ class Resolver:
             key = "$defs" if key == "definitions" else str(key)
             if _is_silent(key):
                 continue
-            if key not in RULES and key not in _ANY_VALUE:
+            if key.startswith("$recursive") or (key not in RULES and key not in _ANY_VALUE):
                 is_null = key == "nullable"
                 why = "null is allowed by a type alone" if is_null else "it is no word of a schema"
                 self._lose(key, item, why)

@@ -73,17 +73,14 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         why = f"hosts take at most {HOSTS_TAKE}: shorten it, or it cannot be written as a skill"
         length = f"{len(description)} characters"
         notes.append(Note(DOCUMENT, "description", "changed", length, why))
-    lost = [
-        (f"{key} of its front matter", "a package has no such field")
-        for key in front
-        if key not in _CARRIED
-    ]
+    why = "a package has no such field"
+    more = {f"{key} of its front matter": x for key, x in front.items() if key not in _CARRIED}
+    notes += [Note(DOCUMENT, what, "left out", str(x), why) for what, x in more.items()]
     files, left = list_files(path.parent)
-    lost += [(f"file {file}", why) for file, why in left.items()]
+    notes += [Note(DOCUMENT, f"file {file}", "left out", "", why) for file, why in left.items()]
     # The exact name is kept where the package has another one.
     title = name if own != name else name.replace("-", " ").title()
     license_ = clean(front.get("license"))
-    notes += [Note(DOCUMENT, what, "left out", "", why) for what, why in lost]
     return Draft(own, title, description, prompt=prompt, license=license_, notes=notes, files=files)
 
 

@@ -171,6 +171,7 @@ class _BoundedLoader(Composer, yaml.CSafeLoader):
         keys = set[str]()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                key.tag = "tag:yaml.org,2002:str"  # as in JSON: 200, true and null, too
                 if key.value in keys:
                     line = key.start_mark.line + 1
                     raise yaml.YAMLError(f"line {line}: {key.value[:80]!r} stands twice")

@@ -235,6 +235,25 @@ def test_what_else_a_group_of_tools_says_is_named(group: Json, found: set[str]) 
     assert {key for key, (fate, _) in rows.items() if fate == "left out"} == found
 
 
+def test_examples_of_anthropic_are_those_of_the_parameters() -> None:
+    manifest, rows = of_list(
+        [{"name": "f", "input_schema": CITY, "input_examples": [{"city": "x"}]}]
+    )
+    assert (manifest.tools[0].parameters["examples"], rows) == ([{"city": "x"}], {})
+
+
+@pytest.mark.parametrize("word", ["instructions", "system", "systemInstruction"])
+def test_what_a_request_tells_a_model_is_named(word: str) -> None:
+    _, rows = of_list({"model": "m", word: "Be brief.", "tools": [{"name": "f"}]})
+    assert rows == {word: ("left out", "Be brief.")}
+
+
+def test_a_reference_of_another_draft_is_named() -> None:
+    schema = {"type": "object", "properties": {"a": {"$recursiveRef": "#"}}}
+    _, rows = of_list([{"name": "f", "parameters": schema}])
+    assert rows == {"schema word $recursiveRef": ("left out", "#")}
+
+
 def test_an_entry_without_a_type_is_refused_by_its_words() -> None:
     _, rows = of_list([{"name": "f"}, {"googleSearch": {}}])
     assert rows == {"entry 2": ("refused", "googleSearch")}

@@ -102,6 +102,46 @@ def test_descriptions_of_a_parameter_and_of_its_schema_are_both_kept(
     assert rows(long)[0][:2] == ("schema word description", "left out")
 
 
+@pytest.mark.parametrize(
+    ("operation", "item", "told"),
+    [
+        ({"summary": "Tells rain.", "description": "For a day."}, {}, "Tells rain.\n\nFor a day."),
+        ({"summary": "Tells rain", "description": "Tells rain. A day."}, {}, "Tells rain. A day."),
+        ({"summary": "Tells rain."}, {}, "Tells rain."),
+        ({}, {"summary": "Rain", "description": "Of a day."}, "Rain\n\nOf a day."),
+    ],
+)
+def test_a_tool_is_described_by_all_that_its_operation_says(
+    operation: Json, item: Json, told: str, manifest_of: ManifestOf
+) -> None:
+    paths = {"/x": {**item, "get": {"operationId": "op", **operation}}}
+    assert manifest_of(imported({}, paths=paths)).tools[0].description == told
+
+
+def test_how_a_secret_is_written_is_said_once() -> None:
+    scheme = {"type": "apiKey", "in": "header", "name": "X-Key", "description": "As `Key …`."}
+    security = [{"site": []}]
+    paths = {x: {"get": {"operationId": x, "security": security}} for x in ("a", "b")}
+    value = {
+        "openapi": "3.0.3",
+        "servers": [{"url": "https://api.rain.dev"}],
+        "paths": {f"/{x}": y for x, y in paths.items()},
+        "components": {"securitySchemes": {"site": scheme}},
+    }
+    package = write_package(import_openapi(json.dumps(value).encode(), "rain", ("a", "b")))
+    assert rows(package) == [("security site", "left out", "As `Key …`.")]
+
+
+def test_names_that_yaml_reads_as_other_values_are_text(manifest_of: ManifestOf) -> None:
+    text = """{openapi: 3.1.0, servers: [{url: "https://a.dev"}], paths: {/x: {post: {
+        operationId: op, requestBody: {content: {application/json: {schema: {
+        properties: {1: {}, true: {}, 2020-01-01: {}, null: {}}, required: ["1", "true"]}}}}}}}}"""
+    data = f"# YAML\n{text}".encode()
+    (tool,) = manifest_of(write_package(import_openapi(data, "rain", ()))).tools
+    assert list(tool.parameters["properties"]) == ["1", "true", "2020-01-01", "null"]
+    assert tool.parameters["required"] == ["1", "true"]
+
+
 def test_a_word_of_openapi_3_0_allows_no_null_in_3_1_and_is_said(manifest_of: ManifestOf) -> None:
     operation = query(schema={**TEXT, "nullable": True})
     old, new = imported(operation), imported(operation, version="3.1.0")

@@ -10,6 +10,7 @@ from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
 from capdex.manifest.bindings.http_header import header_fault
 from capdex_publisher.authoring.imports.openapi import swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note
 
 
 def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
@@ -78,7 +79,11 @@ def _together(document: ApiDocument, operation: Operation, requirement: Json) ->
             continue  # two ways to one token
         own = secret_name(str(name).rpartition("/")[2])
         taken = [x["secret"] for x in made]
-        made.append({**auth, "secret": own if own not in taken else f"{own}_{len(made) + 1}"})
+        own = own if own not in taken else f"{own}_{len(made) + 1}"
+        made.append({**auth, "secret": own})
+        if told := found.get("description"):
+            why = f"tell it to those who set the secret {own}"
+            operation.notes.append(Note(DOCUMENT, f"security {name}", "left out", str(told), why))
     check_together(made)
     return made
 

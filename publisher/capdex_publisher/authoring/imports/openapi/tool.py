@@ -98,7 +98,8 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
     if value.get("callbacks"):
         listed = ", ".join(map(str, value["callbacks"]))
         operation.note("callbacks", "left out", listed, "a package receives no calls")
-    text = clean(value.get("description") or value.get("summary"))
+    about = [clean(value.get(x) or operation.item.get(x)) for x in ("summary", "description")]
+    text = about[1] if about[0] in about[1] else "\n\n".join(filter(None, about))
     if value.get("deprecated") is True:
         text = f"Deprecated. {text}"
     binding = _binding(operation.method, f"{url}{path}", arguments)
