@@ -23,6 +23,7 @@ from capdex_publisher.authoring.imports.references import (
 )
 from capdex_publisher.authoring.imports.report import Note
 from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
+from capdex_publisher.authoring.secret_shapes import secret_like
 
 MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
 MAX_TOOL_SCHEMA_BYTES: Final = 160 * 1024  # of the 256 KiB that a package has
@@ -247,6 +248,8 @@ class Resolver:
             if kept != text:
                 self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes")
             return self._value(kept)
+        if key == "examples" and next(secret_like(item), None):
+            raise Unfit("it looks like a secret, and a package is public")
         if key == "pattern" and isinstance(item, str):
             _check_pattern(item)
         if key == "$ref":

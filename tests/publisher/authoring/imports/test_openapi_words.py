@@ -82,6 +82,14 @@ def test_an_example_that_stands_elsewhere_is_said() -> None:
     assert rows(package) == [("query q example", "left out", "big")]
 
 
+def test_an_example_that_looks_like_a_secret_is_left_out(manifest_of: ManifestOf) -> None:
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    for schema in ({**TEXT, "example": token}, {**TEXT, "examples": ["a", token]}):
+        package = imported(query(schema=schema), "3.1.0")
+        assert manifest_of(package).tools[0].parameters["properties"]["q"] == TEXT
+        assert [x[:2] for x in rows(package)] == [("schema word examples", "left out")]
+
+
 def test_an_example_beside_a_reference_is_kept(manifest_of: ManifestOf) -> None:
     schema = {"$ref": "#/components/schemas/D", "example": "a", "nullable": True}
     package = imported(query(schema=schema), components={"schemas": {"D": TEXT}})
