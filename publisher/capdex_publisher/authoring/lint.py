@@ -13,6 +13,7 @@ from typing import Final
 from capdex.codes import reason_codes
 from capdex.diagnostics import Path, show, show_path
 from capdex.errors import InvalidInput
+from capdex.json import Json
 from capdex.json_schema.bounds import unusable
 from capdex.manifest import prompt_injection
 from capdex.manifest.bindings.contacts import contacts
@@ -118,24 +119,23 @@ def _unedited(manifest: Manifest) -> Iterator[tuple[Path, str]]:
                 yield ("tool_bindings", name, key), f"{host} is an example and answers no call"
 
 
-def _unknown_required(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+def _schemas(manifest: Manifest) -> Iterator[tuple[Path, Json]]:
     for i, tool in enumerate(manifest.tools):
-        at: Path = ("tools", i, "function")
-        yield from _missing(tool.parameters, (*at, "parameters"))
-        if tool.output_schema is not None:
-            yield from _missing(tool.output_schema, (*at, "output_schema"))
+        yield ("tools", i, "function", "parameters"), tool.parameters
+        yield ("tools", i, "function", "output_schema"), tool.output_schema or {}
+
+
+def _unknown_required(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+    for path, schema in _schemas(manifest):
+        yield from _missing(schema, path)
     for path, message in _missing(manifest.schema or {}, ()):
         yield ("schema",), f"{show_path(path)}: {message}" if path[:-1] else message
 
 
 def _unusable(manifest: Manifest) -> Iterator[tuple[Path, str]]:
-    for i, tool in enumerate(manifest.tools):
-        for word, schema in (
-            ("parameters", tool.parameters),
-            ("output_schema", tool.output_schema),
-        ):
-            if schema and (why := unusable(schema)):
-                yield ("tools", i, "function", word), f"no router uses this: {why}"
+    for path, schema in _schemas(manifest):
+        if schema and (why := unusable(schema)):
+            yield path, f"no router uses this: {why}"
 
 
 def _missing(schema: object, path: Path) -> Iterator[tuple[Path, str]]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from capdex.errors import InvalidInput
 from capdex.manifest import manifest
+from capdex.problems import Problem
 from capdex.uri import PREFIX, CapabilityURI, check_name
 
 FIRST_VERSION: Final = "0.1.0"
@@ -61,13 +62,13 @@ def scaffold(
     sections = [
         _METADATA.format(
             uri=uri,
-            title=_quote(title),
-            description=_quote(description or f"What {title}{DESCRIPTION_END}"),
+            title=quote(title),
+            description=quote(description or f"What {title}{DESCRIPTION_END}"),
             optional="".join(
-                f"  {key}: {_quote(value)}\n" for key, value in optional.items() if value
+                f"  {key}: {quote(value)}\n" for key, value in optional.items() if value
             ),
             triggers="\n".join(
-                f"    - {{type: keyword, value: {_quote(word)}}}" for word in keywords or [words]
+                f"    - {{type: keyword, value: {quote(word)}}}" for word in keywords or [words]
             ),
             name=name,
         ),
@@ -79,14 +80,19 @@ def scaffold(
     text = modeline + "\n".join(sections)
     reading = manifest.read(text.encode("utf-8", "surrogatepass"))
     if reading.problems:
-        first = reading.problems[0]
-        raise InvalidInput(
-            f"a value does not fit {first.path or 'the file'}: {first.message}",
-            why=str(first.code),
-            fix=first.hint or "change that value",
-            details={"problems": [problem.to_json() for problem in reading.problems]},
-        )
+        raise misfit(reading.problems)
     return text
+
+
+def misfit(problems: Sequence[Problem]) -> InvalidInput:
+    """Return the error of a value that was given and does not fit its field."""
+    first = problems[0]
+    return InvalidInput(
+        f"a value does not fit {first.path or 'the file'}: {first.message}",
+        why=str(first.code),
+        fix=first.hint or "give another value",
+        details={"problems": [problem.to_json() for problem in problems]},
+    )
 
 
 def empty_schema(name: str) -> str:
@@ -99,8 +105,8 @@ def placeholder_url(path: str) -> str:
     return f"https://{PLACEHOLDER_HOST}/{path}"
 
 
-def _quote(value: str | Sequence[str]) -> str:
-    # JSON's strings and lists are YAML's double-quoted scalars and flow sequences.
+def quote(value: object) -> str:
+    """Return a value as YAML, of which JSON is a part; text is quoted, so that it stays text."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -5,7 +5,6 @@ What the format refuses is left out and named, so that the package of every impo
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,13 @@ from capdex_publisher.authoring.imports.report import DOCUMENT, Note, tidied
 from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
 from capdex_publisher.authoring.licence import check_licence
 from capdex_publisher.authoring.lint import lint
-from capdex_publisher.authoring.scaffold import DESCRIPTION_END, FIRST_VERSION, empty_schema
+from capdex_publisher.authoring.scaffold import (
+    DESCRIPTION_END,
+    FIRST_VERSION,
+    empty_schema,
+    misfit,
+    quote,
+)
 
 MAX_HEAVY: Final = 8  # tools that an error weighs
 _ROUNDS: Final = 3  # of leaving out what the format refuses
@@ -128,12 +133,7 @@ def write_package(
             why=f"{first.message}; " + ", ".join(f"{x} has {n} bytes" for x, n in heavy),
             fix="make two packages of them, or leave out the first of these",
         )
-    raise InvalidInput(
-        f"a value does not fit {first.path or 'the file'}: {first.message}",
-        why=str(first.code),
-        fix=first.hint or "give another value by its option",
-        details={"problems": [problem.to_json() for problem in errors]},
-    )
+    raise misfit(errors)
 
 
 def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
@@ -169,13 +169,8 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     if description != whole:
         notes.append(_shorter(DOCUMENT, whole, MAX_DESCRIPTION_BYTES))
     title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
-    texts: Any = {
-        "title": title,
-        "summary": summary,
-        "description": description,
-        "license": license_,
-    }
-    return replace(draft, **texts, tools=tools), notes
+    draft = replace(draft, title=title, summary=summary, license=license_, tools=tools)
+    return replace(draft, description=description), notes
 
 
 def _shorter(source: str, text: str, most_bytes: int) -> Note:
@@ -189,14 +184,9 @@ def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]
     said, tools = [], {tool.name: tool for tool in draft.tools}
     for error in errors:
         in_list, in_bindings = _TOOL.match(error.path), _BINDING.match(error.path)
-        if in_list and int(in_list[1]) < len(draft.tools):
-            name = draft.tools[int(in_list[1])].name
-        elif in_bindings:
-            name = in_bindings[1]
-        else:
-            continue
-        tool = tools.get(name)
-        if tool is None:
+        name = in_bindings[1] if in_bindings else ""
+        name = draft.tools[int(in_list[1])].name if in_list else name
+        if (tool := tools.get(name)) is None:
             continue
         if ".output_schema" in error.path:
             if tool.output_schema is not None:
@@ -230,7 +220,7 @@ def _text(draft: Draft, keywords: Sequence[str], tags: Sequence[str], domain: st
     lines += ["metadata:", *_block(metadata, 1)]
     lines += ["  # What a person says that should bring this capability up.", "  triggers:"]
     words = list(keywords) or [draft.name.replace("-", " ")]
-    lines += [f"    - {{type: keyword, value: {_scalar(word)}}}" for word in words]
+    lines += [f"    - {{type: keyword, value: {quote(word)}}}" for word in words]
     lines += ["  permissions: {require: []}"]
     lines += ["", *empty_schema(draft.name).splitlines()]
     lines += ["", "# What the model is told while this capability is in use.", *_prompt(draft)]
@@ -260,7 +250,7 @@ def _prompt(draft: Draft) -> list[str]:
     read = read_yaml("\n".join([*block, ""]).encode()).value
     if isinstance(read, dict) and read["prompt"] == prompt + "\n":
         return block
-    return [f"prompt: {_scalar(prompt)}"]  # a block cannot hold it as it is
+    return [f"prompt: {quote(prompt)}"]  # a block cannot hold it as it is
 
 
 def _block(value: Mapping[str, Any], level: int) -> Iterator[str]:
@@ -280,17 +270,12 @@ def _flow(value: object) -> str:
         return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    return _scalar(value)
+    return quote(value)
 
 
 def _key(key: str) -> str:
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key) and key.lower() not in _WORDS
-    return key if plain else _scalar(key)
-
-
-def _scalar(value: object) -> str:
-    # JSON's scalars are YAML's; a text is always quoted, so that none is read as another type.
-    return json.dumps(value, ensure_ascii=False)
+    return key if plain else quote(key)
 
 
 _WORDS: Final = frozenset(["true", "false", "null", "yes", "no", "on", "off", "y", "n"])

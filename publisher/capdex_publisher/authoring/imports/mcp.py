@@ -120,7 +120,9 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
         said = "" if server.url else _last_lines(errors)
-        inner = _innermost(error)
+        inner: BaseException = error
+        while isinstance(inner, BaseExceptionGroup):
+            inner = inner.exceptions[0]
         # The SDK reports the end of a program in the same class.
         answered = isinstance(inner, mcp.MCPError) and str(inner) != "Connection closed"
         cause = clean(f"{type(inner).__name__}: {inner}".removesuffix(": "))[:300]
@@ -218,13 +220,6 @@ def _last_lines(errors: TextIO) -> str:
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - MAX_SAID_BYTES))
     return clean("; ".join(x.strip() for x in errors.read().splitlines()[-3:] if x.strip()))
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """Return the first error in an error that may be a group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _unavailable(server: Server, why: str) -> Unavailable:

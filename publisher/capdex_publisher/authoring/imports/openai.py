@@ -29,7 +29,7 @@ _BESIDE: Final = {
     ),
 }
 _READ_WORDS: Final = frozenset(
-    ["name", "description", "type", "annotations", "input_examples", *_SCHEMAS, *_OUTPUTS]
+    ["name", "type", "annotations", "input_examples", *_SCHEMAS, *_OUTPUTS]
 )
 _READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
@@ -96,23 +96,21 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
     output, lost = adapted_output(
         next((function[x] for x in _OUTPUTS if x in function), None), source
     )
-    described = next((x for x in _DESCRIPTIONS if function.get(x)), "")
-    description = function.get(described, "")
-    unread = {x: y for x, y in function.items() if x not in _READ_WORDS and x != described}
+    told = [x for x in _DESCRIPTIONS if isinstance(function.get(x), str) and function[x]]
+    description = function[told[0]] if told else ""
+    unread = {x: y for x, y in function.items() if x not in (*_READ_WORDS, *told[:1])}
     unread |= {x: function[x] for x in _SCHEMAS if x in function and x != word}
-    if not isinstance(description, str):
-        unread[described], description = description, ""
     if unread.get("execution") == {"taskSupport": "forbidden"}:
         del unread["execution"]  # as where nothing is said
-    if unread.get("strict", True) is False:
-        del unread["strict"]
     hints, odd = _annotations(function.get("annotations"), source)
     tool = DraftTool(source, description, parameters, binding, output, hints)
     return tool, notes + lost + _unread(source, unread) + odd
 
 
 def _unread(source: str, words: Json, why: str = "a package has no such word") -> list[Note]:
-    return [Note(source, x, "left out", str(y), why) for x, y in words.items() if y is not None]
+    return [
+        Note(source, x, "left out", str(y), why) for x, y in words.items() if y not in (None, "")
+    ]
 
 
 def _annotations(given: object, source: str) -> tuple[dict[str, bool], list[Note]]:
@@ -135,7 +133,8 @@ def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
     if isinstance(value, list):
         tools: list[Any] = []
         for x in value:
-            is_group = depth < 2 and _holds(x)
+            lists = [x.get(word) for word in _LISTS] if depth < 2 and isinstance(x, dict) else []
+            is_group = any(isinstance(y, list) for y in lists)
             groups += [x] if is_group else []
             tools += tools_in(x, groups, depth + 1) if is_group else [x]
         return tools
@@ -144,10 +143,6 @@ def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
         if held:
             return [tool for x in held for tool in tools_in(x, groups, depth + 1)]
     return [value]
-
-
-def _holds(value: object) -> bool:
-    return isinstance(value, dict) and any(isinstance(value.get(x), list) for x in _LISTS)
 
 
 def is_tool_list(value: object) -> bool:

@@ -31,11 +31,7 @@ def write_pointers(root: Json) -> None:
     places: dict[str, tuple[str, ...]] = {own: ()}
     references: list[tuple[Json, str]] = []
     waiting: list[tuple[tuple[str, ...], Any, str]] = [((), root, own)]
-    seen = set[int]()
     for steps, value, base in waiting:
-        if id(value) in seen:  # an alias of YAML
-            continue
-        seen.add(id(value))
         if isinstance(value, dict):
             for word, before in (("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
                 if isinstance(name := value.get(word), str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from capdex_publisher.authoring.imports.text import clean
 
@@ -53,9 +53,8 @@ def tidied(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def _tidied(note: Note) -> Note:
-    words = (note.source, note.subject, note.before, note.after)
-    source, subject, before, after = (_line(word) for word in words)
-    return Note(source, subject, note.fate, before, after)
+    words: Any = {word: _line(text) for word, text in asdict(note).items()}
+    return Note(**words)
 
 
 def _line(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 import jsonschema_rs
@@ -35,13 +34,9 @@ MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}
 _BESIDE: Final = ANNOTATIONS | {"example"}  # kept where a dialect ignores what is beside `$ref`
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
-# No value is judged by these words: they name a part for references, or are told elsewhere.
-_SILENT: Final = frozenset(
-    [
-        *("$schema", "$id", "id", "$anchor", "$comment", "xml", "externalDocs"),
-        *("discriminator", "collectionFormat"),
-    ]
-)
+# No value is judged by these words: they name a part, or are told in another way.
+_SILENT: Final = ("$schema", "$id", "id", "$anchor", "$comment", "xml", "externalDocs")
+_TOLD: Final = ("discriminator", "collectionFormat")
 _SAME_PLACE: Final = frozenset(["allOf", "anyOf", "oneOf", "if", "then", "else", "not"])
 
 
@@ -68,14 +63,12 @@ def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
 
 def adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
     """Return the schema of a tool's output, None if it has none that a package can carry."""
-    converted, notes = _copied(schema, source, "output schema")
-    whole = "output schema"
-    return converted, [
-        x if x.subject == whole else replace(x, subject=f"output {x.subject}") for x in notes
-    ]
+    return _copied(schema, source, "output schema", "output ")
 
 
-def _copied(schema: Any, source: str, what: str) -> tuple[Json | None, list[Note]]:
+def _copied(
+    schema: Any, source: str, what: str, prefix: str = ""
+) -> tuple[Json | None, list[Note]]:
     if schema is None:
         return None, []
     if not is_object(schema):
@@ -88,7 +81,7 @@ def _copied(schema: Any, source: str, what: str) -> tuple[Json | None, list[Note
         return None, [Note(source, what, "left out", str(fault), "too large")]
     # Only objects follow it: its type stands first.
     made = {"type": "object", **made} | {"type": "object"}
-    return made, [Note(source, x, "left out", *more) for x, *more in resolver.lost]
+    return made, [Note(source, f"{prefix}{x}", "left out", *more) for x, *more in resolver.lost]
 
 
 def is_object(schema: Any) -> bool:
@@ -107,12 +100,10 @@ class Resolver:
     """
 
     def __init__(
-        self, document: Json | None = None, *, old: bool = False, root: object = None
+        self, document: Json | None = None, *, old: bool = False, root: Json | None = None
     ) -> None:
         self._document = document
-        self._root = (
-            root if isinstance(root, dict) else {}
-        )  # what references of a schema without a document lead into
+        self._root = root or {}  # what references of a schema without a document lead into
         self._old = old  # of a dialect that ignores what stands beside a reference
         self._parts = self._nodes = self._bytes = 0
         # By reference, and what is hidden there: the name here, and the schema.
@@ -143,8 +134,7 @@ class Resolver:
             if _is_silent(key):
                 continue
             if key.startswith("$recursive") or (key not in RULES and key not in _ANY_VALUE):
-                is_null = key == "nullable"
-                why = "null is allowed by a type alone" if is_null else "it is no word of a schema"
+                why = "type alone allows null" if key == "nullable" else "no word of a schema"
                 self._lose(key, item, why)
                 continue
             try:
@@ -251,7 +241,11 @@ class Resolver:
         if key == "examples" and next(secret_like(item), None):
             raise Unfit("it looks like a secret, and a package is public")
         if key == "pattern" and isinstance(item, str):
-            _check_pattern(item)
+            try:
+                options = jsonschema_rs.RegexOptions()
+                jsonschema_rs.Draft202012Validator({"pattern": item}, pattern_options=options)
+            except ValueError:
+                raise Unfit("a router cannot run this pattern in linear time") from None
         if key == "$ref":
             item = renamed(self._root, str(item))
         return self._value(item)
@@ -290,19 +284,9 @@ class Resolver:
         self.lost.append((f"schema word {key}", str(value)[:80], why))
 
 
-def _check_pattern(text: str) -> None:
-    """Raise Unfit for a pattern that a router cannot run in linear time."""
-    try:
-        jsonschema_rs.Draft202012Validator(
-            {"pattern": text}, pattern_options=jsonschema_rs.RegexOptions()
-        )
-    except ValueError:
-        raise Unfit("a router cannot run this pattern in linear time") from None
-
-
 def _is_silent(word: str) -> bool:
     """Return True for a word that bears on no call."""
-    return word in _SILENT or word.startswith("x-")
+    return word in (*_SILENT, *_TOLD) or word.startswith("x-")
 
 
 def _modern(schema: Json, *, nullable: bool) -> Json:

@@ -30,7 +30,7 @@ _ENVS: Final = ("env", "environment", "envs")
 _URLS: Final = ("url", "httpUrl", "serverUrl", "uri")  # of Gemini CLI, Windsurf, Goose
 _HEADERS: Final = ("headers", "http_headers", "env_http_headers")
 _BEARER: Final = "bearer_token_env_var"
-_READ: Final = frozenset(["args", "cwd", "path", *_COMMANDS, *_ENVS, *_URLS, *_HEADERS, _BEARER])
+_READ: Final = frozenset(["args", "cwd", *_COMMANDS, *_ENVS, *_URLS, *_HEADERS, _BEARER])
 # Words about the host alone: neither the server nor its tools are others for them.
 _OF_HOST: Final = re.compile(
     "type|transport|name|title|description|disabled|enabled|required|trust|version|gallery|dev|icon"
@@ -80,24 +80,18 @@ def server_of(source: str) -> Server:
 def listed(value: Json) -> dict[str, Json]:
     """Return the entries of the servers in a file of a host, by name."""
     bundle = value.get("server")
-    if isinstance(bundle, dict) and _is_entry(own := bundle.get("mcp_config")):
-        return {str(value.get("name")): own}  # the manifest.json of an MCP bundle
+    if isinstance(bundle, dict) and _is_entry(bundle.get("mcp_config")):
+        return {str(value.get("name")): bundle["mcp_config"]}  # manifest.json of an MCP bundle
     inner = value.get("mcp")  # in the settings of VS Code
     holders = [value, inner] if isinstance(inner, dict) else [value]
     lists = [x.get(word) for x in holders for word in _LISTS]
     named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
     for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
         given = entries.items() if isinstance(entries, dict) else ()
-        found = {str(x): _flat(y) for x, y in given if _is_entry(y)}
+        found = {str(x): y for x, y in given if _is_entry(y)}
         if found:
             return found
     return value if all(map(_is_entry, value.values())) else {}  # of a plugin of Claude Code
-
-
-def _flat(entry: Json) -> Json:
-    """Return an entry with what its `command` holds, where that is an object (Zed)."""
-    inner = entry.get("command")
-    return {**entry, **inner, "command": inner.get("path")} if isinstance(inner, dict) else entry
 
 
 def _is_entry(value: object) -> bool:

@@ -114,13 +114,6 @@ def parse(data: bytes, name: str) -> Any:
     return value
 
 
-def _checked(value: Any, name: str) -> Any:
-    """Return a value; raises InvalidInput if it is too deep."""
-    if _is_deep(value):
-        raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
-    return value
-
-
 def _once(pairs: list[tuple[str, Any]]) -> None:
     """Raise ValueError if a key stands twice."""
     keys = set[str]()
@@ -208,8 +201,8 @@ def _parse_yaml(data: bytes, name: str) -> Any:
         raise _malformed(name, f"it is neither JSON nor YAML: {line}") from None
 
 
-def _is_deep(value: object) -> bool:
-    """Return True if a value nests deeper than a schema may; aliases are not followed twice."""
+def _checked(value: Any, name: str) -> Any:
+    """Return a value; raises InvalidInput if it is too deep. Aliases are not followed twice."""
     level, seen = [value], set[int]()
     for _ in range(MAX_SOURCE_DEPTH):
         below: list[Any] = []
@@ -219,8 +212,8 @@ def _is_deep(value: object) -> bool:
                 below += one.values() if isinstance(one, dict) else one
         level = below
         if not level:
-            return False
-    return True
+            return value
+    raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
 
 
 def _malformed(name: str, why: str) -> InvalidInput:

@@ -128,7 +128,7 @@ def test_a_tool_is_described_by_all_that_its_operation_says(
 
 def test_how_a_secret_is_written_is_said_once() -> None:
     scheme = {"type": "apiKey", "in": "header", "name": "X-Key", "description": "As `Key …`."}
-    security = [{"site": []}]
+    security: list[Json] = [{"site": []}]
     paths = {x: {"get": {"operationId": x, "security": security}} for x in ("a", "b")}
     value = {
         "openapi": "3.0.3",

@@ -40,8 +40,6 @@ FILES = {
         "command": "c", "args": ["${env:RAIN}"], "env": {"K": "${ONE:-2}"}}}}""",
     "zed.jsonc": """{"context_servers": {"x": {
         "source": "custom", "command": "c", "args": ["${NO:-7}"], "env": {"K": "1"}}}}""",
-    "settings.jsonc": """{"context_servers": {"x": {
-        "command": {"path": "c", "args": ["7"], "env": {"K": "1"}}}}} // old Zed""",
     "manifest.json": """{"manifest_version": "0.3", "name": "x", "tools": [{"name": "find"}],
         "server": {"type": "node", "mcp_config": {"command": "c", "args": ["7"], "env": {"K": "1"}}}
     }""",

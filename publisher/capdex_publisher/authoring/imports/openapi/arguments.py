@@ -190,13 +190,9 @@ class Arguments:
         return rule
 
     def _add_secret(self, auth: Json, needed: bool) -> None:
-        own, taken = secret_name(auth["name"]), [x["secret"] for x in self.secrets]
-        own = own if own not in taken else f"{own}_{len(taken) + 1}"
-        for known in self.secrets:
-            if carrier(known) == carrier(auth):
-                own = known["secret"]
-                break
-        else:
+        same = [x["secret"] for x in self.secrets if carrier(x) == carrier(auth)]
+        own = same[0] if same else secret_name(auth["name"], self.secrets)
+        if not same:
             secret = {**auth, "secret": own}
             made = [*self.secrets, secret if needed else {**secret, "optional": True}]
             check_together(made)

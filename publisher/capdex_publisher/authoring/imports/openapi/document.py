@@ -19,7 +19,6 @@ from capdex_publisher.authoring.imports.text import clean
 from capdex_publisher.authoring.scaffold import placeholder_url
 
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-MAX_OPERATIONS: Final = 10_000  # that are looked at
 MAX_NAMED: Final = 40  # operations in an error
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
 _NAMES: Final = re.compile(
@@ -85,8 +84,8 @@ class ApiDocument:
         return target(self.value, value)
 
     def operations(self) -> Iterator[Operation]:
-        """Yield the operations in the order of the document, at most MAX_OPERATIONS."""
-        paths, count = self.value.get("paths"), 0
+        """Yield the operations in the order of the document."""
+        paths = self.value.get("paths")
         for path, named in paths.items() if isinstance(paths, dict) else ():
             item = self.target(named)
             if not isinstance(item, dict):
@@ -100,9 +99,6 @@ class ApiDocument:
             for method, value in every.items():
                 if not isinstance(value, dict):
                     continue
-                count += 1
-                if count > MAX_OPERATIONS:
-                    return
                 id_ = value.get("operationId")
                 name = id_ if isinstance(id_, str) and id_ else f"{str(method).upper()} {path}"
                 yield Operation(clean(name), str(method), str(path), value, item)

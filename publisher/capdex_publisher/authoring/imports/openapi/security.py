@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from capdex.json import Json
@@ -39,11 +40,12 @@ def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
     return [{**x, "optional": True} if optional else x for x in chosen or []]
 
 
-def secret_name(text: str) -> str:
-    """Return the name of a secret made of a text."""
+def secret_name(text: str, others: Sequence[Json]) -> str:
+    """Return the name of a secret made of a text, and that of none of the others."""
     words = "_".join(re.findall(r"[A-Z0-9]+", text.upper()))[:48].strip("_")
     name = words if words[:1].isalpha() else f"API_{words}".strip("_")
-    return name if is_secret_name(name) else "API_SECRET"
+    name = name if is_secret_name(name) else "API_SECRET"
+    return f"{name}_{len(others) + 1}" if name in [x["secret"] for x in others] else name
 
 
 def carrier(auth: Json) -> tuple[str, str]:
@@ -77,9 +79,7 @@ def _together(document: ApiDocument, operation: Operation, requirement: Json) ->
         auth = _auth(scheme, scopes if isinstance(scopes, list) else [], operation, str(name))
         if auth == {"type": "bearer"} and auth in [{"type": x["type"]} for x in made]:
             continue  # two ways to one token
-        own = secret_name(str(name).rpartition("/")[2])
-        taken = [x["secret"] for x in made]
-        own = own if own not in taken else f"{own}_{len(made) + 1}"
+        own = secret_name(str(name).rpartition("/")[2], made)
         made.append({**auth, "secret": own})
         if told := found.get("description"):
             why = f"tell it to those who set the secret {own}"

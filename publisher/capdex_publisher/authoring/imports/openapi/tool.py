@@ -8,6 +8,7 @@ from typing import Final
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex.manifest.bindings.http_auth import AUTH_TYPES
 from capdex.manifest.bindings.http_request import JSON
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openapi.arguments import Arguments
@@ -112,7 +113,8 @@ def _binding(method: str, url: str, arguments: Arguments) -> Json:
     rules = {"parameters": arguments.rules} if arguments.rules else {}
     usual = body is None or body == {"content": JSON}
     one = {"auth": auth[0]} if auth else {}
-    plain = arguments.plain and (len(auth) < 2 and not any(map(_is_new, auth)))
+    usual_auth = [x for x in auth if x["type"] in AUTH_TYPES and "optional" not in x]
+    plain = arguments.plain and len(auth) < 2 and auth == usual_auth
     if plain and method == "get":
         return {"type": "http_get", "url": url, **rules, **one}
     if plain and method == "post" and body is not None:
@@ -122,8 +124,3 @@ def _binding(method: str, url: str, arguments: Arguments) -> Json:
     if body is not None and (not usual or method == "delete"):
         made["body"] = {key: x for key, x in body.items() if x != JSON} or body
     return made | ({"auth": auth} if auth else {})
-
-
-def _is_new(auth: Json) -> bool:
-    """Return True for a secret that only `http` can send."""
-    return auth["type"] not in ("bearer", "basic", "header") or "optional" in auth
