@@ -58,17 +58,12 @@ class LiveSearch:
         self.following = False
         self.behind = threading.Event()  # a query has left names to the follower
         self.encoder: Encoder | None = None  # searches by meaning, too, if there is one
-        self._state: State | None = None  # replaced as a whole, so reading it needs no lock
+        self.state: State | None = None  # the newest; replaced as a whole, so reading needs no lock
         self._first = threading.Event()
         self._turn = threading.Lock()
         self._turn_is_long = False
         self._near = NearNames()
         self.done = (0, 0)  # packages that are in the first engine, and all
-
-    @property
-    def state(self) -> State | None:
-        """The newest state; None before the first one."""
-        return self._state
 
     def at(self, connection: Connection) -> State:
         """Return an engine of the state that a transaction sees, or of a later one.
@@ -86,7 +81,7 @@ class LiveSearch:
                 why=so_far,
                 fix="try again in a few seconds",
             )
-        state = self._state
+        state = self.state
         if state is not None and state.revision >= revision:
             return state
         if state is None or not self.following:
@@ -94,7 +89,7 @@ class LiveSearch:
         self._turn_is_long = not self._turn.acquire(timeout=0 if self._turn_is_long else TURN_S)
         if not self._turn_is_long:
             try:
-                state = self._advance(connection, self._state or state, revision, INLINE)
+                state = self._advance(connection, self.state or state, revision, INLINE)
             finally:
                 self._turn.release()
         if state.revision < revision:
@@ -105,7 +100,7 @@ class LiveSearch:
         """Bring in all that changed up to the state that a transaction sees; build at first."""
         with self._turn:
             revision, key = _read(connection)
-            state = self._state
+            state = self.state
             if state is None or state.key != key:  # none yet, or the database is another one
                 state = self._build(connection, revision, key, progress)
             else:
@@ -119,7 +114,7 @@ class LiveSearch:
 
         An engine as new as the transaction knows it; other names are looked up, see `read_copies`.
         """
-        state, found = self._state, dict[str, str | None]()
+        state, found = self.state, dict[str, str | None]()
         changed = _changed_since(connection, state) if state else ()
         if state and not changed:
             found = {x: state.engine.original(x) for x in names if x in state.engine}
@@ -142,7 +137,7 @@ class LiveSearch:
             identity = self.encoder.identity if self.encoder else None
             if state.encoder != identity:
                 state = replace(state, engine=state.engine.without_vectors(), encoder=identity)
-            self._state = state = self._advance(connection, state, revision)
+            self.state = state = self._advance(connection, state, revision)
             self._first.set()
         if (
             _fingerprint(state.engine) == read_fingerprint(connection) & _BITS
@@ -151,12 +146,12 @@ class LiveSearch:
             return True
         with self._turn:
             self._first.clear()
-            self._state = None
+            self.state = None
         return False
 
     def merge(self) -> bool:
         """Merge some segments, beside queries and changes; returns False if they are few enough."""
-        if (state := self._state) is None:
+        if (state := self.state) is None:
             return False
         if words := state.engine.mergeable():
             of_words = search.merge(words)
@@ -170,19 +165,19 @@ class LiveSearch:
 
     def _replace(self, change: Callable[[State], State]) -> None:
         with self._turn:
-            if self._state is not None:
-                self._state = change(self._state)
+            if self.state is not None:
+                self.state = change(self.state)
 
     def lacks_vectors(self, count: int) -> bool:
         """Return True if at least so many documents have no vector."""
-        return self._state is not None and len(self._state.engine.unencoded(count)) == count
+        return self.state is not None and len(self.state.engine.unencoded(count)) == count
 
     def encode(self, read: Read, encoder: Encoder, stop: Callable[[], bool]) -> bool:
         """Give vectors to some documents that have none; returns False if no document lacks one.
 
         Texts are read and encoded beside queries and changes, AT_ONCE at a time until `stop`.
         """
-        state = self._state
+        state = self.state
         names = (
             state.engine.unencoded(max(AT_ONCE, state.engine.packages // SHARE)) if state else []
         )
@@ -222,8 +217,8 @@ class LiveSearch:
             documents = list(read_documents(connection, copies, copies))
             engine = engine.without(copies).add(documents)
             triggers = triggers.without(copies).with_packages(map(triggers_of, documents))
-        self._state = replace(state, engine=engine, triggers=triggers, revision=revision)
-        return self._state
+        self.state = replace(state, engine=engine, triggers=triggers, revision=revision)
+        return self.state
 
     def _build(
         self, connection: Connection, revision: int, key: bytes, progress: Progress
@@ -241,9 +236,9 @@ class LiveSearch:
         words, triggers = Segments.merge(built) if built else Segments.build([])
         identity = self.encoder.identity if self.encoder else None
         engine, of_triggers = Engine([(words, None)]), routing.TriggerSet([(triggers, None)])
-        self._state = State(engine, of_triggers, revision, key, identity)
+        self.state = State(engine, of_triggers, revision, key, identity)
         self._first.set()
-        return self._state
+        return self.state
 
     def _segments(
         self, connection: Connection, pages: Sequence[Sequence[str]], copies: Copies
