@@ -84,7 +84,7 @@ class Composer:
                 self._misplaced(event, layout.comments(event.start_mark.index, end))
             kind = type(event)
             if kind is pyyaml.ScalarEvent:
-                self._scalar(stack[-1], event, end)
+                self._scalar(stack[-1], event)
             elif kind is pyyaml.MappingStartEvent:
                 self._open(stack[-1], event, {})
             elif kind is pyyaml.SequenceStartEvent:
@@ -92,7 +92,7 @@ class Composer:
             elif kind is pyyaml.MappingEndEvent or kind is pyyaml.SequenceEndEvent:
                 self._close(stack[-1], event, end)
             elif kind is pyyaml.AliasEvent:
-                self._alias(stack[-1], event, end)
+                self._alias(stack[-1], event)
             elif kind is pyyaml.DocumentStartEvent:
                 documents += 1
                 self._begin(event, documents)
@@ -135,14 +135,7 @@ class Composer:
             path.append(step)
         return tuple(path), True
 
-    def _error(
-        self,
-        code: Reason,
-        message: str,
-        *,
-        event: object,
-        hint: str = "",
-    ) -> None:
+    def _error(self, code: Reason, message: str, *, event: object, hint: str = "") -> None:
         path, _ = self._path(self._stack)
         self._findings.error(code, path, message, hint=hint, at=self.outline.place(event))
 
@@ -202,21 +195,19 @@ class Composer:
 
     def _close(self, closing: Collection, event: Any, end: int) -> None:
         around = self._stack[-2]
-        if closing.flow:
-            closing.end = end
-            if not around.flow:
-                start, indent = closing.event.start_mark.index, closing.indent
-                self._misplaced(event, self._layout.lines(start, end, indent, comments=True))
+        if closing.flow and not around.flow:
+            start, indent = closing.event.start_mark.index, closing.indent
+            self._misplaced(event, self._layout.lines(start, end, indent, comments=True))
         self._stack.pop()
         closing.closed = True
-        self._put(around, closing.value, closing, closing.end)
+        self._put(around, closing.value, closing)
 
-    def _alias(self, around: Collection, event: Any, end: int) -> None:
+    def _alias(self, around: Collection, event: Any) -> None:
         self._count(event)
         self._refuse(event, f"the alias *{show(event.anchor)[1:-1]} is not allowed")
-        self._put(around, None, event, end)
+        self._put(around, None, event)
 
-    def _scalar(self, around: Collection, event: Any, end: int) -> None:
+    def _scalar(self, around: Collection, event: Any) -> None:
         text, style = event.value, event.style
         if not style:
             if text == "-" and around.flow:
@@ -244,7 +235,7 @@ class Composer:
         if around.wants_key:
             self._key(around, event, text, value)
         else:
-            self._put(around, value, event, end)
+            self._put(around, value, event)
 
     def _check_size(self, event: Any) -> None:
         start, end = event.start_mark.index, event.end_mark.index
@@ -305,8 +296,7 @@ class Composer:
             around.keys[text] = event
             around.key = text
 
-    def _put(self, around: Collection, value: object, node: object, end: int) -> None:
-        around.end = end
+    def _put(self, around: Collection, value: object, node: object) -> None:
         if around.is_list:
             around.inner[len(around.value)] = node
             around.value.append(value)

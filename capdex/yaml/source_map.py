@@ -28,31 +28,24 @@ class Style(StrEnum):
 class Scalar:
     """A scalar in the source: `data[start:end]` is its text, quotes or block header included.
 
-    `start` and `end` are byte offsets; `line` and `column` count characters from 1. An empty value
-    (`signature:`) has `start == end`, right behind the colon.
+    `start` and `end` are byte offsets; `line` counts from 1. An empty value (`signature:`) has
+    `start == end`, right behind the colon.
     """
 
-    value: Any
     start: int
     end: int
     style: Style
     line: int
-    column: int
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
     """A mapping in the source: `keys` maps each key to its own scalar, in the order written.
 
-    `start` is the byte offset of the first key (`{` where `flow`), `end` the one behind the last
-    entry's value (behind `}` where `flow`). In block style every key starts at `column`, so its
-    indent is `column - 1` spaces, and `start - (column - 1)` begins a line.
+    Unless it is in `flow` style, every key starts at `column`: its indent is `column - 1` spaces.
     """
 
-    start: int
-    end: int
     flow: bool
-    line: int
     column: int
     keys: MappingView[str, Scalar]
 
@@ -73,7 +66,7 @@ class Collection:
     """
 
     __slots__ = (
-        *("closed", "end", "event", "flow", "indent", "inner", "is_list"),
+        *("closed", "event", "flow", "indent", "inner", "is_list"),
         *("key", "keys", "value", "wants_key"),
     )
 
@@ -87,7 +80,6 @@ class Collection:
         self.keys: dict[str, Any] = {}
         self.key: str | None = None
         self.wants_key = not self.is_list
-        self.end = 0  # the index behind the last value
         self.closed = False
 
 
@@ -106,22 +98,21 @@ class Outline:
 
     def mark(self, path: Path) -> LineColumn | None:
         """Line and column of the value at `path`; None if there is none."""
-        node, _ = self._find(path)
+        node = self._find(path)
         return None if node is None else self.place(node)
 
     def scalar(self, path: Path) -> Scalar | None:
         """The scalar at `path`, unless it is a key; None for anything else."""
-        node, value = self._find(path)
-        return self._span(node, value) if isinstance(node, pyyaml.ScalarEvent) else None
+        node = self._find(path)
+        return self._span(node) if isinstance(node, pyyaml.ScalarEvent) else None
 
     def mapping(self, path: Path) -> Mapping | None:
         """The mapping at `path` if it was read to its end; None for anything else."""
-        node, _ = self._find(path)
+        node = self._find(path)
         if type(node) is not Collection or node.is_list or not node.closed:
             return None
-        start, end = self.byte_at(node.event.start_mark.index), self.byte_at(node.end)
-        keys = {key: self._span(event, key) for key, event in node.keys.items()}
-        return Mapping(start, end, node.flow, *self.place(node), keys)
+        _, column = self.place(node)
+        return Mapping(node.flow, column, {key: self._span(x) for key, x in node.keys.items()})
 
     def place(self, node: Any) -> LineColumn:
         """Line and column, from 1, at which an event or a collection starts."""
@@ -140,19 +131,16 @@ class Outline:
         self._index = index
         return self._byte
 
-    def _find(self, path: Path) -> tuple[Any, Any]:
-        """Return the event or collection of the value at `path`, and the value; None for none."""
-        around: Collection = self.root
-        last: str | int = 0
+    def _find(self, path: Path) -> Any:
+        """Return the event or collection of the value at `path`; None for none."""
         node = self.root.inner.get(0)
         for step in path:
             if type(node) is not Collection:
-                return None, None
-            around, node, last = node, node.inner.get(step), step
-        return node, around.value[last] if isinstance(node, pyyaml.ScalarEvent) else None
+                return None
+            node = node.inner.get(step)
+        return node
 
-    def _span(self, event: Any, value: Any) -> Scalar:
-        """Return the scalar in the source of the value that was made of it."""
+    def _span(self, event: Any) -> Scalar:
         start, end = self.byte_at(event.start_mark.index), self.byte_at(event.end_mark.index)
         style = _STYLES.get(event.style, Style.PLAIN)
-        return Scalar(value, start, end, style, *self.place(event))
+        return Scalar(start, end, style, self.place(event)[0])
