@@ -41,20 +41,15 @@ class Encoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """Its name and version, and the dimension of its vectors."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """A multiple of 64."""
+        """Its name and version, and the dimension of its vectors, a multiple of 64."""
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        """Return a row of `dimension` numbers for each text; any thread may call it."""
+        """Return a row of numbers for each text; any thread may call it."""
         ...
 
     def encode_question(self, text: str) -> NDArray[Any]:
-        """Return `dimension` numbers, to be compared with those of the texts that answer it."""
+        """Return numbers to be compared with those of the texts that answer it."""
         ...
 
 

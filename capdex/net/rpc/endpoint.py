@@ -18,7 +18,7 @@ MIN_SECRET_CHARS: Final = 12  # of a key in a URL; names of chains and networks 
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """The state of an endpoint; `rate` is the learned limit in calls per second, if any.
+    """The state of an endpoint.
 
     `label` and `last_error` are for the operator alone: a host may contain an API key, and an
     endpoint chooses its own words.
@@ -27,8 +27,6 @@ class EndpointState:
     label: str
     current: bool
     circuit: Circuit
-    failures: int
-    rate: float | None
     cooldown_s: float
     avoided_s: float
     last_error: str
@@ -111,8 +109,6 @@ class Endpoint:
             self.label,
             current,
             self.breaker.circuit(now),
-            self.breaker.failures,
-            self.throttle.rate,
             self.wait_s(now),
             max(0.0, self.avoided_until - now),
             self.last_error.why if self.last_error else "",

@@ -142,7 +142,7 @@ async def test_no_page_shows_what_an_endpoint_says_or_where_it_is(
     said = f"the RPC endpoint https://{KEY}.rpc.example did not answer as it should"
     trouble = Unavailable(said, Code.RATE_LIMITED, why=f"quota of {KEY} is used up", fix=KEY)
     state = EndpointState(
-        f"https://{KEY}.rpc.example/…", True, Circuit.OPEN, 5, None, 1.0, 0.0, f"no key {KEY}",
+        f"https://{KEY}.rpc.example/…", True, Circuit.OPEN, 1.0, 0.0, f"no key {KEY}",
         RpcFault.RATE,
     )  # fmt: skip
     calls = {("eth_call", state.label, "rate"): 3}

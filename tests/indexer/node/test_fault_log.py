@@ -13,7 +13,7 @@ from capdex_indexer.node.fault_log import INTERVAL_S, FaultLog
 
 def endpoint(fault: RpcFault | None) -> EndpointState:
     why = "" if fault is None else "quota used up"
-    return EndpointState("https://x", True, Circuit.OPEN, 1, None, 0.0, 0.0, why, fault)
+    return EndpointState("https://x", True, Circuit.OPEN, 0.0, 0.0, why, fault)
 
 
 def test_an_endpoint_that_fails_is_logged_with_its_words_once_a_minute() -> None:
