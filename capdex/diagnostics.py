@@ -100,11 +100,9 @@ class Findings:
         """Add a problem that refuses the package."""
         self._add(Severity.ERROR, code, path, message, hint, at)
 
-    def warn(
-        self, code: Reason, path: Path, message: str, hint: str = "", at: LineColumn | None = None
-    ) -> None:
+    def warn(self, code: Reason, path: Path, message: str, hint: str = "") -> None:
         """Add a problem that people should see and that refuses nothing."""
-        self._add(Severity.WARNING, code, path, message, hint, at)
+        self._add(Severity.WARNING, code, path, message, hint, None)
 
     def note(
         self, code: Reason, path: Path, message: str, hint: str = "", at: LineColumn | None = None
