@@ -113,19 +113,14 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
         fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {show(why)[1:-1]}", hint=hint)
         return False
     if compiled.search("") is not None:
-        fields.findings.warn(
-            Reason.BAD_TRIGGER,
-            fields.at("value"),
-            f"{show(pattern)} matches every message",
-            hint="name at least one word that must be there",
-        )
+        matched, hint = "every message", "name at least one word that must be there"
     elif _matched(compiled, pattern) >= MAX_UNRELATED:
-        fields.findings.warn(
-            Reason.BAD_TRIGGER,
-            fields.at("value"),
-            f"{show(pattern)} matches messages that have nothing to do with one another",
-            hint="name what the capability is about",
-        )
+        matched = "messages that have nothing to do with one another"
+        hint = "name what the capability is about"
+    else:
+        return True
+    what = f"{show(pattern)} matches {matched}"
+    fields.findings.warn(Reason.BAD_TRIGGER, fields.at("value"), what, hint)
     return True
 
 

@@ -107,10 +107,6 @@ class IndexedRelease:
             "timestamp": self.timestamp,
         }
 
-    def warned(self, *warnings: str) -> IndexedRelease:
-        """Return the release with further warnings."""
-        return replace(self, warnings=[*self.warnings, *warnings])
-
     def denial(self, denials: Denials) -> Denial | None:
         """Return the denial that covers this release."""
         return denials.of_release(self.name, self.cid, bytes.fromhex(self.sha256))

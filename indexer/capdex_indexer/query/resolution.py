@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
@@ -50,7 +51,8 @@ def resolve(
         elif row.stands and row.verdict in serve and (exact or not row.yanked):
             release = read_releases(connection, [row.id])[0]
             denied = _newer((row for row, _ in hidden), lambda _: "this node's operator refuses it")
-            return release.warned(*_newer(refused, _why_refused), *denied)
+            warnings = [*release.warnings, *_newer(refused, _why_refused), *denied]
+            return replace(release, warnings=warnings)
         else:
             refused.append(row)
     for row, denial in hidden:

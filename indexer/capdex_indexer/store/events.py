@@ -209,7 +209,7 @@ def undo(
 
     The second set has the names to list again.
     """
-    ours = _of(deployment_id)
+    ours = EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
     gone = ours & (EVENT.c.block_number > above)
     yanked = set(_scalars(connection, select(YANK.c.cap_uri).join(EVENT).where(gone)))
     of_gone = select(RELEASE.c.name).join(EVENT).where(gone, RELEASE.c.name.is_not(None))
@@ -235,10 +235,6 @@ def _named(connection: Connection, gone: ColumnElement[bool]) -> set[str]:
         names.update(_scalars(connection, of_table))
     subjects = _scalars(connection, select(DEPRECATION.c.subject).join(EVENT).where(gone))
     return names | {CapabilityURI.parse(subject).name for subject in subjects}
-
-
-def _of(deployment_id: int) -> Any:
-    return EVENT.c.sequence.between(base(deployment_id) + 1, base(deployment_id + 1))
 
 
 def _one_stands(
