@@ -1,7 +1,4 @@
-"""Texts of CAP manifests and CMP levels for a model: a line for each thing, the author's words cut.
-
-Each function takes what `cap` and `cmp` return.
-"""
+"""Texts of what `cap` and `cmp` return: a line for each thing, the author's words cut."""
 
 from __future__ import annotations
 

@@ -17,10 +17,7 @@ _FINALITY: Final = (b'"head"', b'"finalized"')
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The state of the index that answers are of: its revision, block and finalized block.
-
-    `as_of` is the JSON of the position in every answer.
-    """
+    """The state of the index that answers are of; `as_of` is the JSON of its position."""
 
     revision: int
     finalized: int
@@ -35,10 +32,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to send: `body` is a JSON object, `text_json` the text for a model as JSON.
-
-    `brief` is the JSON object for a model, of an answer of a tool.
-    """
+    """An answer: JSON objects whole (`body`) and for a model (`brief`), and its text as JSON."""
 
     body: bytes
     text_json: bytes

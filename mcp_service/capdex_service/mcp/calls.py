@@ -1,7 +1,4 @@
-"""Calls of tools: arguments in, the bytes of a result or of a typed error out (P16).
-
-Both the SDK's server and `FastCalls` answer with these bytes.
-"""
+"""Calls of tools: arguments in, the bytes of a result or of a typed error out (P16)."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ log = structlog.get_logger(part="mcp")
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: `text_json` is the text as JSON, `body` the structured content.
-
-    That is the one for a model, or the whole answer if the call asked for it.
-    """
+    """The result of a call: the text as JSON, and the structured content, whole or for a model."""
 
     text_json: bytes
     body: bytes

@@ -54,10 +54,7 @@ class NameCommitment:
 async def find_commitments(
     names: Sequence[str], *, registry: Registry, signer: Signer
 ) -> tuple[NameCommitment, ...]:
-    """Return the commitments that claiming `names` takes; none where the registry asks for none.
-
-    Raises what the signer raises, and Unavailable.
-    """
+    """Return the commitments that `names` need; raises what the signer raises, and Unavailable."""
     if not names:
         return ()
     least, most = await registry.commitment_ages()

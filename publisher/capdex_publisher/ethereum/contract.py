@@ -1,7 +1,4 @@
-"""Access to one of our contracts: calls, priced transactions, receipts, events.
-
-`scan` reads events from the head backwards, in ranges that the endpoint accepts.
-"""
+"""Access to one of our contracts: calls, priced transactions, receipts, events."""
 
 from __future__ import annotations
 
