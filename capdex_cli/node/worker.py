@@ -53,7 +53,7 @@ class NodeLink:
             raise _ended()
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
-        asked = NodePageRequest(path, max_lag and max_lag[:MAX_LAG_CHARS])
+        asked: NodePageRequest = path, max_lag and max_lag[:MAX_LAG_CHARS]
         self._writer.write(msgspec.json.encode(asked) + b"\n")
         return await answer
 
@@ -62,10 +62,10 @@ class NodeLink:
         try:
             with suppress(OSError):
                 while line := await self._reader.readline():
-                    page = msgspec.json.decode(line, type=PageAnswer)
+                    status, headers, body = msgspec.json.decode(line, type=PageAnswer)
                     answer = self._asked.popleft()
                     if not answer.done():  # its client may be gone
-                        answer.set_result(Response(page.body, page.status, page.headers))
+                        answer.set_result(Response(body, status, headers))
         finally:
             self._ended = True
             for answer in self._asked:

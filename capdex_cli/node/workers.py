@@ -77,19 +77,9 @@ class WorkerOptions(msgspec.Struct, frozen=True):
         )
 
 
-class NodePageRequest(msgspec.Struct, array_like=True, frozen=True):
-    """A page about the node that a client asked a worker for."""
-
-    path: str
-    max_lag: str | None = None
-
-
-class PageAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """The node's answer to a PageRequest."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
+# A page about the node that a client asked a worker for: its path and max_lag.
+NodePageRequest = tuple[str, str | None]
+PageAnswer = tuple[int, dict[str, str], bytes]  # the node's: status, headers, body
 
 
 class Workers:
@@ -161,8 +151,8 @@ class Workers:
             link.write(msgspec.json.encode(options) + b"\n")
             while line := await reader.readline():
                 asked = msgspec.json.decode(line, type=NodePageRequest)
-                page = await answer_page(self._surface, asked.path, asked.max_lag)
-                answer = PageAnswer(page.status_code, dict(page.headers), bytes(page.body))
+                page = await answer_page(self._surface, *asked)
+                answer: PageAnswer = page.status_code, dict(page.headers), bytes(page.body)
                 link.write(msgspec.json.encode(answer) + b"\n")
 
 

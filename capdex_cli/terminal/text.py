@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,15 +40,7 @@ def json_safe(document: str) -> str:
     r"""Return JSON text of the same meaning, with every hidden character as `\uXXXX`."""
     if document.isascii() and "\x7f" not in document:  # json.dumps escapes all below a space
         return document
-    return "".join(
-        char if char == "\n" or not _hidden(char) else _json_escape(char) for char in document
-    )
-
-
-def _json_escape(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass")
-    pairs = zip(units[::2], units[1::2], strict=True)
-    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs)
+    return "".join(x if x == "\n" or not _hidden(x) else json.dumps(x).strip('"') for x in document)
 
 
 def without_secrets(value: object) -> object:

@@ -212,9 +212,7 @@ _TOO_LARGE: Final = (
 
 
 async def _refuse_pipeline(scope: Scope, receive: Receive, send: Send) -> None:
-    error = Unavailable(
-        "too many requests at once on one connection",
-        Code.RATE_LIMITED,
-        fix=f"send at most {MAX_PIPELINE} before you read an answer",
-    )
+    what = "too many requests at once on one connection"
+    fix = f"send at most {MAX_PIPELINE} before you read an answer"
+    error = Unavailable(what, Code.RATE_LIMITED, fix=fix)
     await refuse(error, scope, receive, send, {"Connection": "close"})
