@@ -163,10 +163,7 @@ class CommitSecretFile:
         self._text = secret_text(registry.chain_id, registry.address, name)
 
     async def secret(self, signer: Signer) -> bytes:
-        """The secret of an earlier call, or a new one, written down before it is given.
-
-        Raises Unavailable SIGNER_UNAVAILABLE, and Refused KEY_EXPOSED if others can read the file.
-        """
+        """Return the secret, written down before; raises SIGNER_UNAVAILABLE, KEY_EXPOSED."""
         if (kept := self._read()) is not None:
             return kept
         made = await self._make(signer)
