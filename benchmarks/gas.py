@@ -82,8 +82,8 @@ async def main() -> None:
         place = Path(scratch)
         async with run_anvil(
             state=place / "state.json", port=pick_port(0), log=place / "anvil.log"
-        ) as anvil:
-            w3 = AsyncWeb3(AsyncHTTPProvider(anvil.url))
+        ) as url:
+            w3 = AsyncWeb3(AsyncHTTPProvider(url))
             contract = ours()
             mine = await measure(w3, contract, 0, 0)
             theirs = await measure(w3, plain(contract["settings"]))

@@ -76,7 +76,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
     """Start each part, publish the examples, print the addresses, and run until cancelled."""
     async with AsyncExitStack() as parts:
         signer, author = home.open_keys()
-        anvil = await parts.enter_async_context(
+        rpc_url = await parts.enter_async_context(
             run_anvil(
                 state=home.path / "anvil.json",
                 port=pick_port(options.rpc_port),
@@ -84,10 +84,10 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
                 program=program,
             )
         )
-        taken = _taken(options.rpc_port, anvil.url)
-        output.step("ok", "chain", f"Anvil at {anvil.url}, chain id {DEV_CHAIN_ID}{taken}")
+        taken = _taken(options.rpc_port, rpc_url)
+        output.step("ok", "chain", f"Anvil at {rpc_url}, chain id {DEV_CHAIN_ID}{taken}")
         chain = await parts.enter_async_context(
-            Chain.connect(anvil.url, DEV_CHAIN_ID, state_dir=home.path / "state")
+            Chain.connect(rpc_url, DEV_CHAIN_ID, state_dir=home.path / "state")
         )
         if await chain.balance(signer.address) < FUNDS_WEI // 2:
             await fund(chain.rpc, signer.address)
@@ -102,7 +102,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
         listener = parts.enter_context(listen(HOST, pick_port(options.port)))
         url = url_of(listener)
         node_options = NodeOptions(
-            rpc_urls=(anvil.url,),
+            rpc_urls=(rpc_url,),
             chain_id=DEV_CHAIN_ID,
             registry=deployment.registry,
             db=f"sqlite:///{home.path / 'index.db'}",
@@ -140,7 +140,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
                 signed=home.path / "packages",
             )
         info = {
-            "rpc_url": anvil.url,
+            "rpc_url": rpc_url,
             "chain_id": DEV_CHAIN_ID,
             "registry": deployment.registry,
             "start_block": deployment.block_number,

@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -31,14 +30,6 @@ KEEP_S: Final = 0.25  # Anvil writes a draft every second
 BESIDE: Final = Path(__file__).resolve().parents[3] / "node_modules"  # of a clone
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-
-
-@dataclass(frozen=True, slots=True)
-class Anvil:
-    """A running Anvil: its URL and its process id."""
-
-    url: str
-    pid: int
 
 
 async def fund(rpc: Rpc, address: str) -> None:
@@ -92,14 +83,12 @@ def pick_port(wanted: int) -> int:
 @asynccontextmanager
 async def run_anvil(
     *, state: Path, port: int, log: Path, program: Path | None = None
-) -> AsyncIterator[Anvil]:
-    """Run Anvil on loopback with its state in `state`; stop it and keep its state on exit.
+) -> AsyncIterator[str]:
+    """Run Anvil on loopback, yield its URL, and stop it on exit; `state` keeps its state.
 
-    `program` is its binary, that of `find_anvil` unless it is given.
-
-    Anvil overwrites its state file every second, and a SIGKILL meanwhile leaves half a file. So it
-    writes to a draft, and `state` is the newest complete draft. The historical states that Anvil
-    writes to its home directory are deleted.
+    `program` is its binary, that of `find_anvil` unless it is given. Anvil overwrites its state
+    file every second, and a SIGKILL meanwhile leaves half a file. So it writes to a draft, and
+    `state` is the newest complete draft. The historical states in its home directory are deleted.
     """
     draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
     _keep(draft, state)  # the last draft of a run that was killed
@@ -124,7 +113,7 @@ async def run_anvil(
     keeping = asyncio.create_task(_keep_on(draft, state))
     try:
         await _wait_until_up(process, url, log)
-        yield Anvil(url, process.pid)
+        yield url
     finally:
         keeping.cancel()
         await stop(process)
