@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import mcp_types as types
 import orjson
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from typing_extensions import override
 
@@ -39,27 +39,18 @@ class RegistryServer(Server[Any]):
     """The SDK's server, with capabilities true in both protocols: the lists never change."""
 
     @override
-    def get_capabilities(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-        *,
-        protocol_version: str | None = None,
-    ) -> types.ServerCapabilities:
+    def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
         """Return the capabilities in one revision of the protocol."""
-        found = super().get_capabilities(
-            notification_options,
-            experimental_capabilities,
-            extensions,
-            protocol_version=protocol_version,
-        )
-        return found.model_copy(
-            update={
-                "tools": types.ToolsCapability(list_changed=False),
-                "prompts": types.PromptsCapability(list_changed=False),
-                "resources": types.ResourcesCapability(subscribe=True, list_changed=False),
-            }
+        return (
+            super()
+            .get_capabilities(*given, **named)
+            .model_copy(
+                update={
+                    "tools": types.ToolsCapability(list_changed=False),
+                    "prompts": types.PromptsCapability(list_changed=False),
+                    "resources": types.ResourcesCapability(subscribe=True, list_changed=False),
+                }
+            )
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -64,13 +65,9 @@ async def versions_like(reader: Reader, name: str, prefix: str, limit: int) -> l
         return []
 
     def read(connection: Connection) -> list[str]:
-        denials = reader.index.denial_cache.read(connection)
-
-        def begin(prefix: str) -> list[str]:
-            return read_versions_like(
-                connection, name, prefix, limit, serve=reader.serve, denials=denials
-            )
-
+        serve, denials = reader.serve, reader.index.denial_cache.read(connection)
+        of_name = partial(read_versions_like, connection, name)
+        begin = partial(of_name, limit=limit, serve=serve, denials=denials)
         latest = [LATEST] if LATEST.startswith(prefix) and begin("") else []
         return [*latest, *begin(prefix)]
 

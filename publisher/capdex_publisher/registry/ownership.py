@@ -106,10 +106,7 @@ def remove_maintainer(registry: Registry, name: str, account: str) -> RegistryCh
     maintainer = parse_account(account)
 
     async def stands(sender: str) -> bool:
-        if sender != maintainer:
-            await registry.owned(name, sender)
-        else:
-            await registry.claimed(name)
+        await (registry.claimed(name) if sender == maintainer else registry.owned(name, sender))
         return not await registry.is_maintainer(name, maintainer)
 
     return name_change(

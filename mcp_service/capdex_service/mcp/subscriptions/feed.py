@@ -74,16 +74,12 @@ class FeedFollower:
                 self._not_before = now + PAUSE_S
                 self._wake.clear()
                 return ready
-            await self._rest(self._not_before - now)
-
-    async def _rest(self, seconds: float) -> None:
-        """Sleep until an event may go out, or until something new is due."""
-        self._wake.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            self._wake.set()
+            self._wake.clear()
+            try:  # an event may go out then, if nothing new is due before
+                async with asyncio.timeout(self._not_before - now):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._wake.set()
 
 
 class Feed:
@@ -120,8 +116,9 @@ class Feed:
                 yield follower
             finally:
                 self._followers.discard(follower)
-                if not self._followers:
-                    await self._stop()
+                if not self._followers and self._task is not None:
+                    task, self._task = self._task, None
+                    await end([task])
 
     def close(self) -> None:
         """End all streams, and refuse new ones."""
@@ -143,11 +140,6 @@ class Feed:
         if since is not None:
             async for changes in self._changes(since, now, MAX_MISSED):
                 follower.notice(change.name for change in changes)
-
-    async def _stop(self) -> None:
-        if self._task is not None:
-            task, self._task = self._task, None
-            await end([task])
 
     async def _run(self) -> None:
         while True:

@@ -59,10 +59,13 @@ class SessionEndpoint:
         session = headers.get(_ID)
         legacy = version is None or version in _LEGACY
         if scope["method"] == "POST":
-            if legacy and session is not None:
-                await self._call(session, scope, receive, send)
-            else:
+            if not legacy or session is None:
                 await self._calls(scope, receive, _issuing(scope, send) if legacy else send)
+            elif self._sessions.knows(text := session.decode("latin-1")):
+                plain = [(key, value) for key, value in scope["headers"] if key != _ID]
+                await self._calls({**scope, "headers": plain, SESSION: text}, receive, send)
+            else:
+                await _refuse(send, 404, "no such session: initialize again")
         elif not legacy or scope["method"] == "HEAD":
             await _refuse(send, 405, "that is not done here", {b"allow": b"GET, POST, DELETE"})
         elif session is None:
@@ -77,14 +80,6 @@ class SessionEndpoint:
             await send({"type": "http.response.body", "body": b""})
         else:
             await self._stream(text, scope, receive, send)
-
-    async def _call(self, session: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        text = session.decode("latin-1")
-        if not self._sessions.knows(text):
-            await _refuse(send, 404, "no such session: initialize again")
-            return
-        plain = [(key, value) for key, value in scope["headers"] if key != _ID]
-        await self._calls({**scope, "headers": plain, SESSION: text}, receive, send)
 
     async def _stream(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the notifications of a session until its client leaves or opens another stream."""
