@@ -39,10 +39,7 @@ NO_SECRET: Final = bytes(SECRET_BYTES)  # of a publication that claims nothing
 
 @dataclass(frozen=True, slots=True)
 class NameCommitment:
-    """A new name with its secret and commitment; `made_at`, in block time, is 0 when never.
-
-    `counts`: it was made and has not expired, so that nothing has to be sent for it.
-    """
+    """A new name's commitment; `made_at` (block time) is 0 when never, `counts` while valid."""
 
     name: str
     secret: bytes
@@ -91,10 +88,7 @@ async def commit(
     on_step: OnStep,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
 ) -> None:
-    """Send the commitments that are missing, concurrently, and wait until all count.
-
-    Raises Unavailable: run again, and it goes on from here.
-    """
+    """Send what is missing, and wait until all count; raises Unavailable: a next run goes on."""
     waiting = []
     for one in commitments:  # in turn: each gets the next nonce
         if not one.counts:
