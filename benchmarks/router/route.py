@@ -122,7 +122,7 @@ def main(count: str = str(TRIGGERS)) -> None:
     show("first 100 messages of 200 characters", timed(index, short[:100]))
     show("messages of 200 characters", timed(index, short))
     texts = short[:20]
-    indexed = [{(h.capability, h.trigger.value) for h in index.hits(text)} for text in texts]
+    indexed = [{(h.name, h.text) for h in index.hits(text)} for text in texts]
     same = indexed == brute(triggers, texts)
     print(f"hits equal to brute force in {len(texts)} messages: {same}, {sum(map(len, indexed))}")
     one_more = time.perf_counter()

@@ -8,30 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing.patterns import (
-    Level,
-    Message,
-    distinct,
-    is_denied,
-    pattern_of,
-    traits,
-)
+from capdex.routing.matches import TriggerHit
+from capdex.routing.patterns import distinct, traits
 from capdex.routing.text import bounded, fold
 from capdex_router.routing.trigger_table import TriggerTable
-
-BROAD, REGEX, KEYWORD = Level.BROAD, Level.REGEX, Level.KEYWORD
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledHit:
-    """A trigger that a message hits. `score` is (BROAD, REGEX or KEYWORD; width of its text)."""
-
-    capability: str
-    trigger: Trigger
-    score: tuple[int, int]
 
 
 class TriggerIndex:
@@ -92,15 +74,14 @@ class TriggerIndex:
                         self._table.add(name, known)
                         del self._pending[name]
 
-    def hits(self, message: str) -> list[InstalledHit]:
+    def hits(self, message: str) -> list[TriggerHit]:
         """Return the triggers that the beginning of a message hits, in no order.
 
         Equal patterns of one capability are one hit, and so are keywords that fold alike, with the
         first of them. The message is bounded here (text.MAX_MESSAGE_BYTES).
         """
         with self._lock:
-            found = self._table.hits(message)
-        return [InstalledHit(x.name, Trigger(x.kind, x.text), (x.level, x.width)) for x in found]
+            return self._table.hits(message)
 
     def named(self, name: str) -> list[str]:
         """Return the capabilities with exactly this id or short name, sorted."""
@@ -122,9 +103,3 @@ class TriggerIndex:
 def short_name(capability: str) -> str:
     """Return the last part of an id, folded: `note` of `did:nuwa:cap:note`."""
     return fold(capability.rpartition(":")[2])
-
-
-def negated(hit: InstalledHit, message: str) -> bool:
-    """True if the part of a message that a hit is in says not to do it."""
-    pattern = pattern_of(hit.trigger)
-    return pattern is not None and is_denied(pattern, Message.of(message))

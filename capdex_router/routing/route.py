@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from capdex.routing.matches import TriggerHit
+from capdex.routing.patterns import Level, Message, Pattern, is_denied
 from capdex.routing.text import bounded
-from capdex_router.routing.index import BROAD, KEYWORD, InstalledHit, TriggerIndex, negated
+from capdex_router.routing.index import TriggerIndex
 from capdex_router.routing.stack import Stack
 
 MARGIN: Final = 2  # by which the text of the best trigger must be wider than that of the next
@@ -97,23 +99,23 @@ def _switch(name: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack
 
 def _classify(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
     best = _best(index.hits(message))
-    ranked = sorted(best.values(), key=lambda hit: (-hit.score[0], -hit.score[1], hit.capability))
+    ranked = sorted(best.values(), key=lambda hit: (-hit.level, -hit.width, hit.name))
     own = best.get(stack.top) if stack.top is not None else None
     # A broad trigger neither keeps a message that another capability names, nor takes one away.
-    if own is not None and (own.score[0] > BROAD or ranked[0].score[0] == BROAD):
-        return RoutedCapability(own.capability, f"active, and {_why(own)}"), stack
-    if not ranked or (stack.top is not None and ranked[0].score[0] == BROAD):
+    if own is not None and (own.level > Level.BROAD or ranked[0].level == Level.BROAD):
+        return RoutedCapability(own.name, f"active, and {_why(own)}"), stack
+    if not ranked or (stack.top is not None and ranked[0].level == Level.BROAD):
         return _unmatched(message, stack, index)
     first = ranked[0]
-    close = [hit for hit in ranked if _is_close(hit, first)]
+    close = [x for x in ranked if x.level == first.level and first.width - x.width < MARGIN]
     if len(close) > 1:
         why = f"{len(close)} capabilities match about equally: {_why(first)}"
-        names = tuple(hit.capability for hit in close[:MAX_CANDIDATES])
+        names = tuple(hit.name for hit in close[:MAX_CANDIDATES])
         return Ambiguous(names, len(close), why), stack
-    if negated(first, message):
+    if is_denied(Pattern(first.kind, first.text), Message.of(message)):
         why = f"{_why(first)}, but the sentence has a negation"
-        return Ambiguous((first.capability,), 1, why), stack
-    return RoutedCapability(first.capability, _why(first)), stack.pop().push(first.capability)
+        return Ambiguous((first.name,), 1, why), stack
+    return RoutedCapability(first.name, _why(first)), stack.pop().push(first.name)
 
 
 def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
@@ -130,24 +132,15 @@ def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer,
     return Fallback("no trigger matches"), stack
 
 
-def _best(hits: Iterable[InstalledHit]) -> dict[str, InstalledHit]:
-    best: dict[str, InstalledHit] = {}
-    for hit in hits:
-        other = best.get(hit.capability)
-        if other is None or (hit.score, hit.trigger.value) > (other.score, other.trigger.value):
-            best[hit.capability] = hit
-    return best
+def _best(hits: Iterable[TriggerHit]) -> dict[str, TriggerHit]:
+    """Return the best hit of each capability, by its name."""
+    ranked = sorted(hits, key=lambda hit: (hit.level, hit.width, hit.text))
+    return {hit.name: hit for hit in ranked}
 
 
-def _is_close(hit: InstalledHit, first: InstalledHit) -> bool:
-    return hit.score[0] == first.score[0] and first.score[1] - hit.score[1] < MARGIN
-
-
-def _why(hit: InstalledHit) -> str:
-    if hit.score[0] == KEYWORD:
-        return f"keyword {_shown(hit.trigger.value)}"
-    broad = "broad " if hit.score[0] == BROAD else ""
-    return f"{broad}{hit.trigger.type} {_shown(hit.trigger.value)}"
+def _why(hit: TriggerHit) -> str:
+    broad = "broad " if hit.level == Level.BROAD else ""
+    return f"{broad}{hit.kind} {_shown(hit.text)}"
 
 
 def _shown(text: str) -> str:
