@@ -1,10 +1,9 @@
 """`nuwa_a2a`: a tool call as a message to another agent (NIP-7, Tool Bindings).
 
 NIP-7 names no wire format. This is the least that works, and claims no conformance to NIP-2 or
-NIP-3: one HTTP POST of a JSON object `{from, to, id, created, method, params, signature}` to a URL
-that the user configured for the DID, or to a relay of the user's, or to `https://<host>/a2a` of a
-`did:web` whose host the user allowed. An answer is a JSON object. The signature is Ed25519 over the
-object without `signature`, as JSON with sorted keys and without spaces.
+NIP-3: one HTTP POST of a JSON object `{from, to, id, created, method, params, signature}` to the
+URL that the user configured for the DID. An answer is a JSON object. The signature is Ed25519 over
+the object without `signature`, as JSON with sorted keys and without spaces.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,27 +33,15 @@ MAX_DID_CHARS: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """The ways to other agents, all from the user's configuration.
-
-    `relay` is the URL that takes messages to a did:key or did:pkh; `web_hosts` are the hosts whose
-    did:web may be addressed; `key` signs messages as its did:key.
-    """
+    """The ways to other agents: addresses of the egress; `key` signs messages as its did:key."""
 
     egress: Egress
-    relay: str | None = None
-    web_hosts: Collection[str] = ()
     key: Ed25519PrivateKey | None = None
 
     def url(self, did: str) -> URL:
         """Return the URL that messages to a DID go to; raises Refused if there is none."""
         if (configured := self.egress.located(did)) is not None:
             return configured
-        method, _, name = did.removeprefix("did:").partition(":")
-        if method in ("key", "pkh") and self.relay is not None:
-            return URL(self.relay)
-        host = name.partition(":")[0].lower()
-        if method == "web" and host in self.web_hosts:
-            return URL(f"https://{host}/a2a")
         raise Refused(
             f"the router has no way to {did[:200]}",
             Code.PERMISSION_DENIED,

@@ -62,7 +62,10 @@ class Installed:
         """Yield skills and tools of all packages in short; what does not verify is left out."""
         forms = self._forms.read()
         new: dict[str, tuple[Listed, ...]] = {}
-        for entry in self._entries():
+        agreed = self._agreed_to()
+        for entry in self._lock().packages.values():
+            if entry.sha256 not in agreed:
+                continue
             found = decode(forms.get(entry.sha256))
             if found is None:
                 found = self._derive(entry)
@@ -89,10 +92,6 @@ class Installed:
                 executor = self._executors(package, name)
                 return tool_of(package.manifest, owner_of(package), tool, executor)
         raise _gone(ref)
-
-    def _entries(self) -> Iterator[Locked]:
-        agreed = self._agreed_to()
-        return (entry for entry in self._lock().packages.values() if entry.sha256 in agreed)
 
     def _agreed_to(self) -> frozenset[str]:
         grants = self._rights.read()

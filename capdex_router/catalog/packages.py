@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -111,17 +111,15 @@ def tool_of(manifest: Manifest, owner: Owner, tool: Tool, executor: Executor | N
     )
 
 
-def unmet(requirements: dict[str, Any], model: str | None, window: int | None) -> list[str]:
-    """Return warnings about `llm_requirements` that the host does not meet, or does not tell.
+def unmet(requirements: Json) -> list[str]:
+    """Return warnings about `llm_requirements`, since no host tells what its model is.
 
     NIP-7: the router SHOULD attempt to satisfy them; it never refuses for them.
     """
     found = []
-    families = [str(name) for name in requirements.get("model_family") or ()]
-    if families and not (model and any(model.startswith(family) for family in families)):
-        found.append(f"made for {', '.join(families)}; the model here is {model or 'unknown'}")
-    least = requirements.get("min_context_window")
-    if isinstance(least, int) and not (window and window >= least):
-        found.append(f"needs a context of {least} tokens; that here is {window or 'unknown'}")
+    if families := [str(name) for name in requirements.get("model_family") or ()]:
+        found.append(f"made for {', '.join(families)}; the model here is unknown")
+    if isinstance(least := requirements.get("min_context_window"), int):
+        found.append(f"needs a context of {least} tokens; that here is unknown")
     others = (key for key in ("specific_model_uri", "required_features") if requirements.get(key))
     return found + [f"asks for {key}: {requirements[key]}"[:200] for key in others]

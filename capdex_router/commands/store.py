@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,16 +32,11 @@ class LearnedStore:
     def revision(self) -> object:
         """A value that is equal as long as no tool is learned, learned again or forgotten."""
         found = []
-        try:
-            with os.scandir(self._directory) as folders:
-                for folder in folders:
-                    try:
-                        stat = (Path(folder) / FILE).stat()
-                    except OSError:
-                        continue
+        with suppress(FileNotFoundError), os.scandir(self._directory) as folders:
+            for folder in folders:
+                with suppress(OSError):
+                    stat = (Path(folder) / FILE).stat()
                     found.append((folder.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
-        except FileNotFoundError:
-            return ()
         return tuple(sorted(found)[:MAX_TOOLS])
 
     def all(self) -> dict[str, Learned]:

@@ -84,7 +84,7 @@ class Actions:
             raise InvalidInput("there is no such level", why=came(level), fix="give 1 to 4")
         capability = self._named(uri)
         if level == 1:
-            return _line(_short(capability))
+            return _line(capability)
         if level == 2:
             lines = [_line(listed) for listed in self._tools(capability)]
             return "\n".join(_cut(lines, MAX_LISTED)) or "it has no tools"
@@ -222,13 +222,9 @@ def _cut(lines: list[str], most: int = MAX_HITS) -> list[str]:
     return lines[:most] + ([f"and {more} more: use find"] if more > 0 else [])
 
 
-def _short(capability: Capability) -> Listed:
-    return Listed(capability.ref, capability.kind, capability.name, capability.description)
-
-
-def _line(listed: Listed) -> str:
-    ref = listed.ref
-    return f"{ref.capability_id}@{ref.version} {clean(listed.description, LINE_CHARS)}".rstrip()
+def _line(one: Listed | Capability) -> str:
+    ref = one.ref
+    return f"{ref.capability_id}@{ref.version} {clean(one.description, LINE_CHARS)}".rstrip()
 
 
 def _registry_hit(found: NodeHit) -> str:

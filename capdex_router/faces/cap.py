@@ -7,9 +7,9 @@ told by `annotations`, a custom field that nobody needs to read.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.json import Json
@@ -18,24 +18,49 @@ from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.model.refs import CapabilityRef, InvokeResult
 
 PAGE: Final = 100
-Answer = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The three operations over one catalogue."""
+    """The three operations over one catalogue, with JSON parameters; they raise CapdexError."""
 
     catalog: Catalog
     invoker: Invoker
 
-    def list(self, cursor: int = 0) -> tuple[list[Json], int | None]:
+    @property
+    def methods(self) -> Mapping[str, Callable[[Json, Caller], Awaitable[Json]]]:
+        """The operations by their names."""
+        return {
+            "capability.list": self._list,
+            "capability.describe": self._describe,
+            "capability.invoke": self._invoke,
+        }
+
+    async def _list(self, params: Json, _: Caller) -> Json:
         """Return a page of manifests, and where the next begins; each (id, version) once."""
+        cursor = params.get("cursor", 0)
+        if not isinstance(cursor, int) or cursor < 0:
+            raise InvalidInput(
+                "cursor is none of ours", fix="give next of the page before, or leave it out"
+            )
         refs = [listed.ref for listed in self.catalog.listed()]
         after = cursor + PAGE
-        page = [self.describe(ref) for ref in refs[cursor:after]]
-        return page, after if after < len(refs) else None
+        page = [self._manifest(ref) for ref in refs[cursor:after]]
+        return {"capabilities": page} | ({"next": after} if after < len(refs) else {})
 
-    def describe(self, ref: CapabilityRef) -> Json:
+    async def _describe(self, params: Json, _: Caller) -> Json:
+        return self._manifest(read_ref(params))
+
+    async def _invoke(self, params: Json, caller: Caller) -> Json:
+        try:
+            ref = read_ref(params.get("ref"))
+        except CapdexError as error:
+            return InvokeResult.of_error(error, 0).to_json()
+        given = params.get("input", {})
+        result = await self.invoker.invoke(ref.capability_id, ref.version, given, caller)
+        return result.to_json()
+
+    def _manifest(self, ref: CapabilityRef) -> Json:
         """Return a manifest; raises InvalidInput NOT_FOUND for an unknown id and version."""
         capability = self.catalog.get(ref.capability_id, ref.version)
         hints = capability.annotations
@@ -46,39 +71,6 @@ class Cap:
                 "idempotent": hints.idempotent,
             }
         }
-
-    async def invoke(self, ref: CapabilityRef, given: object, caller: Caller) -> InvokeResult:
-        """Invoke a capability; every error is a result."""
-        return await self.invoker.invoke(ref.capability_id, ref.version, given, caller)
-
-
-def methods(cap: Cap) -> dict[str, Callable[[Json, Caller], Awaitable[Answer]]]:
-    """Return the operations as methods with JSON parameters; they raise CapdexError."""
-
-    async def list_(params: Json, _: Caller) -> Json:
-        cursor = params.get("cursor", 0)
-        if not isinstance(cursor, int) or cursor < 0:
-            raise InvalidInput(
-                "cursor is none of ours", fix="give next of the page before, or leave it out"
-            )
-        page, after = cap.list(cursor)
-        return {"capabilities": page} | ({} if after is None else {"next": after})
-
-    async def describe(params: Json, _: Caller) -> Json:
-        return cap.describe(read_ref(params))
-
-    async def invoke(params: Json, caller: Caller) -> Json:
-        try:
-            ref = read_ref(params.get("ref"))
-        except CapdexError as error:
-            return InvokeResult.of_error(error, 0).to_json()
-        return (await cap.invoke(ref, params.get("input", {}), caller)).to_json()
-
-    return {
-        "capability.list": list_,
-        "capability.describe": describe,
-        "capability.invoke": invoke,
-    }
 
 
 def read_ref(value: object) -> CapabilityRef:

@@ -32,7 +32,7 @@ Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
 log = structlog.get_logger(part="router")
 
 
-def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]:
+def build_server(actions: Actions) -> Server[Any]:
     """Return the server for one connection."""
     questions, offered = Questions(), Offered(actions)
 
@@ -52,7 +52,7 @@ def build_server(actions: Actions, *, session: str | None = None) -> Server[Any]
         try:
             if params.name != CALL:  # which takes a capability's input beside its uri, too
                 check_names(params.name, schema["properties"], given)
-            return await run(actions, given, Caller(asker, session))
+            return await run(actions, given, Caller(asker))
         except AnswerLater as later:
             return asker.required(later.proposal)
         except CapdexError as error:

@@ -23,7 +23,6 @@ from capdex.json import Json
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import BUG
-from capdex_router.policy.consent import Asker, Refuse
 
 MAX_LINE_BYTES: Final = 2 * 1024 * 1024
 MAX_CONNECTIONS: Final = 64
@@ -40,18 +39,14 @@ _CODES: Final = {
     "TIMEOUT": -32003,
 }
 
-Method = Callable[[Json, Caller], Awaitable[Any]]
-Cmp = Callable[[Json, Caller], Awaitable[Json]]
+Method = Callable[[Json, Caller], Awaitable[Json]]
 
 log = structlog.get_logger(part="router")
 
 
 @asynccontextmanager
 async def serving(
-    path: Path,
-    methods: Mapping[str, Method],
-    cmp: Cmp | None = None,
-    asker: Asker | None = None,
+    path: Path, methods: Mapping[str, Method], cmp: Method | None = None
 ) -> AsyncIterator[None]:
     """Serve methods on a socket at `path`, which only this user may open; it is removed at the end.
 
@@ -67,7 +62,7 @@ async def serving(
             return
         connections.add(task)
         try:
-            await _talk(reader, writer, methods, cmp, asker or Refuse())
+            await _talk(reader, writer, methods, cmp)
         finally:
             connections.discard(task)
             writer.close()
@@ -114,8 +109,7 @@ async def _talk(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     methods: Mapping[str, Method],
-    cmp: Cmp | None,
-    asker: Asker,
+    cmp: Method | None,
 ) -> None:
     """Answer the requests of a connection one after another, until it ends."""
     while True:
@@ -127,23 +121,21 @@ async def _talk(
             return
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-        answer = await _answer(line, methods, cmp, asker)
+        answer = await _answer(line, methods, cmp)
         if answer is not None:
             writer.write(orjson.dumps(answer) + b"\n")
             with suppress(ConnectionError):
                 await writer.drain()
 
 
-async def _answer(
-    line: bytes, methods: Mapping[str, Method], cmp: Cmp | None, asker: Asker
-) -> Json | None:
+async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None) -> Json | None:
     """Return the response to a request; None to a notification, which runs nothing."""
     try:
         request = orjson.loads(line)
     except orjson.JSONDecodeError:
         return _error(None, PARSE_ERROR, "the request is not JSON")
     if cmp is not None and _is_cmp(request):
-        return await _cmp_answer(request, cmp, asker)
+        return await _cmp_answer(request, cmp)
     if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
         return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
     id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
@@ -154,9 +146,8 @@ async def _answer(
     method = methods.get(name)
     if method is None:
         return _error(id_, METHOD_NOT_FOUND, f"there is no method {name[:64]!r}")
-    caller = Caller(asker, timeout_s=_seconds(params.get("timeout_s")))
     try:
-        return {"jsonrpc": "2.0", "id": id_, "result": await method(params, caller)}
+        return {"jsonrpc": "2.0", "id": id_, "result": await method(params, _caller(params))}
     except CapdexError as error:
         failure = error
     except Exception:  # a bug of ours: its details only in the log
@@ -175,13 +166,11 @@ def _is_cmp(request: object) -> bool:
     return name.startswith("cmp.") if "jsonrpc" in request else name in CMP_METHODS
 
 
-async def _cmp_answer(request: Json, cmp: Cmp, asker: Asker) -> Json | None:
+async def _cmp_answer(request: Json, cmp: Method) -> Json | None:
     if "jsonrpc" in request and "id" not in request:
         return None
-    params = request.get("params")
-    limit = params.get("timeout_s") if isinstance(params, dict) else None
     try:
-        return await cmp(request, Caller(asker, timeout_s=_seconds(limit)))
+        return await cmp(request, _caller(request.get("params")))
     except Exception:  # a bug of ours: its details only in the log
         log.exception("call failed", method=request["method"][:64])
         return _error(
@@ -189,9 +178,12 @@ async def _cmp_answer(request: Json, cmp: Cmp, asker: Asker) -> Json | None:
         )
 
 
-def _seconds(value: Any) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and value > 0 else None
+def _caller(params: object) -> Caller:
+    """Return the caller of a request, whose deadline is among its parameters; it asks nobody."""
+    limit = params.get("timeout_s") if isinstance(params, dict) else None
+    if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
+        return Caller(timeout_s=float(limit))
+    return Caller()
 
 
 def _shown(id_: object) -> str | int | None:

@@ -14,9 +14,7 @@ from filelock import FileLock, Timeout
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import unusable
 
-LOCK_FILE: Final = "capdex.lock"
 AUDIT_FILE: Final = "audit.jsonl"
-GRANTS_FILE: Final = "grants.json"
 _FOLDERS: Final = ("blocks", "learned", "results")
 _FILES: Final = (".json", ".jsonl", ".lock", ".sqlite")
 _FOLDER: Final = "a folder"
@@ -59,7 +57,7 @@ class Home:
     @property
     def lock_file(self) -> Path:
         """The list of what is installed."""
-        return self.path / LOCK_FILE
+        return self.path / "capdex.lock"
 
     @property
     def blocks(self) -> Path:
@@ -74,7 +72,7 @@ class Home:
     @property
     def grants(self) -> Path:
         """The file of grants."""
-        return self.path / GRANTS_FILE
+        return self.path / "grants.json"
 
     @property
     def learned(self) -> Path:

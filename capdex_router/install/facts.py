@@ -141,7 +141,8 @@ def accesses(package: VerifiedPackage) -> tuple[Access, ...]:
 def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
     request = _request(binding)
     if request is None:
-        return Access("", (f"{tool.name}: {_odd(binding)}",))
+        text = quoted(json.dumps(binding, sort_keys=True))
+        return Access("", (f"{tool.name}: has a binding that nothing here runs: {text}",))
     access = accessed(request, tool=tool.name)
     hints = ToolHints(*effects(manifest, tool))
     if asks_each_time("package", hints, [request]):
@@ -161,11 +162,6 @@ def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
 def _written(fields: Mapping[str, Any]) -> list[str]:
     found = {x: fields[x] for x in _WRITTEN if fields.get(x) is not None}
     return [f"{x} {quoted(y) if isinstance(y, str) else json.dumps(y)}" for x, y in found.items()]
-
-
-def _odd(binding: Json) -> str:
-    text = json.dumps(binding, sort_keys=True)
-    return f"has a binding that nothing here runs: {quoted(text)}"
 
 
 def _request(binding: Mapping[str, Any]) -> Request | None:

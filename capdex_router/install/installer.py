@@ -134,7 +134,12 @@ class Installer:
 
     async def carry_out(self, plan: InstallPlan, asker: Asker) -> InstallOutcome:
         """Ask if the plan has to be agreed to, and commit it; raises as `install`."""
-        await self._agree(plan, asker)
+        if plan.asks:
+            proposal = plan.proposal()
+            agreed = await asker.ask(proposal)
+            self.audit.write("consent", **proposal.audited(), agreed=agreed)
+            if not agreed:
+                raise not_agreed(proposal)
         changed = self._commit(plan)
         replaced = plan.old is not None and plan.old.sha256 != plan.entry.sha256
         status = ("upgraded" if replaced else "installed") if changed else "unchanged"
@@ -209,15 +214,6 @@ class Installer:
         grants = self.rights.read().by_digest.get(entry.sha256, ())
         had = frozenset(grant.target for grant in grants if grant.until is None)
         return had if INSTALL in had else frozenset()
-
-    async def _agree(self, plan: InstallPlan, asker: Asker) -> None:
-        if not plan.asks:
-            return
-        proposal = plan.proposal()
-        agreed = await asker.ask(proposal)
-        self.audit.write("consent", **proposal.audited(), agreed=agreed)
-        if not agreed:
-            raise not_agreed(proposal)
 
     def _commit(self, plan: InstallPlan) -> bool:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""

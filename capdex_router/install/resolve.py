@@ -211,7 +211,8 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         raise _odd(address, "it names no chain")
     if not uri.admits(found):
         raise _odd(address, f"it is {found} when asked for {uri}")
-    if config.chain_id not in (None, chain_id) or not _same_contract(contract, config.registry):
+    elsewhere = config.registry is not None and contract.lower() != f"0x{config.registry.hex()}"
+    if config.chain_id not in (None, chain_id) or elsewhere:
         raise _odd(address, "it is of another chain or registry")
     announcement = Announcement(
         chain_id,
@@ -231,10 +232,6 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
             position[key] = value
     return Release(announcement, position, warnings=_warnings(answer, found))
-
-
-def _same_contract(said: str, registry: bytes | None) -> bool:
-    return registry is None or said.lower() == f"0x{registry.hex()}"
 
 
 def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:

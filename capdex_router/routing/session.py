@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from capdex.json import Json
 from capdex_router.catalog.catalog import Catalog, Listed
@@ -25,17 +25,10 @@ MAX_TOOLS: Final = 64
 
 
 class Session:
-    """Routes the messages of one conversation. `host` tells `model` and `context_window`."""
+    """Routes the messages of one conversation."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        *,
-        host: Mapping[str, Any] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, catalog: Catalog, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._catalog = catalog
-        self._host = host or {}
         self._clock = clock
         self._stack = Stack()
         self._revision: object = None
@@ -89,9 +82,7 @@ class Session:
         found: Json = {"version": skill.ref.version, "tools": tools[:MAX_TOOLS]}
         if skill.prompt:
             found["prompt_of_publisher"] = skill.prompt
-        listed = self._skills[capability_id]
-        model, window = self._host.get("model"), self._host.get("context_window")
-        warnings = unmet(listed.llm_requirements, model, window)
+        warnings = unmet(self._skills[capability_id].llm_requirements)
         return found | ({"warnings": warnings} if warnings else {})
 
     def _refresh(self) -> None:

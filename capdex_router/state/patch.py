@@ -11,7 +11,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from capdex_router.state.values import MAX_OBJECT_BYTES, canonical, equal
+from capdex_router.state.values import MAX_OBJECT_BYTES, copied, equal
 
 MAX_OPERATIONS: Final = 64
 _EXAMPLE: Final = 'write it as in [{"op": "replace", "path": "/field", "value": 1}]'
@@ -49,7 +49,7 @@ def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Pa
             Code.TOO_LARGE,
             fix="divide it into several",
         )
-    document = _Document(orjson.loads(canonical(value)))
+    document = _Document(copied(value))
     for number, operation in enumerate(operations):
         try:
             document.apply(operation)
@@ -121,7 +121,7 @@ class _Document:
                     raise _Conflict("the test failed: the value is another")
             case "copy":
                 path, source = _pointer(operation, "path"), _pointer(operation, "from")
-                self._write(path, orjson.loads(canonical(self._at(source))))
+                self._write(path, copied(self._at(source)))
             case "move":
                 self._move(_pointer(operation, "path"), _pointer(operation, "from"))
             case _:
@@ -190,7 +190,7 @@ def _sum(old: Any, more: Any) -> Any:
     for number in (old, more):
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise _Conflict("$inc adds a number to a number")
-    return orjson.loads(canonical(old + more))
+    return copied(old + more)
 
 
 def _pushed(old: object, item: object) -> Any:
@@ -202,7 +202,7 @@ def _pushed(old: object, item: object) -> Any:
 def _value(operation: Json) -> Any:
     if "value" not in operation:
         raise _Conflict("it has no value")
-    return orjson.loads(canonical(operation["value"]))
+    return copied(operation["value"])
 
 
 def _pointer(operation: Json, key: str) -> list[str]:

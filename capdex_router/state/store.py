@@ -26,7 +26,7 @@ from capdex_router.state.patch import Patched
 from capdex_router.state.query import Key, ObjectQuery
 from capdex_router.state.rows import DELETED, ERASED, LIVE, Run, Space
 from capdex_router.state.strategies import Model
-from capdex_router.state.values import bounded
+from capdex_router.state.values import check_size
 
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024  # by one query
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
@@ -86,7 +86,7 @@ class ObjectStore:
 
     def create(self, space: Space, model: Model, id_: str, value: Json) -> None:
         """Keep a new object; raises InvalidInput if the id is taken, also by a deleted object."""
-        bounded(value)
+        check_size(value)
         now = self.clock()
         number = self._number(space, model)
         with self.database.writing() as run:
@@ -112,7 +112,7 @@ class ObjectStore:
         with self.database.writing() as run:
             peer, document = self._load(run, number, model, id_)
             changed = change(document.value())
-            bounded(changed.value)
+            check_size(changed.value)
             document.write(changed.value, changed.touched, self.clock())
             value: Json = rows.put(run, number, id_, peer, document)
             return value

@@ -45,7 +45,6 @@ class Parts:
 
     store: ObjectStore
     check: Check
-    clock: Callable[[], float] = time.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class StateTool:
         """Run the verb; raises Refused PERMISSION_DENIED without a token for just this."""
         request = self._request(arguments)
         tokens.check(
-            self.parts.clock(),
+            time.time(),
             package=self.owner.digest,
             verb=request.verb,
             scope=request.scope,

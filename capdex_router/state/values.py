@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from capdex.json import Json
 from capdex.limits import MAX_DEPTH
 
 MAX_OBJECT_BYTES: Final = 256 * 1024  # as JSON, in UTF-8
@@ -28,22 +28,20 @@ def canonical(value: object) -> bytes:
         ) from None
 
 
-def bounded(value: object) -> bytes:
-    """Return the canonical text of an object; raises InvalidInput TOO_LARGE beyond the limit."""
-    data = canonical(value)
-    if len(data) > MAX_OBJECT_BYTES:
+def check_size(value: object) -> None:
+    """Raise InvalidInput TOO_LARGE for an object beyond the limit, in its canonical form."""
+    size = len(canonical(value))
+    if size > MAX_OBJECT_BYTES:
         raise InvalidInput(
-            f"the object has {len(data)} bytes; at most {MAX_OBJECT_BYTES} are kept",
+            f"the object has {size} bytes; at most {MAX_OBJECT_BYTES} are kept",
             Code.TOO_LARGE,
             fix="keep less in it, or divide it into several objects",
         )
-    return data
 
 
-def copied(value: Json) -> Json:
+def copied(value: object) -> Any:
     """Return a deep copy in canonical form."""
-    found: Json = orjson.loads(canonical(value))
-    return found
+    return orjson.loads(canonical(value))
 
 
 def equal(left: object, right: object) -> bool:
@@ -68,12 +66,8 @@ def _plain(value: object, depth: int) -> Any:
         return {key: _plain(item, depth - 1) for key, item in value.items()}
     # Beyond 2^53 neighbours are the same double; such a number keeps its form.
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidInput(
-                "the value is not JSON",
-                why=f"it has the number {value}",
-                fix="give texts, numbers of up to 64 bits, true, false, null, lists and objects",
-            )
+        if not math.isfinite(value):
+            raise OverflowError(f"it has the number {value}")
         if value.is_integer() and abs(value) < 2**53:
             return int(value)
     return value

@@ -87,7 +87,7 @@ def router_command(
         from capdex_cli.views.installing import open_agent
         from capdex_router.bindings.egress import Egress
         from capdex_router.commands.cmp import Cmp
-        from capdex_router.faces.cap import Cap, methods
+        from capdex_router.faces.cap import Cap
         from capdex_router.faces.server import serve_stdio
         from capdex_router.faces.socket import serving
         from capdex_router.runtime import Mounts
@@ -104,14 +104,14 @@ def router_command(
             )
             if socket_path:
                 runtime = agent.runtime
-                cap = Cap(runtime.catalog, runtime.invoker)
+                methods = Cap(runtime.catalog, runtime.invoker).methods
                 cmp = Cmp(
                     runtime.learned,
                     runtime.invoker,
                     runtime.catalog,
                     caller_agrees=confirm == "caller",
                 )
-                await stack.enter_async_context(serving(socket_path, methods(cap), cmp.answer))
+                await stack.enter_async_context(serving(socket_path, methods, cmp.answer))
             await serve_stdio(agent.actions, stdio)
 
     if socket_path:  # its programs send nothing over stdin

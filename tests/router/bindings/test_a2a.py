@@ -37,8 +37,8 @@ async def relay(serve: Any) -> Any:
 
 @pytest.fixture
 def agents(stack: AsyncExitStack) -> Any:
-    def make(inside: Any = ("127.0.0.1",), addresses: Any = None, **fields: Any) -> Agents:
-        egress = Egress(inside=inside, addresses=addresses)
+    def make(addresses: Any = None, **fields: Any) -> Agents:
+        egress = Egress(addresses=addresses)
         stack.push_async_callback(egress.close)
         return Agents(egress, **fields)
 
@@ -49,7 +49,7 @@ async def test_a_message_to_a_key_goes_through_the_relay_and_is_signed(
     relay: Any, agents: Any
 ) -> None:
     url, taken = relay
-    tool = AgentTool(BINDING, agents=agents(relay=f"{url}/in", key=KEY))
+    tool = AgentTool(BINDING, agents=agents({BOB: f"{url}/in"}, key=KEY))
     arguments = {"contact_did": BOB, "message": "hi é"}
     assert tool.requests(arguments) == [AgentRequest(BOB, "receive")]
     assert await tool.run(arguments, timeout_s=5) == {"received": True}
@@ -63,13 +63,13 @@ async def test_a_message_to_a_key_goes_through_the_relay_and_is_signed(
 
 async def test_without_a_key_a_message_is_not_signed(relay: Any, agents: Any) -> None:
     url, taken = relay
-    await AgentTool(BINDING, agents=agents(relay=url)).run({"contact_did": BOB}, timeout_s=5)
+    await AgentTool(BINDING, agents=agents({BOB: url})).run({"contact_did": BOB}, timeout_s=5)
     assert not {"from", "signature"} & taken[0].keys()
 
 
 async def test_a_did_that_the_user_gave_an_address_goes_there(relay: Any, agents: Any) -> None:
     url, taken = relay
-    made = agents(addresses={"did:web:bob.example": f"{url}/bob"})
+    made = agents({"did:web:bob.example": f"{url}/bob"})
     tool = AgentTool({**BINDING, "target_did": "did:web:bob.example"}, agents=made)
     assert await tool.run({}, timeout_s=5) == {"received": True}
     assert taken[0]["path"] == "/bob"
@@ -84,24 +84,12 @@ async def test_a_did_that_the_user_gave_an_address_goes_there(relay: Any, agents
     ],
 )
 async def test_a_did_that_the_user_did_not_allow_is_refused(did: str, agents: Any) -> None:
-    tool = AgentTool(BINDING, agents=agents(web_hosts=["good.example"]))
+    tool = AgentTool(BINDING, agents=agents())
     with pytest.raises(Refused) as refused:
         tool.requests({"contact_did": did})
     assert refused.value.code is Code.PERMISSION_DENIED
     with pytest.raises(Refused):
         await tool.run({"contact_did": did}, timeout_s=5)
-
-
-def test_an_allowed_web_host_has_a_url(agents: Any) -> None:
-    made = agents(web_hosts=["good.example"])
-    assert str(made.url("did:web:good.example")) == "https://good.example/a2a"
-    assert str(made.url("did:web:good.example:bob")) == "https://good.example/a2a"
-
-
-async def test_an_allowed_web_host_inside_a_network_is_not_contacted(agents: Any) -> None:
-    tool = AgentTool(BINDING, agents=agents(inside=(), web_hosts=["127.0.0.1"]))
-    with pytest.raises(Refused):
-        await tool.run({"contact_did": "did:web:127.0.0.1"}, timeout_s=5)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +108,6 @@ async def test_an_error_of_the_agent_is_a_failure(serve: Any, agents: Any) -> No
     async def refuse(_: web.Request) -> web.Response:
         return web.Response(status=403, text=json.dumps({"error": "no"}))
 
-    tool = AgentTool(BINDING, agents=agents(relay=await serve(refuse)))
+    tool = AgentTool(BINDING, agents=agents({BOB: await serve(refuse)}))
     with pytest.raises(ExecutionFailed):
         await tool.run({"contact_did": BOB}, timeout_s=5)

@@ -15,7 +15,7 @@ from capdex_router.commands.cmp import Cmp
 from capdex_router.commands.help import Help
 from capdex_router.commands.intents.manifest import CommandManifest, CommandTool
 from capdex_router.commands.learned import Learned
-from capdex_router.faces.cap import Cap, methods
+from capdex_router.faces.cap import Cap
 from capdex_router.faces.socket import serving
 from capdex_router.policy.grants import Grant
 from capdex_router.runtime import Mounts, Runtime, open_runtime
@@ -35,7 +35,7 @@ async def served(home: Path, *, caller_agrees: bool = False) -> AsyncIterator[tu
             tool = CommandTool(CommandManifest(name, f"{name}-tool", "", "1.0.0", name), ())
             runtime.learning.store.put(Learned(tool, Path("/x"), "", Help({}, ()), {}, ()))
         path = home / "router.sock"
-        cap = methods(Cap(runtime.catalog, runtime.invoker))
+        cap = Cap(runtime.catalog, runtime.invoker).methods
         cmp = Cmp(runtime.learned, runtime.invoker, runtime.catalog, caller_agrees=caller_agrees)
         async with serving(path, cap, cmp.answer):
             yield path, runtime
@@ -180,7 +180,7 @@ async def test_the_socket_shows_all_that_the_router_has(tmp_path: Path) -> None:
     mounts = Mounts({"foreign": SERVER}, (tmp_path / "skills",))
     async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
         path = tmp_path / "router.sock"
-        cap = methods(Cap(runtime.catalog, runtime.invoker))
+        cap = Cap(runtime.catalog, runtime.invoker).methods
         async with serving(
             path, cap, Cmp(runtime.learned, runtime.invoker, runtime.catalog).answer
         ):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import UsageError
-from capdex_router.faces.cap import Cap, methods
+from capdex_router.faces.cap import Cap
 from capdex_router.faces.socket import MAX_LINE_BYTES, serving
 from tests.router.faces.demo import actions
 
@@ -27,7 +27,7 @@ ECHO = {"capability_id": "did:nuwa:cap:demo#echo", "version": "1.0.0"}
 async def served(home: Path, count: int = 0) -> AsyncIterator[Path]:
     found = actions(home, count)
     path = home / "router.sock"
-    async with serving(path, methods(Cap(found.catalog, found.invoker))):
+    async with serving(path, Cap(found.catalog, found.invoker).methods):
         yield path
 
 
