@@ -20,7 +20,7 @@ from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
 from capdex_explorer.http.page_cache import PageCache
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages.discovery import near_names
-from capdex_explorer.site import NO_TAG, FormRefused, Page, PageRequest, Site, View
+from capdex_explorer.site import NO_TAG, FormRefused, PageRequest, Site, View
 from capdex_indexer.query import FILTER_NAMES
 from capdex_service.answers.errors import public_error
 from capdex_service.http.problem import problem
@@ -34,6 +34,9 @@ SELECTING: Final = {
 }
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
+
+Make = Callable[[Site, PageRequest], Awaitable[View | bytes]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 log = structlog.get_logger(part="explorer")
 
@@ -49,31 +52,20 @@ class Answers:
     def __post_init__(self) -> None:
         self.site.reader.on_change(self.cache.drop)
 
-    def endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
-        """Return the endpoint of a page, in HTML or, on request, in JSON."""
+    def endpoint(self, make: Make, media_type: str = "") -> Endpoint:
+        """Return the endpoint of a page, in HTML or, on request, in JSON.
+
+        A file that is made from the index, such as a feed or an image, has a `media_type`.
+        """
 
         async def answer(request: Request) -> Response:
-            return await self._answer(request, page, as_json=wants_json(request))
-
-        return answer
-
-    def file(
-        self, make: Callable[[Site, PageRequest], Awaitable[bytes]], media_type: str
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """Return the endpoint of a file that is made from the index: a feed, an image."""
-
-        async def answer(request: Request) -> Response:
-            return await self._answer(request, make, media_type=media_type)
+            as_json = not media_type and wants_json(request)
+            return await self._answer(request, make, as_json=as_json, media_type=media_type)
 
         return answer
 
     async def _answer(
-        self,
-        request: Request,
-        make: Callable[[Site, PageRequest], Awaitable[View | bytes]],
-        *,
-        as_json: bool = False,
-        media_type: str = "",
+        self, request: Request, make: Make, *, as_json: bool, media_type: str
     ) -> Response:
         base = f"{request.url.scheme}://{request.url.netloc}"
         warning = self.site.reader.warning() or ""
@@ -94,7 +86,7 @@ class Answers:
                     tag = made.cache_tag if isinstance(made, View) else NO_TAG
                     # A commit since may have dropped what it changed already.
                     if (await self.site.reader.moment()).revision == moment.revision:
-                        self.cache.put(key, rendered, moment, **tag._asdict())
+                        self.cache.put(key, rendered, moment, tag)
                 return rendered.response(request)
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
             return await self.error(request, error, as_json=as_json or bool(media_type))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from capdex_explorer.http.rendered import RenderedPage
+from capdex_explorer.site import CacheTag
 from capdex_service.answers.rendered import Moment
 
 MAX_BYTES: Final = 32 << 20  # plain and compressed
@@ -19,8 +20,7 @@ Key = tuple[str, ...]
 
 class _Cached(NamedTuple):
     rendered: RenderedPage
-    name: str
-    final_at: int | None
+    tag: CacheTag
     revision: int
     made_at: float
 
@@ -46,9 +46,10 @@ class PageCache:
         kept = self._pages.get(key)
         if kept is None:
             return None
-        if kept.name:
+        name, final_at = kept.tag
+        if name:
             young = self._clock() - kept.made_at < MAX_AGE_S
-            fresh = young and (kept.final_at is None or moment.finalized < kept.final_at)
+            fresh = young and (final_at is None or moment.finalized < final_at)
         else:
             young = self._clock() - kept.made_at < MAX_STALE_S
             fresh = kept.revision == moment.revision or young
@@ -58,24 +59,12 @@ class PageCache:
         self._pages.move_to_end(key)
         return kept.rendered
 
-    def put(
-        self,
-        key: Key,
-        rendered: RenderedPage,
-        moment: Moment,
-        *,
-        name: str = "",
-        final_at: int | None = None,
-    ) -> None:
-        """Keep a page of a moment; drop those used least recently.
-
-        `name`: the name that it is about, empty for a page of many; `final_at`: the block whose
-        finality changes it.
-        """
+    def put(self, key: Key, rendered: RenderedPage, moment: Moment, tag: CacheTag) -> None:
+        """Keep a page of a moment; drop those used least recently."""
         if key in self._pages:
             self._forget(key)
-        self._pages[key] = _Cached(rendered, name, final_at, moment.revision, self._clock())
-        self._of_name.setdefault(name, set()).add(key)
+        self._pages[key] = _Cached(rendered, tag, moment.revision, self._clock())
+        self._of_name.setdefault(tag.name, set()).add(key)
         self.size_bytes += rendered.size
         while self.size_bytes > self._max_bytes:
             self._forget(next(iter(self._pages)))
@@ -94,7 +83,7 @@ class PageCache:
     def _forget(self, key: Key) -> None:
         kept = self._pages.pop(key)
         self.size_bytes -= kept.rendered.size
-        keys = self._of_name[kept.name]
+        keys = self._of_name[kept.tag.name]
         keys.discard(key)
         if not keys:
-            del self._of_name[kept.name]
+            del self._of_name[kept.tag.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -16,7 +17,7 @@ from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.net.tasks import end
 from capdex.uri import CapabilityURI
 from capdex.version import Version
-from capdex_explorer.http.answer import JSON, Answers, wants_json
+from capdex_explorer.http.answer import JSON, Answers, Endpoint, wants_json
 from capdex_explorer.http.assets import PREFIX, read_assets
 from capdex_explorer.http.headers import FOREVER, SECURITY, accepts
 from capdex_explorer.http.rendered import RenderedPage
@@ -107,9 +108,7 @@ class Explorer:
             answer = await name_page(site.reader, name)
             return RenderedPage.of(answer.body, JSON).response(request)
 
-        def exact(
-            endpoint: Callable[[Request], Awaitable[Response]],
-        ) -> Callable[[Request], Awaitable[Response]]:
+        def exact(endpoint: Endpoint) -> Endpoint:
             async def answer(request: Request) -> Response:
                 name, version = (request.path_params.get(x, "") for x in ("name", "version"))
                 wanted = _inexact(name, version)
@@ -137,11 +136,11 @@ class Explorer:
             Route("/try", attempted, methods=["GET", "POST"]),
             Route("/try.json", attempted, methods=["GET", "POST"]),
             *(
-                Route(path, exact(answers.file(make, media_type)), methods=["GET"])
+                Route(path, exact(answers.endpoint(make, media_type)), methods=["GET"])
                 for path, (make, media_type) in FILES.items()
             ),
             *(
-                Route(path, answers.endpoint(_of_value(key)), methods=["GET"])
+                Route(path, answers.endpoint(partial(search.of_value, key)), methods=["GET"])
                 for key in LISTED
                 for path in (f"/{key}/{{value:path}}.json", f"/{key}/{{value:path}}")
             ),
@@ -156,11 +155,7 @@ class Explorer:
     @property
     def handlers(self) -> Handlers:
         """Return the handlers of errors: a page for browsers, a problem document for others."""
-        return {
-            CapdexError: self._handle,
-            HTTPException: self._handle,
-            Exception: self._handle,
-        }
+        return dict.fromkeys((CapdexError, HTTPException, Exception), self._handle)
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -191,11 +186,3 @@ def _inexact(name: str, version: str) -> CapabilityURI | None:
     except InvalidInput:
         return None
     return None if not version or isinstance(uri.selector, Version) else uri
-
-
-def _of_value(key: str) -> Page:
-    async def page(site: Site, page_request: Any) -> Any:
-        page_request.parts["key"] = key
-        return await search.of_value(site, page_request)
-
-    return page

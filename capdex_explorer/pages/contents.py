@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Final
 
 from capdex.json import Json
@@ -16,26 +15,8 @@ from capdex_service.queries.releases import ShownRelease, find_release
 MAX_CACHED: Final = 128  # manifests: parsing one takes longer than all else on a page
 
 
-@dataclass(frozen=True, slots=True)
-class _Manifests:
-    """The manifests read last, by the sha256 of their files."""
-
-    cache: OrderedDict[str, Manifest] = field(default_factory=OrderedDict)
-
-    async def of(self, site: Site, found: ShownRelease) -> Manifest | None:
-        """Return the manifest of a release; None if this node does not serve its file."""
-        if found.data is None:
-            return None
-        digest: str = found.json["release"]["sha256"]
-        if digest not in self.cache:
-            reading = await site.reader.run(read, found.data, long=True)
-            self.cache[digest] = reading.require()
-            while len(self.cache) > MAX_CACHED:
-                self.cache.popitem(last=False)
-        return self.cache[digest]
-
-
-_MANIFESTS: Final = _Manifests()
+# The manifests read last, by the sha256 of their files.
+_CACHED: Final[OrderedDict[str, Manifest]] = OrderedDict()
 
 
 async def open_release(
@@ -43,7 +24,14 @@ async def open_release(
 ) -> tuple[ShownRelease, Manifest | None]:
     """Return a release and its manifest, which is None if this node does not serve its file."""
     found = await find_release(site.reader, name, version)
-    return found, await _MANIFESTS.of(site, found)
+    if found.data is None:
+        return found, None
+    digest: str = found.json["release"]["sha256"]
+    if digest not in _CACHED:
+        _CACHED[digest] = (await site.reader.run(read, found.data, long=True)).require()
+        while len(_CACHED) > MAX_CACHED:
+            _CACHED.popitem(last=False)
+    return found, _CACHED[digest]
 
 
 def contents_of(manifest: Manifest) -> Json:

@@ -145,9 +145,9 @@ def _add_addresses(data: Json, request: PageRequest) -> None:
             one["address"] = request.address(cursor=None, **{name: after})
 
 
-async def of_value(site: Site, request: PageRequest) -> View:
-    """Show the capabilities of one domain, or with one tag."""
-    key, value = request.parts["key"], request.parts["value"]
+async def of_value(key: str, site: Site, request: PageRequest) -> View:
+    """Show the capabilities of one domain, or with one tag: `key` is the facet."""
+    value = request.parts["value"]
     names = await names_in_order(site, request, (key, value))
     data = {"names": names, "key": key, "value": value}
     title = f"{key.capitalize()} {value}"

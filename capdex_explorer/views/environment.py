@@ -17,13 +17,10 @@ from capdex_explorer.views.identicon import identicon
 from capdex_explorer.views.markdown import markdown
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 
-NO_EXPLORERS: Final[Mapping[int, str]] = {}
 TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 
 
-def build_environment(
-    assets: Mapping[str, str], explorers: Mapping[int, str] = NO_EXPLORERS
-) -> Environment:
+def build_environment(assets: Mapping[str, str], explorers: Mapping[int, str]) -> Environment:
     """Return the templates with what they may call; `assets` are addresses of static files.
 
     `explorers` are the sites that show a chain's blocks, by chain id.

@@ -48,9 +48,9 @@ def shown(value: object) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def short_hash(text: str, first: int = 6, last: int = 4) -> str:
+def short_hash(text: str) -> str:
     """Return the ends of a long identifier, as 0x8f3c…21aa."""
-    return text if len(text) <= first + last + 4 else f"{text[:first]}…{text[-last:]}"
+    return text if len(text) <= 14 else f"{text[:6]}…{text[-4:]}"
 
 
 def short_account(text: str) -> str:
@@ -84,11 +84,7 @@ def number(value: float | None) -> str:
     """Return a number with thin spaces between thousands."""
     if value is None:
         return "unknown"
-    return (
-        f"{value:,.1f}".replace(",", "\u2009")
-        if value % 1
-        else f"{int(value):,}".replace(",", "\u2009")
-    )
+    return (f"{value:,.1f}" if value % 1 else f"{int(value):,}").replace(",", "\u2009")
 
 
 def count(value: int, singular: str, plural: str = "") -> str:

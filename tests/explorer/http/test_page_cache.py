@@ -8,6 +8,7 @@ import pytest
 
 from capdex_explorer.http.page_cache import MAX_AGE_S, MAX_STALE_S, PageCache
 from capdex_explorer.http.rendered import RenderedPage
+from capdex_explorer.site import NO_TAG, CacheTag
 from capdex_service.answers.rendered import Moment
 
 PAGE = RenderedPage.of(b"x" * 100, "text/html")
@@ -36,8 +37,8 @@ def kept(clock: Clock) -> PageCache:
 
 
 def test_a_page_about_a_name_stays_until_the_name_changes(kept: PageCache, clock: Clock) -> None:
-    kept.put(("note",), PAGE, moment(1), name="note")
-    kept.put(("tea",), PAGE, moment(1), name="tea")
+    kept.put(("note",), PAGE, moment(1), CacheTag("note"))
+    kept.put(("tea",), PAGE, moment(1), CacheTag("tea"))
     clock.now += MAX_AGE_S - 1
     assert kept.get(("note",), moment(9)) is PAGE
     kept.drop(["note", "other"])
@@ -48,7 +49,7 @@ def test_a_page_about_a_name_stays_until_the_name_changes(kept: PageCache, clock
 
 
 def test_a_page_is_made_anew_once_its_release_is_final(kept: PageCache) -> None:
-    kept.put(("note",), PAGE, moment(1, 6), name="note", final_at=7)
+    kept.put(("note",), PAGE, moment(1, 6), CacheTag("note", 7))
     assert kept.get(("note",), moment(2, 6)) is PAGE
     assert kept.get(("note",), moment(3, 7)) is None
 
@@ -56,11 +57,11 @@ def test_a_page_is_made_anew_once_its_release_is_final(kept: PageCache) -> None:
 def test_a_page_of_many_names_is_at_most_a_moment_older_than_the_index(
     kept: PageCache, clock: Clock
 ) -> None:
-    kept.put(("home",), PAGE, moment(1))
+    kept.put(("home",), PAGE, moment(1), NO_TAG)
     clock.now = 1e6
     assert kept.get(("home",), moment(1)) is PAGE  # nothing has changed
     assert kept.get(("home",), moment(2)) is None
-    kept.put(("home",), PAGE, moment(2))
+    kept.put(("home",), PAGE, moment(2), NO_TAG)
     clock.now += MAX_STALE_S / 2
     assert kept.get(("home",), moment(3)) is PAGE
     clock.now += MAX_STALE_S
@@ -69,12 +70,12 @@ def test_a_page_of_many_names_is_at_most_a_moment_older_than_the_index(
 
 def test_what_was_used_least_recently_makes_room(kept: PageCache) -> None:
     for number in range(20):
-        kept.put((str(number),), PAGE, moment(1), name=str(number % 3))
+        kept.put((str(number),), PAGE, moment(1), CacheTag(str(number % 3)))
         assert kept.get(("0",), moment(1)) is PAGE
         assert kept.size_bytes <= 1000
     assert kept.get(("1",), moment(1)) is None
     assert kept.get(("19",), moment(1)) is PAGE
-    kept.put(("19",), PAGE, moment(1), name="elsewhere")
+    kept.put(("19",), PAGE, moment(1), CacheTag("elsewhere"))
     assert kept.size_bytes <= 1000
     kept.drop(None)
     assert kept.size_bytes == 0

@@ -149,7 +149,7 @@ def test_linked_data_cannot_end_its_script() -> None:
     from capdex_explorer.views.environment import build_environment
 
     assets = {name: name for name in ("icon.svg", "app.css", "app.js", "htmx-4.0.1.min.js")}
-    environment = build_environment(assets)
+    environment = build_environment(assets, {})
     made = environment.from_string("{{ value | tojson }}").render(value="</script><b>")
     assert "<" not in made
     assert json.loads(made) == "</script><b>"
