@@ -160,11 +160,7 @@ def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> H
     )
 
 
-def _unchanged(value: object) -> Any:
-    return value
-
-
-def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = _unchanged) -> Json:
+def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = lambda x: x) -> Json:
     """Return the output that a reply holds; raises as `HttpTool.run` for a status from 400 on."""
     if reply.status >= 400:
         # Redacted before it is cut: half a secret would not be recognised.

@@ -57,9 +57,7 @@ class McpSession:
     `transport` is one of the SDK; `carried` gives an error that it carries as JSON-RPC's `data`.
     """
 
-    def __init__(
-        self, transport: Any, carried: Callable[[Any], CapdexError | None] = lambda _: None
-    ) -> None:
+    def __init__(self, transport: Any, carried: Callable[[Any], CapdexError | None]) -> None:
         loop = asyncio.get_running_loop()
         self.broken = False  # after an error that leaves nothing to go on with
         self.client = Client(transport, cache=None, message_handler=self._heard)
@@ -78,11 +76,6 @@ class McpSession:
     def ended(self) -> bool:
         """True if no call can be made any more."""
         return self._task.done() or self._end.is_set()
-
-    @property
-    def server_info(self) -> types.Implementation | None:
-        """Name and version of the server, if it tells them."""
-        return self.client.server_info
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[None]:

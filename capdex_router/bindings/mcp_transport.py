@@ -90,7 +90,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             headers["accept-encoding"] = "identity"
             return await self._send(request, url, headers)
         except CapdexError as error:
-            return self._carried(request, error)
+            content, headers = self._standing_for(error), {"content-type": _JSON}
+            return httpx2.Response(502, headers=headers, content=content, request=request)
 
     async def _send(
         self, request: httpx2.Request, url: URL, headers: dict[str, str]
@@ -104,7 +105,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                 what = "the service compresses its reply, which was not asked for"
                 raise ExecutionFailed(what, fix=SERVICE)
-            _check_redirect(response)
+            if 300 <= response.status < 400:
+                raise Refused(
+                    "the service redirects",
+                    Code.PERMISSION_DENIED,
+                    why="redirects of MCP services are not followed",
+                    fix="name the final URL of the service",
+                )
             kept = [(x, y) for x, y in response.headers.items() if x.lower() in _KEPT_HEADERS]
             if "event-stream" in response.headers.get("Content-Type", ""):
                 events = _Events(response, stack.pop_all(), asked, self._standing_for)
@@ -139,12 +146,6 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 with suppress(ValueError):  # else the status says enough
                     data = orjson.dumps(read_message(bytes(content)))
             return httpx2.Response(response.status, headers=kept, content=data)
-
-    def _carried(self, request: httpx2.Request, error: CapdexError) -> httpx2.Response:
-        headers = {"content-type": _JSON}
-        return httpx2.Response(
-            502, headers=headers, content=self._standing_for(error), request=request
-        )
 
     def _standing_for(self, error: CapdexError) -> bytes:
         """Return an answer that stands for an error of ours, which `fault` gives back."""
@@ -330,14 +331,3 @@ def _answer(asked: Replies, data: bytes) -> bytes:
 
 def _text(message: types.JSONRPCMessage) -> bytes:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-
-
-def _check_redirect(response: aiohttp.ClientResponse) -> None:
-    if not 300 <= response.status < 400:
-        return
-    raise Refused(
-        "the service redirects",
-        Code.PERMISSION_DENIED,
-        why="redirects of MCP services are not followed",
-        fix="name the final URL of the service",
-    )

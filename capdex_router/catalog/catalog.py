@@ -138,6 +138,15 @@ class Catalog:
         for versions in self._versions.values():
             yield versions[_highest(versions)][0]
 
+    def tools(self, ref: CapabilityRef) -> list[Listed]:
+        """Return the tools in short of what owns a capability, in the version of that."""
+        prefix = ref.capability_id.partition("#")[0] + "#"
+        return [
+            x
+            for x in self.listed()
+            if x.ref.capability_id.startswith(prefix) and x.ref.version == ref.version
+        ]
+
     def get(self, capability_id: str, version: str | None = None) -> Capability:
         """Return a capability, without a version the highest; raises InvalidInput NOT_FOUND."""
         self._refresh()

@@ -29,14 +29,14 @@ from capdex_router.home.directory import Home
 from capdex_router.install.fetch import Cache, installed
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.lockfile import Lock, Locked
-from capdex_router.model.capability import Capability, Executor
+from capdex_router.model.capability import Capability, Check, Executor
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.proposal import INSTALL
 from capdex_router.policy.secrets import Secrets
 from capdex_router.state.store import ObjectStore
 from capdex_router.state.strategies import model
-from capdex_router.state.tools import Check, Parts, StateTool
+from capdex_router.state.tools import Parts, StateTool
 
 log = structlog.get_logger(part="router")
 

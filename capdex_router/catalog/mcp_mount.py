@@ -22,7 +22,6 @@ from mcp.client.stdio import StdioServerParameters
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.json import Json
 from capdex.version import VERSION
-from capdex_router.bindings.mcp_message import Replies
 from capdex_router.bindings.mcp_session import McpSession
 from capdex_router.bindings.mcp_transport import ENDED, McpProgram
 from capdex_router.catalog.catalog import Fixed
@@ -74,11 +73,6 @@ class Mounted(Fixed):
         self._error: CapdexError = Unavailable(ENDED, Code.NODE_UNAVAILABLE)
         self._starting: asyncio.Task[None] | None = None
         self._pause_s, self._next = 0.0, asyncio.get_running_loop().time()
-
-    @property
-    def replies(self) -> Replies:
-        """What the server sent."""
-        return self._program.replies
 
     @property
     def down(self) -> CapdexError | None:
@@ -133,13 +127,14 @@ class Mounted(Fixed):
         try:
             async with asyncio.timeout(LIST_S):
                 tools = await session.tools()
-            self.put(_capabilities(self, session.server_info, tools.values()))
+            self.put(_capabilities(self, session.client.server_info, tools.values()))
             self._digests = {x.name: x.owner.digest for x in self._found.values()}
             self._noted(self)
             self._session = session
         except (CapdexError, TimeoutError) as error:
             why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
-            why += f"; it sent {self.replies.stray}" if self.replies.stray else ""
+            stray = self._program.replies.stray
+            why += f"; it sent {stray}" if stray else ""
             message = f"the MCP server {self.name} does not answer"
             self._error = Unavailable(message, Code.NODE_UNAVAILABLE, why)
             log.warning("not mounted", server=self.name, why=why)  # the other tools go on
@@ -194,7 +189,7 @@ class Mounted(Fixed):
 
     def late(self, timeout_s: float) -> Unavailable:
         """Return the error for an answer that did not come in time, with what came instead."""
-        stray = self.replies.stray
+        stray = self._program.replies.stray
         return Unavailable(
             f"the MCP server {self.name} did not answer within {timeout_s:.3g} s",
             why=f"it sent {stray}" if stray else "",

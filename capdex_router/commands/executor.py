@@ -46,7 +46,14 @@ class CommandExecutor:
         Raises Refused if the program is not the one that was learned, Unavailable TIMEOUT, and
         ExecutionFailed for an exit code that is not a success.
         """
-        self._check()
+        digest = digest_of(self.program)
+        if digest != self.digest:
+            raise Refused(
+                f"{self.program} is not the program that was learned",
+                Code.PERMISSION_DENIED,
+                why="its bytes changed" if digest else "it cannot be read",
+                fix=f"look at it, then `capdex learn {self.program.name}`",
+            )
         around = replace(self.around, environment={**self.around.environment, **FACETS})
         ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
         if ran.exit_code not in self.successes:
@@ -61,16 +68,6 @@ class CommandExecutor:
 
     def _argv(self, arguments: Json) -> tuple[str, ...]:
         return (str(self.program), *self.template.argv(arguments)[1:])
-
-    def _check(self) -> None:
-        digest = digest_of(self.program)
-        if digest != self.digest:
-            raise Refused(
-                f"{self.program} is not the program that was learned",
-                Code.PERMISSION_DENIED,
-                why="its bytes changed" if digest else "it cannot be read",
-                fix=f"look at it, then `capdex learn {self.program.name}`",
-            )
 
 
 def digest_of(program: Path) -> str:

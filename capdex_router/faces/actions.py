@@ -86,7 +86,7 @@ class Actions:
         if level == 1:
             return _line(capability)
         if level == 2:
-            lines = [_line(listed) for listed in self._tools(capability)]
+            lines = [_line(listed) for listed in self.catalog.tools(capability.ref)]
             return "\n".join(_cut(lines, MAX_LISTED)) or "it has no tools"
         if level == 4:
             found = {"uri": capability.ref.capability_id, **self._example(capability, "input")}
@@ -96,7 +96,7 @@ class Actions:
         said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
         shown = capability.manifest() | {"resources": [x["name"] for x in capability.resources]}
         if capability.kind == "skill":
-            names = (x.ref.capability_id for x in self._tools(capability))
+            names = (x.ref.capability_id for x in self.catalog.tools(ref))
             shown["tools"] = [self.catalog.short_name(x) for x in names][:TOOLS_SHOWN]
         rest = {x: y for x, y in shown.items() if x not in said and y not in (None, [])}
         uri = f"{self.catalog.short_name(ref.capability_id)}@{ref.version}"
@@ -206,15 +206,6 @@ class Actions:
         packages = [one for one in latest if "#" not in one]
         tools = [one for one in latest if "#" in one and one.partition("#")[0] not in latest]
         return [_line(latest[one]) for one in (*packages, *tools)]
-
-    def _tools(self, capability: Capability) -> list[Listed]:
-        prefix = capability.ref.capability_id.partition("#")[0] + "#"
-        return [
-            listed
-            for listed in self.catalog.listed()
-            if listed.ref.capability_id.startswith(prefix)
-            and listed.ref.version == capability.ref.version
-        ]
 
 
 def _cut(lines: list[str], most: int = MAX_HITS) -> list[str]:

@@ -99,11 +99,7 @@ async def _describe(actions: Actions, arguments: Json, _: Caller) -> Result:
 
 
 async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
-    try:
-        result = await actions.call(read_call(arguments), caller)
-    except CapdexError as error:
-        result = InvokeResult.of_error(error, 0)
-    return _shown(result)
+    return _shown(await actions.call(read_call(arguments), caller))
 
 
 async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:

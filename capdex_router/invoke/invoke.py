@@ -25,13 +25,13 @@ from capdex.json import Json
 from capdex.net.turns import Turns
 from capdex_router.catalog.catalog import Catalog
 from capdex_router.home.audit_log import AuditLog
-from capdex_router.model.capability import Capability, Executor
+from capdex_router.model.capability import Capability, Check, Executor
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.permissions import asks_each_time, destroys, line, missing, target
-from capdex_router.policy.proposal import Access, Proposal, accessed
+from capdex_router.policy.proposal import Proposal, accessed
 from capdex_router.policy.quoting import escaped
 from capdex_router.policy.tokens import Token, carrying
 
@@ -74,10 +74,6 @@ class Caller:
     asker: Asker = field(default_factory=Refuse)
     session: str | None = None
     timeout_s: float | None = None
-
-
-Check = Callable[[Json, Any], str | None]
-"""Returns why a value breaks a schema, and None if it does not (`invoke.validation`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +240,10 @@ class Invoker:
             ("capdex", "grant", named, *wanted, "--digest", owner.digest),
             owner.signer,
             tool_of(capability),
-            accesses=tuple(self._access(request, given) for request in call.requests),
+            accesses=tuple(
+                replace(accessed(self._shown(request), given), target=target(request))
+                for request in call.requests
+            ),
             input=orjson.dumps(given, option=orjson.OPT_SORT_KEYS),
             input_sha256=audited["input_sha256"],
             facts=says if harmless else (),
@@ -252,9 +251,6 @@ class Invoker:
             granted=() if once else wanted,
             days=None if once else self._limits.first_use_days,
         )
-
-    def _access(self, request: Request, given: Json) -> Access:
-        return replace(accessed(self._shown(request), given), target=target(request))
 
     def _shown(self, request: Request) -> Request:
         """Return a request without any secret, for people and the audit log."""

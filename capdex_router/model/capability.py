@@ -11,6 +11,8 @@ from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import Request
 
 Kind = Literal["tool", "skill"]
+Check = Callable[[Json, Any], str | None]
+"""Returns why a value breaks a schema, and None if it does not (`invoke.validation`)."""
 
 
 @dataclass(frozen=True, slots=True)

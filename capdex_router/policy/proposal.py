@@ -93,7 +93,8 @@ class Proposal:
         if self.signer:
             yield f"signed by: {shortened(self.signer)}"
         yield f"content: sha256 {self.digest}"
-        lasting = "as long as the content is the same" if self.days is None else _days(self.days)
+        same = "as long as the content is the same"
+        lasting = same if self.days is None else f"for {self.days:g} days"
         yield from (f"granted {lasting}: {escaped(one)}" for one in self.granted)
 
     def grants(self, now: float) -> list[Grant]:
@@ -155,7 +156,3 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
 
 def _canonical(value: object) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-
-def _days(days: float) -> str:
-    return f"for {days:g} days"

@@ -54,17 +54,13 @@ def visible(text: str) -> str:
     return "".join(shown)
 
 
-def shortened(text: str, limit: int = MAX_CHARS) -> str:
-    """Return a text escaped; a long one without its middle, with its length and sha256."""
-    return _shortened(text, limit, "")
-
-
 def quoted(text: str, limit: int = MAX_CHARS) -> str:
     """Return a text as `shortened`, within quotation marks."""
-    return _shortened(text, limit, '"')
+    return shortened(text, limit, '"')
 
 
-def _shortened(text: str, limit: int, mark: str) -> str:
+def shortened(text: str, limit: int = MAX_CHARS, mark: str = "") -> str:
+    """Return a text escaped; a long one without its middle, with its length and sha256."""
     if len(text) <= limit:
         return f"{mark}{escaped(text)}{mark}"
     head, tail = escaped(text[: limit * 2 // 3]), escaped(text[-limit // 3 :])

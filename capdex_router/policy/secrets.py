@@ -111,36 +111,22 @@ class SecretFile:
         return self._file
 
 
-class _FirstUsed:
-    """The keyring, or the file: looked for at the first secret, since its backends are slow."""
+class Secrets:
+    """The secrets of the router: read at each use, and from then on hidden in what is shown.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    They are in a vault, or with a path in the keyring if it is usable, else in the file there.
+    """
+
+    def __init__(self, kept: Vault | Path) -> None:
+        self._kept = kept
+        self._hidden: set[str] = set()
 
     @cached_property
     def _vault(self) -> Vault:
-        return Keyring() if Keyring.usable() else SecretFile(self._path)
-
-    def read(self, key: str) -> str | None:
-        """Return the text kept under a name."""
-        return self._vault.read(key)
-
-    def write(self, key: str, value: str | None) -> None:
-        """Keep a text; None removes it."""
-        self._vault.write(key, value)
-
-
-class Secrets:
-    """The secrets of the router: read at each use, and from then on hidden in what is shown."""
-
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
-        self._hidden: set[str] = set()
-
-    @classmethod
-    def of(cls, path: Path) -> Secrets:
-        """Return the secrets in the keyring if it is usable, else those in the file."""
-        return cls(_FirstUsed(path))
+        """The vault: looked for at the first secret, since the backends of keyrings are slow."""
+        if not isinstance(self._kept, Path):
+            return self._kept
+        return Keyring() if Keyring.usable() else SecretFile(self._kept)
 
     def get(self, capability: str, host: str, name: str) -> str:
         """Return the secret that the user bound to the capability and the host.

@@ -72,13 +72,7 @@ class Session:
     def _mounted(self, capability_id: str) -> Json:
         """Return prompt and tools of a capability, and what it asks of the model in vain."""
         skill = self._catalog.get(capability_id)
-        prefix = capability_id + "#"
-        tools = [
-            listed.ref.capability_id
-            for listed in self._catalog.listed()
-            if listed.ref.capability_id.startswith(prefix)
-            and listed.ref.version == skill.ref.version
-        ]
+        tools = [listed.ref.capability_id for listed in self._catalog.tools(skill.ref)]
         found: Json = {"version": skill.ref.version, "tools": tools[:MAX_TOOLS]}
         if skill.prompt:
             found["prompt_of_publisher"] = skill.prompt

@@ -38,6 +38,7 @@ MAX_LINE_BYTES: Final = MAX_BLOB_BYTES // 3 * 4 + 4_096
 # value that is nested 20 000 deep overflows its stack.
 OBJECT_CPU_S: Final = 5
 OBJECT_MEMORY_BYTES: Final = 256 * 1024 * 1024
+_FILE: Final = "see that the path is right, who owns it, and that the disk is not full"
 
 
 class SyncEntry(NamedTuple):
@@ -89,11 +90,7 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
         with replacing(path, 0o600) as stream:
             return _write(stream, owner, entries(store, owner, public=public))
     except OSError as error:
-        raise unusable(
-            f"{path.name} cannot be used",
-            error,
-            fix="see that the path is right, who owns it, and that the disk is not full",
-        ) from None
+        raise unusable(f"{path.name} cannot be used", error, _FILE) from None
 
 
 def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
@@ -114,11 +111,7 @@ def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, 
             owner, found = read(stream)
             return owner, merge_entries(store, owner, found, empty=empty)
     except OSError as error:
-        raise unusable(
-            f"{path.name} cannot be used",
-            error,
-            fix="see that the path is right, who owns it, and that the disk is not full",
-        ) from None
+        raise unusable(f"{path.name} cannot be used", error, _FILE) from None
 
 
 def judge(path: Path) -> None:

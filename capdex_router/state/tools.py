@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.json import Json
 from capdex.manifest.tools import Tool
-from capdex_router.model.capability import Owner
+from capdex_router.model.capability import Check, Owner
 from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy import tokens
 from capdex_router.state.patch import Patched, apply
@@ -34,9 +34,6 @@ _WORDS: Final = {
     "state.query": ("query", *_CLAUSES),
     "state.delete": ("id", "mode"),
 }
-
-Check = Callable[[Json, Any], str | None]
-"""Returns why a value breaks a schema, and None if it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ async def call(runtime: Runtime, name: str, arguments: Any, person: Person | Non
 
 
 async def test_an_installed_package_keeps_and_finds_its_objects(home: Home) -> None:
-    secrets = Secrets.of(home.path / "secrets.json")
+    secrets = Secrets(home.path / "secrets.json")
     async with (
         packages(home, open_grants(home.path), secrets, Egress(), Validation().check) as source,
         open_runtime(home.path, [source], hidden=secrets) as runtime,

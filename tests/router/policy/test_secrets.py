@@ -51,7 +51,7 @@ def secrets(request: Any, tmp_path: Path) -> Any:
         yield Secrets(SecretFile(path))
         return
     keyring.set_keyring(MemoryKeyring())
-    yield Secrets.of(path)
+    yield Secrets(path)
     keyring.set_keyring(BEFORE)
     assert not path.exists()
 
@@ -82,7 +82,7 @@ def test_a_session_without_a_keyring_uses_the_file(tmp_path: Path) -> None:
     keyring.set_keyring(keyring.backends.fail.Keyring())
     try:
         assert not Keyring.usable()
-        Secrets.of(tmp_path / "s").set("w", "a.b", "KEY", VALUE)
+        Secrets(tmp_path / "s").set("w", "a.b", "KEY", VALUE)
     finally:
         keyring.set_keyring(BEFORE)
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
