@@ -19,7 +19,7 @@ from capdex_router.commands.source import LearnedTools
 from capdex_router.commands.store import LearnedStore
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.directory import Home
-from capdex_router.invoke.invoke import CallLimits, Invoker
+from capdex_router.invoke.invoke import Invoker
 from capdex_router.invoke.results import Results
 from capdex_router.invoke.validation import Validation
 from capdex_router.policy.grant_file import GrantFile
@@ -56,7 +56,6 @@ async def open_runtime(
     mounts: Mounts | None = None,
     work: Path = Path(),
     hidden: Secrets | None = None,
-    limits: CallLimits | None = None,
 ) -> AsyncIterator[Runtime]:
     """Open the runtime over a directory, which is for its user alone, and close it at the end.
 
@@ -91,10 +90,8 @@ async def open_runtime(
             check=Validation().check,
             redact=hidden.redact if hidden is not None else lambda value: value,
             renew=learned.renew,
-            limits=limits or CallLimits(),
         )
-        results = Results(directory / "results")
-        search = Search(catalog)
+        search, results = Search(catalog), Results(directory / "results")
         yield Runtime(catalog, search, invoker, results, grants, learning, learned, servers)
 
 

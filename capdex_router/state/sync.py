@@ -8,8 +8,6 @@ signed: merge only what comes from a machine of yours.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import math
 import os
@@ -41,13 +39,13 @@ OBJECT_MEMORY_BYTES: Final = 256 * 1024 * 1024
 _FILE: Final = "see that the path is right, who owns it, and that the disk is not full"
 
 
-class SyncEntry(NamedTuple):
+class SyncEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An object for another installation; `document` is None for an erased one."""
 
     scope: str
     schema_uri: str
     id: str
-    document: bytes | None
+    document: bytes | None = None
 
 
 class Merged(NamedTuple):
@@ -63,21 +61,12 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     owner: str
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    scope: str
-    schema_uri: str
-    id: str
-    document: str | None = None
-
-
 class _End(msgspec.Struct, forbid_unknown_fields=True):
     objects: int
     sha256: str
 
 
-_decode: Final = msgspec.json.Decoder(_Line).decode
-_decode_header: Final = msgspec.json.Decoder(_Header).decode
-_decode_end: Final = msgspec.json.Decoder(_End).decode
+_decode: Final = msgspec.json.Decoder(SyncEntry).decode
 
 
 def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) -> int:
@@ -233,10 +222,7 @@ def _write(stream: IO[bytes], owner: str, found: Iterable[SyncEntry]) -> int:
 
     line(_Header(FORMAT, owner))
     for entry in found:
-        document = None
-        if entry.document is not None:
-            document = base64.b64encode(entry.document).decode("ascii")
-        line(_Line(entry.scope, entry.schema_uri, entry.id, document))
+        line(entry)
         count += 1
     line(_End(count, hashed.hexdigest()))
     return count
@@ -249,7 +235,7 @@ def read(stream: IO[bytes]) -> tuple[str, Iterator[SyncEntry]]:
     """
     first = _line(stream)
     try:
-        header = _decode_header(first)
+        header = msgspec.json.decode(first, type=_Header)
     except (msgspec.DecodeError, RecursionError):
         raise _bad("its first line is not a header") from None
     if header.format != FORMAT:
@@ -266,17 +252,15 @@ def _entries(stream: IO[bytes], first: bytes) -> Iterator[SyncEntry]:
         if data.startswith(b'{"objects":'):
             break
         try:
-            line = _decode(data)
-            document = line.document
-            blob = None if document is None else base64.b64decode(document, validate=True)
-        except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
+            entry = _decode(data)
+        except (ValueError, RecursionError):  # also of text that is not UTF-8
             raise _bad(f"object {count} cannot be read") from None
-        _bounded(line.scope, line.schema_uri, line.id)
-        yield SyncEntry(line.scope, line.schema_uri, line.id, blob)
+        _bounded(entry.scope, entry.schema_uri, entry.id)
+        yield entry
         hashed.update(data)
         count += 1
     try:
-        end = _decode_end(data)
+        end = msgspec.json.decode(data, type=_End)
     except (msgspec.DecodeError, RecursionError):
         raise _bad("its last line cannot be read") from None
     if (end.objects, end.sha256) != (count, hashed.hexdigest()) or stream.read(1):
