@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
@@ -242,26 +243,20 @@ class McpProgram:
                     group.cancel_scope.cancel()
 
 
+@dataclass(eq=False)
 class _Events(httpx2.AsyncByteStream):
     """The body of a reply that is a stream of events, bounded in bytes."""
 
-    def __init__(
-        self,
-        response: aiohttp.ClientResponse,
-        stack: AsyncExitStack,
-        asked: Replies | None,
-        carried: Callable[[CapdexError], bytes],
-    ) -> None:
-        self._response = response
-        self._stack = stack
-        self._asked = asked
-        self._carried = carried
+    response: aiohttp.ClientResponse
+    stack: AsyncExitStack
+    asked: Replies | None
+    carried: Callable[[CapdexError], bytes]
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         read, rest = 0, bytearray()
         try:
-            async for chunk in self._response.content.iter_any():
+            async for chunk in self.response.content.iter_any():
                 read += len(chunk)
                 if read > MAX_BODY_BYTES:
                     raise ValueError("too long")
@@ -276,8 +271,8 @@ class _Events(httpx2.AsyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        self._response.close()  # an endless stream is not read to its end
-        await self._stack.aclose()
+        self.response.close()  # an endless stream is not read to its end
+        await self.stack.aclose()
 
     def _read(self, event: bytearray) -> bytes:
         """Return an event with its message as the SDK may read it; raises ValueError."""
@@ -288,12 +283,12 @@ class _Events(httpx2.AsyncByteStream):
             return b""
         told = [b"%s:%s\n" % field for field in fields if field[0] in (b"id", b"retry")]
         try:
-            if self._asked is not None:
-                data = _answer(self._asked, data)
+            if self.asked is not None:
+                data = _answer(self.asked, data)
             elif data:
                 data = orjson.dumps(read_message(data) or None)
         except CapdexError as error:
-            data = self._carried(error)
+            data = self.carried(error)
         return b"%sdata:%s\n\n" % (b"".join(told), data)
 
 

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -40,21 +40,15 @@ LEARN_S: Final = 120.0  # for all that is run of one program
 LIMITS: Final = ProcessLimits(stdout_bytes=MAX_HELP_BYTES)
 
 
+@dataclass(eq=False)
 class Learning:
     """Learns programs into a store. What was learned is a line of `audit`."""
 
-    def __init__(
-        self,
-        store: LearnedStore,
-        *,
-        grants: GrantFile,
-        audit: AuditLog,
-        sandbox: Callable[[], Sandbox] = lambda: Sandbox.find(limits=LIMITS),
-    ) -> None:
-        self.store = store
-        self._grants = grants
-        self._audit = audit
-        self._sandbox = sandbox
+    store: LearnedStore
+    _: KW_ONLY
+    grants: GrantFile
+    audit: AuditLog
+    sandbox: Callable[[], Sandbox] = lambda: Sandbox.find(limits=LIMITS)
 
     async def study(
         self,
@@ -82,17 +76,17 @@ class Learning:
     def keep(self, learned: Learned) -> None:
         """Keep what a person agreed to."""
         proposal = self.proposal(learned)
-        self._audit.write("learn", **proposal.audited(), agreed=True)
+        self.audit.write("learn", **proposal.audited(), agreed=True)
         self._forget_grants(owner_name(learned))
         self.store.put(learned)
-        self._grants.grant(proposal.grants(time.time()))
+        self.grants.grant(proposal.grants(time.time()))
 
     def forget(self, name: str) -> Learned:
         """Forget a tool by its name, or its program's; raises InvalidInput NOT_FOUND."""
         name = Path(name.removeprefix(PREFIX)).name
         for known, learned in self.store.all().items():
             if name in (known, learned.tool.manifest.binary):
-                self._audit.write("forget", capability_id=owner_name(learned))
+                self.audit.write("forget", capability_id=owner_name(learned))
                 self._forget_grants(owner_name(learned))
                 self.store.remove(known)
                 return learned
@@ -110,7 +104,7 @@ class Learning:
         written = old.tool.intents if any(one.patterns for one in old.tool.intents) else ()
         adapter = Adapter(old.tool.manifest, written, old.samples)
         new = await self._probed(old.program, adapter, old.readable, writable=old.writable)
-        self._audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
+        self.audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
         self._forget_grants(owner_name(old))
         self.store.put(new)
         return new
@@ -134,7 +128,7 @@ class Learning:
     def _forget_grants(self, name: str) -> None:
         old = self.store.all().get(name.removeprefix(PREFIX))
         if old is not None:
-            self._grants.forget([old.content])
+            self.grants.forget([old.content])
 
     def proposal(self, learned: Learned) -> Proposal:
         """Return what a person agrees to: the program, each command, and what it reaches."""
@@ -164,7 +158,7 @@ class Learning:
     async def _probed(
         self, path: Path, adapter: Adapter, readable: tuple[Path, ...], *, writable: bool
     ) -> Learned:
-        sandbox = self._sandbox()
+        sandbox = self.sandbox()
         ends = time.monotonic() + LEARN_S
         with TemporaryDirectory(prefix="capdex-learn-") as folder:
             around = Surroundings(_with_content(folder), readable=readable, environment=FACETS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,34 +27,31 @@ MAX_NAME_CHARS: Final = 48
 _NO_NAME: Final = re.compile(r"[^a-z0-9]+")
 
 
+@dataclass(eq=False)
 class LearnedTools:
     """The learned tools as a source of the catalogue.
 
     `work` is the directory that their runs see. Nothing of `own`, the router's directory, is shown.
     """
 
-    def __init__(
-        self,
-        learning: Learning,
-        *,
-        work: Path,
-        own: Path,
-        sandbox: Callable[[], Sandbox] = Sandbox.find,
-    ) -> None:
-        self._learning = learning
-        self._work = work.resolve()
-        self._own = own.resolve()
-        self._sandbox = sandbox
+    learning: Learning
+    _: KW_ONLY
+    work: Path
+    own: Path
+    sandbox: Callable[[], Sandbox] = Sandbox.find
+
+    def __post_init__(self) -> None:
+        self.work, self.own = self.work.resolve(), self.own.resolve()
         self._turn = asyncio.Lock()
 
     @property
     def revision(self) -> object:
         """A value that is equal as long as the tools are the same."""
-        return self._learning.store.revision
+        return self.learning.store.revision
 
     def listed(self) -> Iterator[Listed]:
         """Yield the intents of all tools in short."""
-        for learned in self._learning.store.all().values():
+        for learned in self.learning.store.all().values():
             manifest = learned.tool.manifest
             for intent, ref in zip(learned.tool.intents, refs(learned.tool), strict=True):
                 terms = " ".join(_phrases(intent))
@@ -62,7 +60,8 @@ class LearnedTools:
 
     def load(self, ref: CapabilityRef) -> Capability:
         """Return an intent with its schema and executor."""
-        learned, number = self._of(ref.capability_id)
+        learned = self.learning.store.all()[_tool_of(ref.capability_id)]
+        number = [x.capability_id for x in refs(learned.tool)].index(ref.capability_id)
         intent = learned.tool.intents[number]
         return Capability(
             ref,
@@ -78,7 +77,7 @@ class LearnedTools:
 
     def tools(self) -> tuple[CommandTool, ...]:
         """Return the tools as CMP has them."""
-        return tuple(one.tool for one in self._learning.store.all().values())
+        return tuple(one.tool for one in self.learning.store.all().values())
 
     def named(self, want: str, context: Json) -> tuple[str, Json]:
         """Return the id of the one intent that a wish names (CMP, Execute: Intent), and its input.
@@ -96,27 +95,20 @@ class LearnedTools:
         if not capability_id.startswith(PREFIX):
             return
         async with self._turn:
-            name = capability_id.removeprefix(PREFIX).partition("#")[0]
-            learned = self._learning.store.all().get(name)
+            learned = self.learning.store.all().get(_tool_of(capability_id))
             if learned is not None and digest_of(learned.program) not in ("", learned.digest):
-                await self._learning.again(learned)
-
-    def _of(self, capability_id: str) -> tuple[Learned, int]:
-        name = capability_id.removeprefix(PREFIX).partition("#")[0]
-        learned = self._learning.store.all()[name]
-        ids = [ref.capability_id for ref in refs(learned.tool)]
-        return learned, ids.index(capability_id)
+                await self.learning.again(learned)
 
     def _executor(self, learned: Learned, number: int) -> Executor:
-        for path in (self._work, *learned.readable):
-            if self._own.is_relative_to(path) or path.is_relative_to(self._own):
+        for path in (self.work, *learned.readable):
+            if self.own.is_relative_to(path) or path.is_relative_to(self.own):
                 return UnusableTool(
                     f"learned programs do not see {path}",
                     "the files of the router itself are in it",
                     "start the router in a project's directory, or with --work DIR",
                 )
         try:
-            sandbox = self._sandbox()
+            sandbox = self.sandbox()
         except UsageError as error:
             return UnusableTool(error.message, error.why, error.fix)
         intent = learned.tool.intents[number]
@@ -125,7 +117,7 @@ class LearnedTools:
             learned.digest,
             intent.template,
             sandbox,
-            Surroundings(self._work, writable=learned.writable, readable=learned.readable),
+            Surroundings(self.work, writable=learned.writable, readable=learned.readable),
             _kind(intent),
             learned.successes[number],
         )
@@ -159,6 +151,10 @@ def given(intent: Intent, context: Json) -> Json:
 
 def _phrases(intent: Intent) -> list[str]:
     return [one for one in intent.patterns if not one.startswith("re:")]
+
+
+def _tool_of(capability_id: str) -> str:
+    return capability_id.removeprefix(PREFIX).partition("#")[0]
 
 
 def _name(ref: CapabilityRef) -> str:

@@ -13,6 +13,7 @@ import orjson
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.json_schema.arguments import came
+from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
 MAX_EXAMPLE_DEPTH: Final = 8
@@ -57,8 +58,10 @@ def read_call(arguments: Json) -> Wanted:
     uri, want = (_text(named, name) for name in _NAMES)
     if uri is None and want is None:
         raise InvalidInput("call needs a uri, or a want", fix=_FORM)
-    inner = _only(given)
-    return Wanted(uri, want, given if inner is None else inner)
+    # `{"input": {…}}`, with nothing else than a repeated uri beside it, is the input within.
+    if [key for key in given if key != "uri"] == ["input"] and isinstance(given["input"], dict):
+        given = given["input"]
+    return Wanted(uri, want, given)
 
 
 def _unwrap(arguments: Json) -> tuple[Json, Any]:
@@ -67,18 +70,8 @@ def _unwrap(arguments: Json) -> tuple[Json, Any]:
     for name in _INPUTS:
         if arguments.get(name) is not None:
             return named, _decoded(arguments[name])
-    rest = {key: value for key, value in arguments.items() if key not in _NAMES}
-    rest.pop("confirm", None)
-    return named, {key: value for key, value in rest.items() if key not in _INPUTS}
-
-
-def _only(given: Json) -> Json | None:
-    """Return the input within an input: `{"input": {…}}` and nothing else beside a repeated uri."""
-    keys = [key for key in given if key != "uri"]
-    if keys == ["input"] and isinstance(given["input"], dict):
-        inner: Json = given["input"]
-        return inner
-    return None
+    others = (*_NAMES, *_INPUTS, "confirm")
+    return named, {key: value for key, value in arguments.items() if key not in others}
 
 
 def _decoded(value: object) -> Any:
@@ -151,10 +144,7 @@ class _Examples:
             return {}
         whole: Json = {key: value for key, value in schema.items() if key != "$ref"}
         if isinstance(schema.get("$ref"), str):
-            target: Any = self.root
-            for part in schema["$ref"].removeprefix("#").split("/")[1:]:
-                part = part.replace("~1", "/").replace("~0", "~")
-                target = target.get(part) if isinstance(target, dict) else None
+            _, target = at_pointer(self.root, pointer_steps(schema["$ref"]) or ())
             whole = {**self.whole(target), **whole}
         parts = [*(whole.pop("allOf", None) or ())]
         parts += [x for key in ("oneOf", "anyOf") for x in (whole.pop(key, None) or ())[:1]]

@@ -22,7 +22,7 @@ from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
 from capdex.json import Json
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
-from capdex_router.model.refs import BUG
+from capdex_router.model.refs import BUG, InvokeResult
 
 MAX_LINE_BYTES: Final = 2 * 1024 * 1024
 MAX_CONNECTIONS: Final = 64
@@ -153,10 +153,8 @@ async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None
     except Exception:  # a bug of ours: its details only in the log
         log.exception("call failed", method=name)
         failure = ExecutionFailed("a fault of the router", Code.INTERNAL, fix=BUG)
-    found = failure.to_json()
     code = _CODES.get(failure.code) or _CODES[failure.kind.cap]
-    data = {**found, "code": failure.kind.cap, "reason": found["code"]}
-    return _error(id_, code, failure.line, data)
+    return _error(id_, code, failure.line, InvokeResult.of_error(failure, 0).error)
 
 
 def _is_cmp(request: object) -> bool:

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,7 +79,8 @@ class AuditLog:
         """
         try:
             self._follow()
-            with self._locked():
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            try:
                 self._catch_up()
                 at = datetime.now(UTC).isoformat(timespec="milliseconds")
                 entry = {"previous": self._last, "at": at, "event": event, **fields}
@@ -91,6 +92,8 @@ class AuditLog:
                 self._last = _digest(line)
                 if written != len(line) + 1:
                     raise OSError("the line was written in part")
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
         except OSError as error:
             raise unusable(
                 "the audit log cannot be written",
@@ -110,14 +113,6 @@ class AuditLog:
             tail, end = tail + b"\n", end + 1
         self._last = _digest(tail[:-1].rpartition(b"\n")[2]) if end else FIRST
         self._end = end
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput, UsageError
@@ -47,25 +47,20 @@ from capdex_router.skills.placing import Placed, folder_target
 AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
 
 
+@dataclass(eq=False)
 class Installer:
     """Changes what is installed in a home. `seen` is called with each package that was verified."""
 
-    def __init__(
-        self,
-        home: Home,
-        config: Config,
-        *,
-        rights: GrantFile,
-        audit: AuditLog,
-        seen: Callable[[VerifiedPackage], None] = lambda package: None,
-    ) -> None:
-        self.config = config
-        self.home = home
-        self.rights = rights
-        self.audit = audit
-        self.seen = seen
-        self._store = LockStore(home.lock_file)
-        self.cache = Cache(home.blocks)
+    home: Home
+    config: Config
+    _: KW_ONLY
+    rights: GrantFile
+    audit: AuditLog
+    seen: Callable[[VerifiedPackage], None] = lambda package: None
+
+    def __post_init__(self) -> None:
+        self._store = LockStore(self.home.lock_file)
+        self.cache = Cache(self.home.blocks)
 
     @property
     def lock(self) -> Lock:

@@ -114,7 +114,12 @@ class Lock:
             found = json_reply.parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
             return cls._read(found)
         except ValueError as error:
-            raise _damaged(str(error)) from None
+            raise UsageError(
+                "the lock file cannot be read",
+                Code.CONFIG,
+                why=str(error)[:300],
+                fix="take it back from a copy, or move it away and install again",
+            ) from None
 
     @classmethod
     def _read(cls, found: object) -> Self:
@@ -219,12 +224,3 @@ def _check_chain(chain: object) -> None:
     if not isinstance(chain_id, int) or isinstance(chain_id, bool):
         raise ValueError("chain.chain_id is not a whole number")
     _check_text("chain.publisher", chain.get("publisher"))
-
-
-def _damaged(why: str) -> UsageError:
-    return UsageError(
-        "the lock file cannot be read",
-        Code.CONFIG,
-        why=why[:300],
-        fix="take it back from a copy, or move it away and install again",
-    )

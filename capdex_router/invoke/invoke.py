@@ -14,7 +14,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
 import orjson
@@ -86,28 +86,21 @@ class _Call:
     requests: Sequence[Request]
 
 
+@dataclass(eq=False)
 class Invoker:
     """Invokes capabilities of a catalogue."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        *,
-        rights: Rights,
-        audit: AuditLog,
-        check: Check,
-        redact: Callable[[Any], Any] = lambda value: value,
-        renew: Callable[[str], Awaitable[None]] | None = None,
-        limits: CallLimits = CallLimits(),
-    ) -> None:
-        self._catalog = catalog
-        self._rights = rights
-        self._audit = audit
-        self._check = check
-        self._redact = redact
-        self._renew = renew
-        self._limits = limits
-        self._turns = Turns(limits.calls_at_once, limits.calls_waiting)
+    catalog: Catalog
+    _: KW_ONLY
+    rights: Rights
+    audit: AuditLog
+    check: Check
+    redact: Callable[[Any], Any] = lambda value: value
+    renew: Callable[[str], Awaitable[None]] | None = None
+    limits: CallLimits = CallLimits()
+
+    def __post_init__(self) -> None:
+        self._turns = Turns(self.limits.calls_at_once, self.limits.calls_waiting)
 
     async def invoke(
         self, capability_id: str, version: str | None, arguments: object, caller: Caller
@@ -120,16 +113,16 @@ class Invoker:
         failure: CapdexError | None = None
         output: Json | None = None
         try:
-            if self._renew is not None:  # a program that changed is learned again
-                await self._renew(capability_id)
-            capability = self._catalog.get(capability_id, version)
+            if self.renew is not None:  # a program that changed is learned again
+                await self.renew(capability_id)
+            capability = self.catalog.get(capability_id, version)
             output = await self._run(capability, arguments, caller, audited)
         except CapdexError as error:
             failure = error
         except AnswerLater:
             raise
         except asyncio.CancelledError:
-            self._audit.write("call", **audited, ok=False, code="CANCELLED")
+            self.audit.write("call", **audited, ok=False, code="CANCELLED")
             raise
         except Exception as error:  # a bug of ours: its details only in the log
             log.exception("call failed", capability_id=capability_id)
@@ -138,9 +131,9 @@ class Invoker:
         took = round((time.perf_counter() - started) * 1000)
         told: Json | None = None
         if failure is not None:
-            told = self._redact(InvokeResult.of_error(failure, took).error)
+            told = self.redact(InvokeResult.of_error(failure, took).error)
         result, code = InvokeResult(output, told, took), told and told["reason"]
-        self._audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
+        self.audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
         return result
 
     def accepts(self, capability: Capability, arguments: object) -> bool:
@@ -159,7 +152,7 @@ class Invoker:
         Nothing runs, and nothing is written. Raises CapdexError for a call that cannot run.
         """
         audited: Json = {}
-        call = self._call(self._catalog.get(capability_id, version), arguments, audited)
+        call = self._call(self.catalog.get(capability_id, version), arguments, audited)
         return None if call is None else self._proposal(call, audited)
 
     async def _run(
@@ -194,14 +187,14 @@ class Invoker:
         except orjson.JSONEncodeError as error:
             raise InvalidInput("the input is not JSON", why=str(error), fix=_NO_JSON) from None
         audited["input_sha256"] = hashlib.sha256(data).hexdigest()
-        if len(data) > self._limits.input_bytes:
-            fix = f"send at most {self._limits.input_bytes} bytes"
+        if len(data) > self.limits.input_bytes:
+            fix = f"send at most {self.limits.input_bytes} bytes"
             raise InvalidInput("the input is too large", Code.TOO_LARGE, fix=fix)
         given: Json = orjson.loads(data)  # what has no form in JSON, such as 1e400, is null there
         schema = capability.closed_schema or capability.input_schema
-        why = self._check(schema, given) if isinstance(arguments, dict) else "it is not an object"
+        why = self.check(schema, given) if isinstance(arguments, dict) else "it is not an object"
         if why is not None:
-            raise InvalidInput("the input breaks the input schema", why=self._redact(why))
+            raise InvalidInput("the input breaks the input schema", why=self.redact(why))
         return given
 
     async def _consent(self, call: _Call, caller: Caller, audited: Json) -> str:
@@ -211,21 +204,21 @@ class Invoker:
             return "granted"
         agreed = await caller.asker.ask(proposal)
         # The answer is on record before anything happens.
-        self._audit.write("consent", **{**audited, **proposal.audited()}, agreed=agreed)
+        self.audit.write("consent", **{**audited, **proposal.audited()}, agreed=agreed)
         if not agreed:
             raise not_agreed(proposal)
-        self._rights.grant(proposal.grants(time.time()))
+        self.rights.grant(proposal.grants(time.time()))
         return "asked"
 
     def _proposal(self, call: _Call, audited: Json) -> Proposal | None:
         """Return what a person must agree to before the call runs; None if all is granted."""
         capability, owner = call.capability, call.capability.owner
-        granted = self._rights.granted(owner.digest, tool_of(capability))
+        granted = self.rights.granted(owner.digest, tool_of(capability))
         wanted = missing(capability, call.requests, granted)
         if not wanted:
             return None
         once = destroys(wanted)
-        given = self._redact(call.arguments)
+        given = self.redact(call.arguments)
         named = f"{capability.ref.capability_id}@{capability.ref.version}"
         doubt = "It may destroy or change something. " if once else ""
         hints = capability.annotations
@@ -249,7 +242,7 @@ class Invoker:
             facts=says if harmless else (),
             words=(("description", capability.description),),
             granted=() if once else wanted,
-            days=None if once else self._limits.first_use_days,
+            days=None if once else self.limits.first_use_days,
         )
 
     def _shown(self, request: Request) -> Request:
@@ -262,13 +255,13 @@ class Invoker:
             return tuple(map(self._hidden, value))
         if isinstance(value, bytes):
             try:
-                return orjson.dumps(self._redact(orjson.loads(value)))
+                return orjson.dumps(self.redact(orjson.loads(value)))
             except orjson.JSONDecodeError:  # a form
-                return str(self._redact(value.decode())).encode()
-        return self._redact(value) if isinstance(value, str) else value
+                return str(self.redact(value.decode())).encode()
+        return self.redact(value) if isinstance(value, str) else value
 
     async def _execute(self, call: _Call, caller: Caller) -> Any:
-        limit = min(caller.timeout_s or self._limits.deadline_s, self._limits.longest_deadline_s)
+        limit = min(caller.timeout_s or self.limits.deadline_s, self.limits.longest_deadline_s)
         deadline = time.monotonic() + limit
         owner = call.capability.owner
         turn = self._turns.turn(f"{owner.source} {owner.name}")
@@ -301,18 +294,18 @@ class Invoker:
             data = orjson.dumps(output)
         except orjson.JSONEncodeError as error:
             raise _bad_output(f"it is not JSON: {error}") from None
-        if len(data) > self._limits.output_bytes:
+        if len(data) > self.limits.output_bytes:
             raise _bad_output(f"it has {len(data)} bytes")
         if not isinstance(output, dict):
             raise _bad_output("it is not an object")
-        found: Json = self._redact(output)
+        found: Json = self.redact(output)
         schema = capability.output_schema
         try:
-            why = None if schema is None else self._check(schema, found)
+            why = None if schema is None else self.check(schema, found)
         except InvalidInput as error:  # of a schema that is not the caller's
             why = error.line
         if why is not None:
-            raise _bad_output(self._redact(why))
+            raise _bad_output(self.redact(why))
         return found
 
 

@@ -64,15 +64,13 @@ class Placed(NamedTuple):
 
     def drifts(self) -> Iterator[str]:
         """Yield a line for each file in the folders that is not as it was written."""
-        for folder in self.folders:
-            found = differences(Path(folder), content(self.package, self.files))
+        for folder, found in self._differences():
             for path, what in sorted(found.items()):
                 yield f"{Path(folder, path)} is {_WORDS[what]}"
 
     def losses(self) -> Iterator[str]:
         """Yield a line for each file, edited or added by somebody, that goes with its folder."""
-        for folder in self.folders:
-            found = differences(Path(folder), content(self.package, self.files))
+        for folder, found in self._differences():
             lost = sorted(path for path, what in found.items() if what in ("edited", "extra"))
             for path in lost[:MAX_LOST]:
                 yield f"{quoted(str(Path(folder, path)))}, {_WORDS[found[path]]}, is lost"
@@ -82,14 +80,17 @@ class Placed(NamedTuple):
     def mend(self) -> bool:
         """Write each folder that differs anew, whole; return True if one did."""
         mended = False
-        for folder in map(Path, self.folders):
-            drop_leftovers(folder.parent)
-            expected = content(self.package, self.files)
-            if differences(folder, expected):
-                with staged(folder, expected) as put:
+        for folder, found in self._differences():
+            drop_leftovers(Path(folder).parent)
+            if found:
+                with staged(Path(folder), content(self.package, self.files)) as put:
                     put()
                 mended = True
         return mended
+
+    def _differences(self) -> Iterator[tuple[str, dict[str, str]]]:
+        for folder in self.folders:
+            yield folder, differences(Path(folder), content(self.package, self.files))
 
     def take_away(self) -> None:
         """Remove what was written into the folders; what was edited or added stays."""

@@ -36,6 +36,7 @@ _TYPES: Final[dict[str, dict[str, Any]]] = {
     "array<string>": {"type": "array", "items": {"type": "string"}},
     "array<integer>": {"type": "array", "items": {"type": "integer"}},
 }
+_STATED: Final = ("required", "default", "description", "enum", "option")
 _SHORT: Final = {"string", "integer", "number", "boolean", "object", "array"}
 
 
@@ -78,17 +79,11 @@ class Intent:
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the parameters."""
-        properties = {}
-        for one in self.template.parameters:
-            stated = {
-                "description": one.description or None,
-                "default": one.default,
-                "enum": list(one.enum) or None,
-            }
-            properties[one.name] = {
-                **_TYPES[one.type],
-                **{key: value for key, value in stated.items() if value is not None},
-            }
+        shown = ("description", "default", "enum")
+        properties = {
+            one.name: {**_TYPES[one.type], **_stated(one, shown)}
+            for one in self.template.parameters
+        }
         required = [one.name for one in self.template.parameters if one.required]
         schema = {"type": "object", "properties": properties, "required": required}
         # A misspelled `dry_run` that is passed over would let the command run.
@@ -99,7 +94,10 @@ class Intent:
         return {
             "patterns": list(self.patterns),
             "command": self.template.text,
-            "params": {one.name: _parameter_json(one) for one in self.template.parameters},
+            "params": {
+                one.name: {"type": one.type, **_stated(one, _STATED)}
+                for one in self.template.parameters
+            },
             **({"returns": self.returns} if self.returns is not None else {}),
             "confirm": self.confirm,
             "destructive": self.destructive,
@@ -172,15 +170,11 @@ def _parameters(intent: dict[str, Any]) -> tuple[Parameter, ...]:
     return tuple(_parameter(name, _object(value, "a param")) for name, value in found.items())
 
 
-def _parameter_json(one: Parameter) -> dict[str, Any]:
-    stated = {
-        "required": one.required or None,
-        "default": one.default,
-        "description": one.description or None,
-        "enum": list(one.enum) or None,
-        "option": one.option or None,
-    }
-    return {"type": one.type, **{key: value for key, value in stated.items() if value is not None}}
+def _stated(one: Parameter, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return those of some fields that say something; the default may be false, 0 or empty."""
+    values = {name: getattr(one, name) for name in names}
+    said = {name: x for name, x in values.items() if x or (name == "default" and x is not None)}
+    return {name: list(x) if name == "enum" else x for name, x in said.items()}
 
 
 def _parameter(name: str, value: dict[str, Any]) -> Parameter:

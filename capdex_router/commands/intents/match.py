@@ -68,12 +68,8 @@ def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
         raise _ambiguous(near, "the wish has a negation")
     open_to = [one for one in near if not is_guarded(one.intent) or _orders(text, one)]
     if not open_to or open_to[0].score < THRESHOLD:
-        why = (
-            "no intent is asked for plainly"
-            if len(open_to) == len(near)
-            else ("an intent that changes or removes something needs a plain order")
-        )
-        raise _ambiguous(near, why)
+        why = "an intent that changes or removes something needs a plain order"
+        raise _ambiguous(near, "no intent is asked for plainly" if open_to == near else why)
     if len(open_to) > 1 and open_to[0].score - open_to[1].score < MARGIN:
         raise _ambiguous(near, "several intents match equally well")
     return open_to[0]

@@ -17,10 +17,6 @@ Entry = Mapping[str, Any]  # `command`, `args`, and `env` if there is one
 VSCODE_MAC: Final = "Library/Application Support/Code/User"
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
-    return dict(entry)
-
-
 def _typed(entry: Entry) -> dict[str, Any]:
     return {"type": "stdio", **entry}
 
@@ -68,7 +64,7 @@ class Host:
     variable: str = ""
     mac: str = ""
     also: tuple[str, ...] = ()
-    shape: Callable[[Entry], dict[str, Any]] = _plain
+    shape: Callable[[Entry], dict[str, Any]] = dict
     check: str = ""
     asks: str = ""
     asks_project: str = ""

@@ -81,7 +81,7 @@ async def test_a_capability_that_is_gone_is_unavailable(tmp_path: Path) -> None:
     found = actions(tmp_path)
     one = found.catalog.get("did:nuwa:cap:demo#echo")
     empty = actions(tmp_path).invoker
-    empty._catalog._sources[0].put([])  # type: ignore[attr-defined]
+    empty.catalog._sources[0].put([])  # type: ignore[attr-defined]
     with pytest.raises(agentkit.CapabilityUnavailable):
         await RouterInvocable(one, empty, Refuse()).invoke(
             agentkit.InvocableRequest({"text": "a"}), CONTEXT
