@@ -56,12 +56,10 @@ async def home(site: Site, request: PageRequest) -> View:
 async def results(site: Site, request: PageRequest) -> View:
     """Show the hits of a search with the reasons why they are hits."""
     query = request.text("q")
-    chosen = {name: list(request.values(name)) for name in FILTER_NAMES if request.values(name)}
-    without = {
-        name: list(request.values(f"{NOT}.{name}"))
-        for name in FILTER_NAMES
-        if request.values(f"{NOT}.{name}")
-    }
+    chosen, without = (
+        {x: list(values) for x in FILTER_NAMES if (values := request.values(prefix + x))}
+        for prefix in ("", f"{NOT}.")
+    )
     wanted: dict[str, Any] = {
         "query_string": query,
         "filters": chosen | ({NOT: without} if without else {}),

@@ -9,7 +9,7 @@ user, as the specification has it, agrees itself: the person who starts the rout
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -115,8 +115,7 @@ class Protocol:
         return {"domains": list(dict.fromkeys([*tools, *self.domains]))}
 
     async def _manifests(self, params: Json, *, rpc: bool) -> Json:
-        domain = _optional(params, "domain")
-        found = [one.manifest for one in self.tools if domain in (None, one.manifest.domain)]
+        domain, found = self._in_domain(params)
         if domain and not found and domain not in self.domains:
             raise InvalidInput(
                 f"no tool is of the domain {domain[:64]!r}",
@@ -124,8 +123,9 @@ class Protocol:
                 fix="cmp.domains lists the domains",
             )
         if rpc:
-            return {"manifests": [one.to_json() for one in found]}
-        return {"tools": [{"name": one.name, "summary": one.summary} for one in found]}
+            return {"manifests": [one.manifest.to_json() for one in found]}
+        shown = ({"name": x.manifest.name, "summary": x.manifest.summary} for x in found)
+        return {"tools": list(shown)}
 
     async def _capabilities(self, params: Json, *, rpc: bool) -> Json:
         def shown(intent: Intent) -> Json:
@@ -152,7 +152,9 @@ class Protocol:
             raise InvalidInput(
                 "the context must be an object", fix='give it as in {"context": {"path": "."}}'
             )
-        found = match(_required(params, "want"), self._asked(params))
+        one = params.get("tool") is not None
+        asked = [self._tool(params)] if one else self._in_domain(params)[1]
+        found = match(_required(params, "want"), asked)
         tool, intent = found.tool, found.intent
         arguments = given(intent, context)
         command = intent.template.display(arguments)
@@ -172,11 +174,10 @@ class Protocol:
             return _unconfirmed(shown, f"{result.error.get('message')}; {details.get('fix', '')}")
         raise _Told(result.error)
 
-    def _asked(self, params: Json) -> Iterable[CommandTool]:
-        if params.get("tool") is not None:
-            return (self._tool(params),)
-        domain = _optional(params, "domain")
-        return [one for one in self.tools if domain in (None, one.manifest.domain)]
+    def _in_domain(self, params: Json) -> tuple[str | None, list[CommandTool]]:
+        """Return the domain that a request names, and the tools in it; without one all of them."""
+        domain = None if params.get("domain") is None else _required(params, "domain")
+        return domain, [one for one in self.tools if domain in (None, one.manifest.domain)]
 
     def _tool(self, params: Json) -> CommandTool:
         name = _required(params, "tool")
@@ -219,10 +220,6 @@ def _required(params: Json, key: str) -> str:
             f"the request needs a text as {key}", fix=f'give it as in {{"{key}": "…"}}'
         )
     return value
-
-
-def _optional(params: Json, key: str) -> str | None:
-    return None if params.get(key) is None else _required(params, key)
 
 
 def _code(error: CapdexError) -> int:

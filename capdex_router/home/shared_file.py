@@ -40,15 +40,22 @@ class SharedFile(Generic[Value]):
         self._lock = FileLock(lock, mode=0o600, poll_interval=0.005)  # a change takes about as long
         self._seen: object = None
 
-    def read(self) -> Value:
-        """Return the value, which is not to be changed; read again if the file is another one."""
+    @property
+    def stamp(self) -> object:
+        """A value that is equal as long as the file is the same; None if there is none."""
         try:
             found = self._path.stat()
         except OSError:
+            return None
+        return found.st_ino, found.st_ctime_ns, found.st_size
+
+    def read(self) -> Value:
+        """Return the value, which is not to be changed; read again if the file is another one."""
+        stamp = self.stamp
+        if stamp is None:
             return self._load()
-        seen = (found.st_ino, found.st_ctime_ns, found.st_size)
-        if seen != self._seen:
-            self._value, self._seen = self._load(), seen
+        if stamp != self._seen:
+            self._value, self._seen = self._load(), stamp
         return self._value
 
     def change(self, to: Callable[[Value], Value]) -> Value:

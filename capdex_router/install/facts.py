@@ -144,19 +144,16 @@ def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
         text = quoted(json.dumps(binding, sort_keys=True))
         return Access("", (f"{tool.name}: has a binding that nothing here runs: {text}",))
     access = accessed(request, tool=tool.name)
-    hints = ToolHints(*effects(manifest, tool))
-    if asks_each_time("package", hints, [request]):
-        access = replace(
-            access, lines=(f"{access.lines[0]} (asks at each call)", *access.lines[1:])
-        )
-    fixed = PLACEHOLDER.search(request.did) is None if isinstance(request, AgentRequest) else True
-    lines = access.lines
+    first, *lines = access.lines
+    if asks_each_time("package", ToolHints(*effects(manifest, tool)), [request]):
+        first += " (asks at each call)"
     if body := binding.get("body"):
-        lines += (f"{tool.name}:   with the body {', '.join(_written(body))}",)
+        lines.append(f"{tool.name}:   with the body {', '.join(_written(body))}")
     for name, rule in sorted((binding.get("parameters") or {}).items()):
         named = f"{quoted(name)} in the {rule.get('in')} as {quoted(str(rule.get('name', name)))}"
-        lines += (f"{tool.name}:   with the argument {', '.join([named, *_written(rule)])}",)
-    return replace(access, lines=lines) if fixed else Access("", lines)
+        lines.append(f"{tool.name}:   with the argument {', '.join([named, *_written(rule)])}")
+    by_argument = isinstance(request, AgentRequest) and PLACEHOLDER.search(request.did)
+    return Access("" if by_argument else access.target, (first, *lines))
 
 
 def _written(fields: Mapping[str, Any]) -> list[str]:
