@@ -96,7 +96,7 @@ class Learning:
             fix="capdex learn lists what is learned",
         )
 
-    async def again(self, old: Learned) -> Learned:
+    async def again(self, old: Learned) -> None:
         """Learn a program again, whose bytes changed, by the same intents or help; its grants go.
 
         Raises InvalidInput if it does not have the options any more.
@@ -107,7 +107,6 @@ class Learning:
         self.audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
         self._forget_grants(owner_name(old))
         self.store.put(new)
-        return new
 
     async def learn(self, program: str, asker: Asker) -> str:
         """Learn a program by its name, if the person agrees; return what was done.

@@ -133,8 +133,8 @@ class RouterProvider:
 
     def prompts(self) -> Sequence[PromptProvider]:
         """Return the provider of the package's prompt, if it has one."""
-        has_prompt = self.skill is not None and self.skill.prompt is not None
-        return [RouterPrompts(self.skill)] if has_prompt and self.skill is not None else []
+        skill = self.skill
+        return [RouterPrompts(skill)] if skill is not None and skill.prompt is not None else []
 
 
 @dataclass(frozen=True, slots=True)

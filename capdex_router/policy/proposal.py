@@ -126,8 +126,7 @@ class Proposal:
 def accessed(request: Request, given: Json | None = None, tool: str = "") -> Access:
     """Return the access of a request; `given` is the input of the call that makes it."""
     prefix = f"{tool}: " if tool else ""
-    first, *more = (f"{prefix}{one}" for one in _shown(request, given))
-    return Access(target(request), (first, *more))
+    return Access(target(request), tuple(f"{prefix}{one}" for one in _shown(request, given)))
 
 
 def _shown(request: Request, given: Json | None) -> Iterator[str]:

@@ -27,9 +27,6 @@ class TriggerIndex:
         self._lock = threading.Lock()  # for `_triggers`, `_pending` and `_table`
         self._compiling = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._triggers)
-
     def __contains__(self, capability: object) -> bool:
         return capability in self._triggers
 
