@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 import structlog
@@ -29,7 +29,7 @@ from capdex_router.model.capability import Capability, Check, Executor
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
-from capdex_router.policy.grants import Grant
+from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.permissions import asks_each_time, destroys, line, missing, target
 from capdex_router.policy.proposal import Proposal, accessed
 from capdex_router.policy.quoting import escaped
@@ -53,18 +53,6 @@ class CallLimits:
     input_bytes: int = 1024 * 1024
     output_bytes: int = 8 * 1024 * 1024
     first_use_days: float = 30.0  # how long a yes to the first use of a host lasts
-
-
-class Rights(Protocol):
-    """What persons granted, kept by this installation."""
-
-    def granted(self, digest: str, tool: str) -> frozenset[str]:
-        """Return the targets granted to a tool of the content with this digest."""
-        ...
-
-    def grant(self, grants: Sequence[Grant]) -> None:
-        """Keep some more grants."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +80,7 @@ class Invoker:
 
     catalog: Catalog
     _: KW_ONLY
-    rights: Rights
+    rights: GrantFile
     audit: AuditLog
     check: Check
     redact: Callable[[Any], Any] = lambda value: value

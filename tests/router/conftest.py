@@ -21,7 +21,7 @@ from capdex_router.model.capability import Capability
 from capdex_router.policy.grant_file import GrantFile
 from tests.indexer import making
 from tests.router.simulated import Machine, Person, SimulatedNode
-from tests.router.small_runtime import LIMITS, Kept, Runtime, check
+from tests.router.small_runtime import LIMITS, Runtime, check
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def runtime(tmp_path: Path) -> Callable[..., Runtime]:
 
     def make(*capabilities: Capability, limits: CallLimits = LIMITS, **options: Any) -> Runtime:
         source = Fixed(capabilities)
-        catalog, rights = Catalog([source]), Kept()
+        catalog, rights = Catalog([source]), GrantFile(tmp_path / "grants.json")
         path = tmp_path / "audit.jsonl"
         invoker = Invoker(
             catalog, rights=rights, audit=AuditLog(path),

@@ -17,7 +17,7 @@ from capdex_router.invoke.validation import Validation
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, Request
-from capdex_router.policy.grants import Grant
+from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.proposal import Proposal
 
 READS = ToolHints(read_only=True, destructive=False)
@@ -76,19 +76,6 @@ class Person:
         return self.answer
 
 
-@dataclass
-class Kept:
-    """Grants in memory."""
-
-    grants: list[Grant] = field(default_factory=list)
-
-    def granted(self, digest: str, tool: str) -> frozenset[str]:
-        return frozenset(g.target for g in self.grants if (g.digest, g.tool) == (digest, tool))
-
-    def grant(self, grants: Sequence[Grant]) -> None:
-        self.grants += grants
-
-
 def tool(name: str, executor: Any, annotations: ToolHints = READS, **fields: Any) -> Capability:
     owner = fields.pop("owner", Owner("package", "did:nuwa:cap:demo", "aa" * 32, "sc:demo"))
     values = {"input_schema": TEXT_INPUT, **fields}
@@ -108,7 +95,7 @@ class Runtime:
 
     source: Fixed
     catalog: Catalog
-    rights: Kept
+    rights: GrantFile
     audit: Path
     invoker: Invoker
 
