@@ -126,7 +126,7 @@ class Resolver:
         if self._document is not None and isinstance(reference, str):
             return self._reference(reference, value, depth, hidden)
         if self._document is not None and depth > MAX_INLINE_DEPTH:
-            return {"$ref": self._named(f"part {id(value)}", value, hidden)}
+            return {"$ref": self._named(f"{id(value)}/part", value, hidden)}
         made: Json = {}
         value = _modern(value, nullable=self._document is None or self._old)
         for key, item in value.items():

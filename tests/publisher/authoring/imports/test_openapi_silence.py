@@ -230,6 +230,14 @@ def test_a_tool_that_no_router_can_check_is_refused() -> None:
     assert rows(both)["tool"] == ("refused", "")
 
 
+def test_choices_among_choices_are_each_looked_at_once() -> None:
+    refs = [[{"$ref": f"#/components/schemas/S{i}"}] * 6 for i in range(1, 13)]
+    schemas: Json = {f"S{i}": {"anyOf": x} for i, x in enumerate(refs)} | {"S12": TEXT}
+    parameter = {"name": "q", "in": "query", "schema": {"$ref": "#/components/schemas/S0"}}
+    with pytest.raises(InvalidInput, match="can carry none"):  # and not after minutes
+        imported({"parameters": [parameter]}, components={"schemas": schemas})
+
+
 SERVICE_SETS: Json = {"type": "object", "properties": {"id": {**TEXT, "readOnly": True}, "a": TEXT}}
 NEEDS_ID: Json = {"type": "object", "required": ["id", "a"]}
 PARTS: dict[str, Json] = {  # of an object whose `id` the service sets

@@ -202,3 +202,11 @@ def test_references_in_a_part_of_a_tool_lead_into_that_part(manifest_of: Manifes
     for place in "abc":
         fits = [Validation().check(parameters, {"q": {place: x}}) is None for x in ("x", "long", 1)]
         assert fits == [True, place != "c", False]
+
+
+def test_a_part_that_is_too_deep_has_the_same_name_in_each_import(manifest_of: ManifestOf) -> None:
+    schema: Json = TEXT
+    for _ in range(40):
+        schema = {"type": "array", "items": schema}
+    package = imported(query(schema=schema))
+    assert {"part", "part_2"} <= manifest_of(package).tools[0].parameters["$defs"].keys()

@@ -75,6 +75,7 @@ class ApiDocument:
                 fix="give an OpenAPI document in JSON or YAML",
             )
         self.value, self.base, self.is_swagger = found, base, version.startswith("2")
+        self.kinds: dict[int, tuple[Json, frozenset[str]]] = {}  # of schemas, by their ids
         self.is_old = version.startswith(("2", "3.0"))  # has schemas of its own dialect
         if not self.is_old and _NAMES.search(data):
             write_pointers(found)

@@ -13,7 +13,7 @@ from capdex_publisher.authoring.imports.references import beside
 SCALAR: Final = frozenset(["scalar"])
 ANY: Final = frozenset(["scalar", "array", "object"])
 MAX_PARTS: Final = 8  # of schemas in one another that are looked at
-_COMPOUND: Final = ("object", "array")
+_TYPES: Final[dict[type, str]] = {dict: "object", list: "array"}
 # Words that leave a schema an object of its `properties` and nothing else.
 _PLAIN: Final = frozenset(
     [
@@ -29,12 +29,14 @@ def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[st
     found = document.target(schema)
     if not isinstance(found, dict) or depth > MAX_PARTS:
         return ANY
+    if id(found) in document.kinds:
+        return document.kinds[id(found)][1]
     given = found.get("type")
     names = given if isinstance(given, list) else [given]
     if given is not None:
-        known = frozenset(x if x in _COMPOUND else "scalar" for x in names if x != "null")
+        known = frozenset(x if x in ("object", "array") else "scalar" for x in names if x != "null")
     elif isinstance(enum := [found["const"]] if "const" in found else found.get("enum"), list):
-        known = frozenset(_kind(x) for x in enum)
+        known = frozenset(_TYPES.get(type(x), "scalar") for x in enum)
     else:
         hints = (("object", "properties"), ("array", "items"), ("scalar", "format"))
         known = frozenset(kind for kind, word in hints if word in found) or ANY
@@ -43,6 +45,7 @@ def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[st
             known &= frozenset().union(*(kinds(document, x, depth + 1) for x in parts))
     for part in parts if isinstance(parts := found.get("allOf"), list) else ():
         known &= kinds(document, part, depth + 1)
+    document.kinds[id(found)] = found, known or SCALAR
     return known or SCALAR
 
 
@@ -125,7 +128,3 @@ def properties(document: ApiDocument, schema: object, depth: int = 0) -> Propert
     if not schemas and not depth:
         return None
     return Properties(schemas, tuple(dict.fromkeys(required)), more)
-
-
-def _kind(value: object) -> str:
-    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "scalar"
