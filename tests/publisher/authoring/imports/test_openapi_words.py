@@ -137,7 +137,7 @@ def test_how_a_secret_is_written_is_said_once() -> None:
         "components": {"securitySchemes": {"site": scheme}},
     }
     package = write_package(import_openapi(json.dumps(value).encode(), "rain", ("a", "b")))
-    assert rows(package) == [("security site", "left out", "As `Key …`.")]
+    assert rows(package) == [("secret SITE", "left out", "As `Key …`.")]
 
 
 def test_names_that_yaml_reads_as_other_values_are_text(manifest_of: ManifestOf) -> None:

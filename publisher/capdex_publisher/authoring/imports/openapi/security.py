@@ -82,8 +82,8 @@ def _together(document: ApiDocument, operation: Operation, requirement: Json) ->
         own = secret_name(str(name).rpartition("/")[2], made)
         made.append({**auth, "secret": own})
         if told := found.get("description"):
-            why = f"tell it to those who set the secret {own}"
-            operation.notes.append(Note(DOCUMENT, f"security {name}", "left out", str(told), why))
+            why = "tell how it is written to those who set it"
+            operation.notes.append(Note(DOCUMENT, f"secret {own}", "left out", str(told), why))
     check_together(made)
     return made
 
