@@ -69,7 +69,10 @@ def can_fetch() -> bool:
 
 
 def ready_anvil(output: Output) -> Path:
-    """Return an Anvil, fetched if there is none; raises MISSING_PART or VerificationFailure."""
+    """Return an Anvil, fetched now if this machine has none.
+
+    Raises UsageError MISSING_PART if that is not possible, VerificationFailure for other bytes.
+    """
     try:
         return find_anvil(fetched_anvil())
     except UsageError:

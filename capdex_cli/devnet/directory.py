@@ -53,7 +53,10 @@ class NetworkDirectory:
             lock.release()
 
     def open_keys(self) -> tuple[LocalSigner, keys.DidKey]:
-        """Open both keys, made at the first start, by the passphrase beside them: play money."""
+        """Open the publishing account and the author's key; create them at the first start.
+
+        Their passphrase is a file beside them, since they protect only play money.
+        """
         folder = self.path / "keys"
         phrase, account, author = (
             folder / x for x in ("passphrase", "account.json", "author.json")

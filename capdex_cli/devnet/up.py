@@ -191,7 +191,10 @@ async def _ipfs(choice: str, home: Path) -> str:
 
 
 def _examples(named: Path | None) -> Path | None:
-    """Return the examples: those named, of this directory, beside capdex's code, or above it."""
+    """Return the examples to publish: those named, else of this directory, else of capdex.
+
+    Those of capdex are beside its own code in an installation, and above it in a clone.
+    """
     if named is not None:
         return named
     here = Path(__file__).resolve()

@@ -89,7 +89,10 @@ def default_database(chain_id: int) -> str:
 
 
 def default_blocks(db: str, chain_id: int) -> Path:
-    """Return `blocks` beside a SQLite file, if there is one, else the directory of the chain."""
+    """Return the block directory of a database unless `--blocks` is given.
+
+    It is `blocks` beside a SQLite file, if there is one, else that of the chain.
+    """
     beside = Path(db.removeprefix("sqlite:///")).parent / "blocks"
     if db.startswith("sqlite:///") and beside.is_dir():
         return beside

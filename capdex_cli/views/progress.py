@@ -21,7 +21,10 @@ PUBLIC_NOTE: Final = "names, reasons and addresses on a chain are public and can
 
 
 class Progress:
-    """Shows each step when it is done; several packages (`_total`) are counted, and said once."""
+    """Shows each step when it is done, and knows what was sent if a person interrupts.
+
+    Of several packages (`_total`) uploads and answers of the node are counted, and said once.
+    """
 
     def __init__(self, app: App, done: str, *, dry_run: bool) -> None:
         self._app, self._output = app, app.output
@@ -178,7 +181,10 @@ def show_cost(app: App, every: Sequence[Transaction], note: str = "") -> None:
 
 
 def until_served(app: App) -> Callable[[str, str], Awaitable[bool]] | None:
-    """Return a check of a release (its URI and SHA-256 in hex) by the node; None without one."""
+    """Return a check of whether the node at `node-url` serves a release; None without one.
+
+    The check takes the capability URI and the SHA-256 (hex) that the node has to answer.
+    """
     network = app.settings.network
     if network is None or not network.node_url:
         return None

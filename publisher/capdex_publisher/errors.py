@@ -6,7 +6,10 @@ from capdex.errors import Code, InvalidInput, Refused
 
 
 def name_taken(name: str, taken_by: str, owner: str = "", account: str = "<you>") -> Refused:
-    """Return the error for a name that another account owns, itself or in a look-alike form."""
+    """Return the error for a name that another account owns, itself or in a look-alike form.
+
+    Its owner could let `account` publish under it.
+    """
     if name == taken_by:
         message = f'"{name}" belongs to another account'
         why = "a name belongs to the account that claimed it first"

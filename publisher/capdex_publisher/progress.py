@@ -62,7 +62,10 @@ class Reverted:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The node has the release after `after_s`; None if not in time, and `why` it has not."""
+    """The configured node answers with the release; None if it did not within the time allowed.
+
+    `why` is then what it answered instead, or why it did not answer.
+    """
 
     after_s: float | None
     why: str = ""

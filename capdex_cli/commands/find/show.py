@@ -61,7 +61,10 @@ def show_command(app: App, name: str) -> None:
 
 
 async def _audit(app: App, uri: CapabilityURI) -> tuple[NameAudit, Manifest | None]:
-    """Read a name, without a version its latest package too; warn of a source that is silent."""
+    """Read a name from the chain and the node, and warn of a source that did not answer.
+
+    Without a version its latest package is fetched as well.
+    """
     from capdex_publisher.registry.audit import audit, latest_manifest
 
     network = app.settings.need_network()

@@ -43,7 +43,10 @@ def get(cap_uri: str) -> str:
 
 
 def hit(found: IndexedRelease, tools: Sequence[str]) -> Json:
-    """Return a hit of at most 100 tokens, as estimated; names of tools give way to what it does."""
+    """Return a release as a hit, without what matched; with it at most 100 tokens, as estimated.
+
+    Names of tools give way to what it does.
+    """
     made = _release(found, tools, text.DOES_TOKENS)
     metadata = made["acp_metadata"]
     names = metadata.pop("tools", [])

@@ -1,4 +1,7 @@
-"""Texts of what `cap` and `cmp` return: a line for each thing, the author's words cut."""
+"""Texts of CAP manifests and CMP levels for a model: a line for each thing, the author's words cut.
+
+Each function takes what `cap` and `cmp` return.
+"""
 
 from __future__ import annotations
 

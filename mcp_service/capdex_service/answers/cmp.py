@@ -62,7 +62,10 @@ def capabilities(package: Manifest, start: int = 0) -> tuple[Json, int | None]:
 
 
 def schema(package: Manifest, tool: str = "", start: int = 0) -> tuple[Json, int | None]:
-    """Return level 3: the parameters of one tool, or of all; raises InvalidInput NOT_FOUND."""
+    """Return level 3: the schema of one tool's parameters, or the tools with their parameters.
+
+    Raises InvalidInput NOT_FOUND for a tool that the package does not have.
+    """
     if tool:
         found = find_tool(package, tool)
         params = self_contained(found.parameters, package.schema)
@@ -73,7 +76,10 @@ def schema(package: Manifest, tool: str = "", start: int = 0) -> tuple[Json, int
 
 
 def examples(package: Manifest, tool: str = "", start: int = 0) -> tuple[Json, int | None]:
-    """Return level 4: what people say and the call, of one tool or all; raises NOT_FOUND."""
+    """Return level 4: what people say, and the call that should come of it; of one tool or all.
+
+    Raises InvalidInput NOT_FOUND for a tool that the package does not have.
+    """
     if tool:
         find_tool(package, tool)
     found = [

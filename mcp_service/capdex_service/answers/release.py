@@ -1,4 +1,8 @@
-"""The JSON of a node's answers (P15): NIP-7's names, and all that a check by the chain needs."""
+"""The JSON of a node's answers (P15).
+
+Names of NIP-7 (`acp_metadata`, `ipfs_cid`, `list_of_results`) are kept. Each answer also has all
+that a client needs to check it against the chain.
+"""
 
 from __future__ import annotations
 

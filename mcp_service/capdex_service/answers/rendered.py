@@ -17,7 +17,10 @@ _FINALITY: Final = (b'"head"', b'"finalized"')
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The state of the index that answers are of; `as_of` is the JSON of its position."""
+    """The state of the index that answers are of: its revision, block and finalized block.
+
+    `as_of` is the JSON of the position in every answer.
+    """
 
     revision: int
     finalized: int
@@ -32,7 +35,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: JSON objects whole (`body`) and for a model (`brief`), and its text as JSON."""
+    """An answer to send: `body` is a JSON object, `text_json` the text for a model as JSON.
+
+    `brief` is the JSON object for a model, of an answer of a tool.
+    """
 
     body: bytes
     text_json: bytes

@@ -1,4 +1,7 @@
-"""Texts of answers for a model: few tokens, facts first, the words of publishers cut."""
+"""Texts of answers for a model: few tokens, one line for a release, names and facts first.
+
+Publishers write the descriptions, so each is cut and kept on its line.
+"""
 
 from __future__ import annotations
 

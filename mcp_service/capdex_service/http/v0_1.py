@@ -1,4 +1,7 @@
-"""The pages of `/v0.1/servers`: the official MCP registry's API, read-only, over this index."""
+"""The pages of `/v0.1/servers`: the API of MCP registries, read-only, over the same index.
+
+Clients of the official MCP registry (API v0.1) read a node unchanged.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,10 @@ class Addresses:
         return address
 
     def scheme_of(self, scope: Scope) -> str:
-        """Return the scheme that a client sees; a trusted proxy may say it is http or https."""
+        """Return the scheme that a client sees: that of the connection, or a trusted proxy's word.
+
+        `X-Forwarded-Proto` is `http` or `https`; other words are ignored.
+        """
         peer = scope.get("client")
         if self._proxies and peer and self._is_proxy(peer[0]):
             values = [value for key, value in scope["headers"] if key == b"x-forwarded-proto"]

@@ -40,7 +40,10 @@ class ClientCheck:
         self._addresses, self._rates, self._tokens = addresses, rates, tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its client in `scope[CLIENT]`, or answer 401 or 429."""
+        """Pass the request on with its client in `scope[CLIENT]` and the scheme that it sees.
+
+        It is answered 401 or 429 here if its token or its rate is not right.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -25,7 +25,10 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> Tokens:
-        """Read lines `NAME TOKEN` or `NAME sha256:HEX`, or `#` comments; raises UsageError."""
+        """Read a file of lines `NAME TOKEN` or `NAME sha256:HEX`; raises UsageError.
+
+        Empty lines and lines that begin with `#` are skipped.
+        """
         try:
             lines = path.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:

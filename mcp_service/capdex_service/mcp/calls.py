@@ -1,4 +1,7 @@
-"""Calls of tools: arguments in, the bytes of a result or of a typed error out (P16)."""
+"""Calls of tools: arguments in, the bytes of a result or of a typed error out (P16).
+
+Both the SDK's server and `FastCalls` answer with these bytes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ log = structlog.get_logger(part="mcp")
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: the text as JSON, and the structured content, whole or for a model."""
+    """The result of a call: `text_json` is the text as JSON, `body` the structured content.
+
+    That is the one for a model, or the whole answer if the call asked for it.
+    """
 
     text_json: bytes
     body: bytes

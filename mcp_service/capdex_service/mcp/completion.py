@@ -18,7 +18,10 @@ TEMPLATES: Final = (OF_NAME, *(OF_RELEASE + part for part in PARTS))
 
 
 async def complete(reader: Reader, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Return values that begin as typed; raises InvalidInput for a foreign template or name."""
+    """Return values that begin with what was typed; none for an argument of free text.
+
+    Raises InvalidInput for a template that is not one of ours, or a name that cannot exist.
+    """
     values = await _values(reader, params)
     return types.CompleteResult(
         completion=types.Completion(values=values[:MAX_VALUES], has_more=len(values) > MAX_VALUES)

@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 async def answer(work: Awaitable[T], method: str, version: str, uri: str | None = None) -> T:
-    """Await a method within the time limit of a call; raises MCPError with the data of P16."""
+    """Await a method's result within the time limit of a call; raises MCPError.
+
+    The error's data is that of P16; for a resource it has its `uri`, too.
+    """
     try:
         async with asyncio.timeout(CALL_LIMIT_S):
             return await work

@@ -101,7 +101,10 @@ class ResourceUri:
 
 
 async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
-    """Return a resource, with the origin of its text; raises as `resolve`, or NOT_FOUND."""
+    """Return the content of a resource, with the origin of package text in `_meta`.
+
+    Raises the errors of `resolve`, and InvalidInput NOT_FOUND for a prompt that is not there.
+    """
     if text == CHANGES:
         return _content(text, JSON_TYPE, orjson.dumps(await newest_changes(reader)).decode("utf-8"))
     uri = ResourceUri.parse(text)

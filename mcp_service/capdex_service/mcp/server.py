@@ -57,7 +57,10 @@ class RegistryServer(Server[Any]):
 def build_server(
     reader: Reader, profile: Profile = DEFAULT, subscriptions: Subscriptions | None = None
 ) -> Server[Any]:
-    """Return the MCP server of a profile; without `subscriptions` it is for one connection."""
+    """Return the MCP server over `reader`, with the tools of a profile.
+
+    Without `subscriptions` it is for one connection.
+    """
     names, said = profile.names, profile.introduction
     listed = types.ListToolsResult.model_validate({"tools": profile.tools})
     followed = subscriptions or Subscriptions(Feed(reader))

@@ -51,7 +51,11 @@ class Changes:
 
 
 async def read_feed(reader: Reader, since: FeedPlace, limit: int) -> Changes:
-    """Return at most `limit` changes after a place; raises InvalidInput beyond the index."""
+    """Return the changes after a place, at most `limit`.
+
+    Raises InvalidInput for a place beyond the index: it is of another index, or of an older state
+    of this one.
+    """
     return await reader.run(_read, reader, since, limit)
 
 

@@ -25,7 +25,10 @@ LATEST: Final = "latest"
 
 
 async def newest_changes(reader: Reader) -> Json:
-    """Return the names that changed last, and the revision; `deleted`: nothing is served."""
+    """Return the names that changed last, the newest first, and the revision they are of.
+
+    A name of which nothing is served any more is `deleted`.
+    """
 
     def read(connection: Connection) -> Json:
         revision, _ = read_revision(connection)

@@ -46,7 +46,10 @@ class ShownRelease:
 
 
 async def find_release(reader: Reader, name: str, version: str | None = None) -> ShownRelease:
-    """Return a version of a name, else the listed one or the highest; raises NOT_FOUND."""
+    """Return an exact version of a name, or the one that search lists, else the highest.
+
+    Raises InvalidInput NOT_FOUND, also for what can be no name or version.
+    """
 
     def read(connection: Connection) -> ShownRelease:
         wanted = version or read_shown_version(connection, name)
@@ -68,7 +71,10 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
 
 
 async def list_versions(reader: Reader, name: str, page: int) -> Json:
-    """Return a page (from 1) of a name's releases, highest version first; raises NOT_FOUND."""
+    """Return a page (from 1) of the releases of a name, highest version first.
+
+    Raises InvalidInput NOT_FOUND.
+    """
 
     def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
@@ -90,7 +96,10 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
 async def newest_releases(
     reader: Reader, limit: int, of: tuple[str, str] | None = None, before: int | None = None
 ) -> list[Json]:
-    """Return the newest served releases; `of` and `before` are as in `read_newest_releases`."""
+    """Return the served releases that were announced last, the newest first.
+
+    `of` and `before` as in `read_newest_releases`.
+    """
 
     def read(connection: Connection) -> list[Json]:
         denials = reader.index.denial_cache.read(connection)

@@ -19,7 +19,10 @@ TRIGGER_TOKENS: Final = 8  # of a trigger in the text for a model
 
 
 async def route(reader: Reader, message: str, limit: int = DEFAULT_ROUTES) -> Answer:
-    """Return the packages that a message is for, best first; raises as `Index.route`."""
+    """Return the packages that a message is for, best first, each with the triggers that it hits.
+
+    Raises the errors of `Index.route`.
+    """
     moment = await reader.moment()  # first: the answer is never older than this block
     work = partial(reader.index.route, message, limit=limit, revision=moment.revision)
     found = await reader.run(work, long=True)

@@ -97,7 +97,10 @@ async def search(reader: Reader, wanted: SearchRequest) -> Answer:
 async def explained_search(
     reader: Reader, wanted: SearchRequest
 ) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
-    """Return what `search` does, with reasons, and the words that misspelt ones were taken for."""
+    """Return what `search` returns, with the reasons of each hit, and its corrections.
+
+    These are the words that were taken for each misspelt one.
+    """
     return await _search(reader, wanted, explained=True)
 
 

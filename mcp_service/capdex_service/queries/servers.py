@@ -27,7 +27,10 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ServersRequest:
-    """A page of the list; `since` is in epoch seconds, `deleted` takes yanked releases, too."""
+    """A page of the list: text in the name, a version or `latest`, and a time of change.
+
+    `since` is in epoch seconds. `deleted`: yanked releases, too.
+    """
 
     search: str = ""
     version: str | None = None
@@ -70,7 +73,10 @@ class Servers:
         return await self._reader.run(self._versions, server, name, deleted, long=True)
 
     async def version(self, server: str, version: str, *, deleted: bool = False) -> Answer:
-        """Return one version or the `latest`; raises NOT_FOUND, unless `deleted` for yanked too."""
+        """Return one version of a server, or the `latest`.
+
+        Raises InvalidInput NOT_FOUND, also for a yanked release unless `deleted`.
+        """
         return await self._reader.run(self._version, server, version, deleted, long=True)
 
     def _page(self, question: BoundReleases, after: tuple[str, str], limit: int) -> Answer:

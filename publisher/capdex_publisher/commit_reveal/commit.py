@@ -39,7 +39,10 @@ NO_SECRET: Final = bytes(SECRET_BYTES)  # of a publication that claims nothing
 
 @dataclass(frozen=True, slots=True)
 class NameCommitment:
-    """A new name's commitment; `made_at` (block time) is 0 when never, `counts` while valid."""
+    """A new name with its secret and commitment; `made_at`, in block time, is 0 when never.
+
+    `counts`: it was made and has not expired, so that nothing has to be sent for it.
+    """
 
     name: str
     secret: bytes
@@ -51,7 +54,10 @@ class NameCommitment:
 async def find_commitments(
     names: Sequence[str], *, registry: Registry, signer: Signer
 ) -> tuple[NameCommitment, ...]:
-    """Return the commitments that `names` need; raises what the signer raises, and Unavailable."""
+    """Return the commitments that claiming `names` takes; none where the registry asks for none.
+
+    Raises what the signer raises, and Unavailable.
+    """
     if not names:
         return ()
     least, most = await registry.commitment_ages()
@@ -88,7 +94,10 @@ async def commit(
     on_step: OnStep,
     receipt_timeout_s: float = RECEIPT_WAIT_S,
 ) -> None:
-    """Send what is missing, and wait until all count; raises Unavailable: a next run goes on."""
+    """Send the commitments that are missing, concurrently, and wait until all count.
+
+    Raises Unavailable: run again, and it goes on from here.
+    """
     waiting = []
     for one in commitments:  # in turn: each gets the next nonce
         if not one.counts:
@@ -157,7 +166,10 @@ class CommitSecretFile:
         self._text = secret_text(registry.chain_id, registry.address, name)
 
     async def secret(self, signer: Signer) -> bytes:
-        """Return the secret, written down before; raises SIGNER_UNAVAILABLE, KEY_EXPOSED."""
+        """The secret of an earlier call, or a new one, written down before it is given.
+
+        Raises Unavailable SIGNER_UNAVAILABLE, and Refused KEY_EXPOSED if others can read the file.
+        """
         if (kept := self._read()) is not None:
             return kept
         made = await self._make(signer)

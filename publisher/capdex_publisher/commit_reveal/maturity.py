@@ -21,7 +21,10 @@ T = TypeVar("T")
 async def wait_until_mature(
     commitments: Mapping[str, bytes], *, registry: Registry, on_step: OnStep, timeout_s: float
 ) -> None:
-    """Wait until all are old enough; raises Unavailable if the chain fails for `timeout_s`."""
+    """Wait until every commitment (by name) is old enough.
+
+    Raises Unavailable when the endpoint fails, or does not have a commitment, for `timeout_s`.
+    """
     mature_at, deadline = 0, _now() + timeout_s
     while commitments:
         try:

@@ -55,7 +55,10 @@ class Creation:
 def registry(
     chain_id: int, *, min_age_s: int | None = None, max_age_s: int | None = None
 ) -> Creation:
-    """The registry of a chain; unusual ages give another address. Raises UsageError."""
+    """The registry of a chain; ages other than the chain's usual ones give another address.
+
+    Raises UsageError when no commitment could ever be young and old enough.
+    """
     usual = DEV_AGES_S if chain_id == DEV_CHAIN_ID else PUBLIC_AGES_S
     low = usual[0] if min_age_s is None else min_age_s
     high = usual[1] if max_age_s is None else max_age_s
@@ -70,7 +73,10 @@ def registry(
 
 
 def votes(registry_address: str, *, token: str | None = None, timepoint: int = 0) -> Creation:
-    """The votes on a registry's names, weighed by a token if one is given; raises UsageError."""
+    """The votes on the names of a registry, weighed by a token's past holdings where one is given.
+
+    Raises UsageError for a timepoint without a token.
+    """
     if timepoint and not token:
         raise UsageError(
             "a timepoint is of a token",

@@ -1,4 +1,7 @@
-"""Client of one chain: reads state, and prices the transactions that `tx` sends."""
+"""Client of one chain: read its state and price transactions through one RPC endpoint.
+
+Transactions are sent and waited for by `capdex_publisher.tx`.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +155,10 @@ class Chain:
     async def call(
         self, to: str, data: str, read: Callable[[bytes], T], block: Block = "latest"
     ) -> T:
-        """Return what `read` makes of a contract's reply; raises the errors of `revert_reasons`."""
+        """Return what `read` makes of the reply of a contract.
+
+        Raises the errors of `ethereum.revert_reasons` when the contract refuses the call.
+        """
         call = {"to": to, "data": data}
         return await self._simulate(
             "eth_call", [call, _tag(block)], lambda reply: read(unhex(reply))

@@ -1,4 +1,7 @@
-"""Access to one of our contracts: calls, priced transactions, receipts, events."""
+"""Access to one of our contracts: calls, priced transactions, receipts, events.
+
+`scan` reads events from the head backwards, in ranges that the endpoint accepts.
+"""
 
 from __future__ import annotations
 

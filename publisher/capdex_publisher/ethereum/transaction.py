@@ -53,7 +53,10 @@ class Transaction:
         return self._at(fees.base, fees.tip, 2 * fees.base + fees.tip)
 
     def raised(self, fees: Fees, *, funds_wei: int) -> Transaction | None:
-        """Return the replacement, fees an eighth higher; None over the cap or what it holds."""
+        """Return the replacement of this transaction, both fees at least an eighth higher.
+
+        None when that would be over the cap, or more than the account holds.
+        """
         tip = max(fees.tip, _an_eighth_more(self.max_priority_fee_per_gas))
         least = max(_an_eighth_more(self.max_fee_per_gas), fees.base + tip)
         raised = self._at(fees.base, tip, max(least, 2 * fees.base + tip), funds_wei=funds_wei)

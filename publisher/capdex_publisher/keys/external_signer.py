@@ -231,7 +231,10 @@ class ExternalSigner:
 async def open_external(
     spec: str, address: str = "", *, show: Callable[[str], None] = lambda words: None
 ) -> ExternalSigner:
-    """Open a signer; without an address, it must offer just one account. Raises UsageError."""
+    """Open the signer at an http(s) URL, or the one that a command line starts.
+
+    Without an address, the signer has to offer exactly one account. Raises UsageError.
+    """
     signer = ExternalSigner(spec, parse_address(address) if address else "", show=show)
     if not signer.address:
         accounts = await signer.accounts()

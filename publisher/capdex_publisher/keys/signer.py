@@ -39,7 +39,10 @@ class Signer(Protocol):
 
 
 class LocalSigner:
-    """An account whose private key is in this process; raises ValueError for other bytes."""
+    """An account whose private key is in this process's memory.
+
+    Raises ValueError for bytes that are no private key of secp256k1.
+    """
 
     def __init__(self, key: bytes) -> None:
         from eth_account import Account  # a second that only signing pays

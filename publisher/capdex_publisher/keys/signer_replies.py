@@ -52,7 +52,10 @@ def check_transaction(answer: object, fields: dict[str, Any], address: str) -> S
 
 
 def check_message(answer: object, message: bytes, address: str) -> bytes:
-    """Return the signature of a reply (65 bytes, r‖s‖v, v 27 or 28); raises SIGNER_REFUSED."""
+    """Return the signature of a reply (65 bytes, r‖s‖v, v is 27 or 28).
+
+    Raises Refused SIGNER_REFUSED.
+    """
     signature = _signature(answer)
     try:
         signing.verify_signature(did.did_url(did.pkh(1, address)), message, signature)

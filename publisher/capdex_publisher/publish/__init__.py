@@ -1,4 +1,8 @@
-"""Publish packages, or claim a name, by one call each; the modules are the steps."""
+"""Publish packages, or claim a name without one, by one call each.
+
+`publish` validates, signs, compares, plans, asks, uploads, commits, announces and waits; its
+modules are these steps.
+"""
 
 from capdex_publisher.publish.claim import claim
 from capdex_publisher.publish.plan import PublishPlan

@@ -38,7 +38,10 @@ class FileSigned:
 
 @dataclass(slots=True)
 class Preparation:
-    """Prepares the files of one call; `allow_secret_like` has the paths of texts that are none."""
+    """Prepares the files of one call; the author's key is opened for the first that needs it.
+
+    `allow_secret_like` has the paths of texts that look like secrets and are none.
+    """
 
     account: str
     chain_id: int

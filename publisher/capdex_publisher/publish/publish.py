@@ -182,7 +182,10 @@ class _Call:
     async def look_up(
         self, prepared: list[Prepared], registry: Registry, fee_cap_wei: int
     ) -> list[ReleaseCandidate]:
-        """Return the candidates that the registry accepts; its chain is known now."""
+        """Return the candidates that the registry accepts.
+
+        Packages of another account or chain are rejected here: the endpoint's chain is known now.
+        """
         packages = []
         for result, judged in prepared:
             if isinstance(judged, VerifiedPackage):

@@ -49,7 +49,10 @@ class NameOnChain:
 
 @dataclass(frozen=True, slots=True)
 class NameAudit:
-    """A name by the chain (`NameOnChain`) and by a node; `failures` say what is missing."""
+    """A name by the chain and by a node; either may be missing, and `failures` then say why.
+
+    `chain` is JSON of `NameOnChain`, `node` the node's page of the name.
+    """
 
     name: str
     chain: Json | None

@@ -73,7 +73,10 @@ def name_change(
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """Plan of a change: `already`, `resumes` or `transaction` is set; `commit` precedes a claim."""
+    """Plan of a change. Exactly one of `already`, `resumes` and `transaction` is set.
+
+    `commit` is sent before a claim, where its name has to be reserved.
+    """
 
     change: RegistryChange
     sender: str

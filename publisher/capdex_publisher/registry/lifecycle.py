@@ -38,7 +38,10 @@ _VERBS: Final[dict[str, tuple[str, bool, str, str]]] = {
 def change_release(
     registry: Registry, verb: str, name: str, semver: str, text: str = ""
 ) -> RegistryChange:
-    """Change a release by `verb`; `text` is the reason of a yank, the message of a deprecation."""
+    """Yank, unyank, deprecate or undeprecate (`verb`) a release.
+
+    `text` is the reason of a yank, or the message of a deprecation.
+    """
     flag, value, already, effect = _VERBS[verb]
     texts = (check_text(text),) if value else ()
     uri = CapabilityURI(check_name(name), Version.parse(semver))

@@ -39,7 +39,10 @@ class HeldName:
 
 
 async def name_state(registry: Registry, name: str) -> tuple[NameState | None, int]:
-    """Return a name, None if never claimed, and its block; raises RPC_UNAVAILABLE for gaps."""
+    """Return a name (None if it was never claimed) and the number of the block it was read at.
+
+    Raises Unavailable RPC_UNAVAILABLE when the history is out of reach or has gaps.
+    """
     block = await registry.chain.head()
     record, count = await registry.name_record(name, block=block)
     if record is None:

@@ -20,7 +20,10 @@ RELEASES_PAGE: Final = 100  # a release is some 300 bytes of reply
 
 
 class Registry(Contract):
-    """The registry at one address, opened by `connect` or on a `Chain`; raises as `Contract`."""
+    """The registry at one address; errors are those of `Contract`.
+
+    Open it with `Registry.connect`, or on an open `Chain`.
+    """
 
     def __init__(self, chain: Chain, address: str, *, start_block: int = 0) -> None:
         super().__init__(chain, address, "CapabilityRegistry", start_block=start_block)

@@ -118,7 +118,10 @@ class SponsorRequest:
         }
 
     def verify(self) -> VerifiedPackage:
-        """Return the judged package; raises InvalidInput and VerificationFailure."""
+        """Return the package, judged as one that `publisher` announces; raises why it is not valid.
+
+        Raises InvalidInput and VerificationFailure.
+        """
         reading = read(self.package)
         announced = announcement_of(reading, chain_id=self.chain_id, publisher=self.publisher)
         judged = judge(announced, reading)
@@ -127,7 +130,10 @@ class SponsorRequest:
         return judged
 
     def is_signed_by_key(self, package: VerifiedPackage) -> bool:
-        """Return True if the publisher's key signed; the registry asks a contract (ERC-1271)."""
+        """Return True if the publisher's own key made the signature.
+
+        False for an account that is a contract: the registry asks it (ERC-1271).
+        """
         return recover_typed_data(self.document(package), self.signature) == self.publisher
 
     def arguments(self, package: VerifiedPackage) -> tuple[Any, ...]:

@@ -87,7 +87,10 @@ async def send_request(
     timeout_s: float = SEND_WAIT_S,
     on_wait: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
-    """Send a request until the sponsor has its block; raises its error, Unavailable in the end."""
+    """Send a request, again while the sponsor is busy with it or down; return its JSON answer.
+
+    Raises the sponsor's error, and Unavailable if there is no answer within `timeout_s`.
+    """
     body, deadline = orjson.dumps(request.to_json()), time.monotonic() + timeout_s
     url, pause_s = sponsor_url.rstrip("/") + PUBLICATIONS, 0.25
     async with HttpClient() as http:

@@ -18,7 +18,10 @@ from capdex_publisher.tx.submit import OnSigned
 
 
 class PendingTransaction:
-    """The file of one action on one subject of a contract, for the purpose of `fingerprint`."""
+    """The file, in the user's state directory, of one action on one subject of one contract.
+
+    `fingerprint` tells transactions of different purposes apart that would have one file.
+    """
 
     def __init__(
         self, contract: Contract, action: str, name: str, rest: str, fingerprint: str

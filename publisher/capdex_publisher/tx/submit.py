@@ -100,7 +100,10 @@ async def replace(
 async def share_cap(
     transactions: Sequence[Transaction], *, chain: Chain, fee_cap_wei: int
 ) -> tuple[Transaction, ...]:
-    """Divide a cap among a sender's transactions by gas; raises FEE_OVER_CAP or EMPTY_ACCOUNT."""
+    """Return the transactions of one sender with the cap divided among them by their gas.
+
+    Raises Refused FEE_OVER_CAP or EMPTY_ACCOUNT for the total.
+    """
     if len(transactions) < 2:
         return tuple(transactions)
     expected = sum(one.expected_fee_wei for one in transactions) * GAS_MARGIN_PERCENT // 100

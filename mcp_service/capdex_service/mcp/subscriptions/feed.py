@@ -33,7 +33,10 @@ log = structlog.get_logger(part="mcp")
 
 
 class FeedFollower:
-    """One stream: what it follows, and the events that are due after the revision `taken`."""
+    """One stream: what it follows, and the events that are due.
+
+    `taken` is the revision up to which all events were taken when it was last asked.
+    """
 
     def __init__(self, feed: Feed, interest: Callable[[], Interest]) -> None:
         self._feed, self._interest = feed, interest
@@ -83,7 +86,10 @@ class FeedFollower:
 
 
 class Feed:
-    """Follows the index while there are streams; all changes up to `seen` were handed on."""
+    """Follows the changes of a reader's index while there are streams; `close` ends them.
+
+    `seen` is the revision up to which all changes were handed on.
+    """
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

@@ -42,7 +42,10 @@ class Record:
 
 
 class Sessions:
-    """The sessions of a node, in a directory of its processes; `close` removes one of its own."""
+    """The sessions of one node, in a directory that only its own processes may enter.
+
+    Without a directory they are in a new one, which `close` removes.
+    """
 
     def __init__(self, directory: Path | None = None) -> None:
         self._own = None if directory else Path(tempfile.mkdtemp(prefix="capdex-sessions-"))
