@@ -48,6 +48,7 @@ def test_an_author_without_ether_publishes(
     )
     refused = shell.error("sponsor", "sign", package.name, code=1, **author)
     assert "--allow-secret-like 'prompt'" in refused["fix"]
+    assert shell.error("sponsor", "sign", "-", code=2, **author)["fix"] == "add --out FILE"
     allowed = "--allow-secret-like", "prompt"
     request = shell.json("sponsor", "sign", package.name, "--hours", "2", *allowed, **author)
     assert Path(request["file"]).name == "tea-timer.publication.json"

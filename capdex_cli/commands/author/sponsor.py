@@ -26,7 +26,7 @@ from capdex_cli.publish.account import (
 from capdex_cli.publish.allowances import Allowed, allow_options
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, FILE_NAME, Group, command
-from capdex_cli.terminal.file_arguments import read
+from capdex_cli.terminal.file_arguments import package_file, read
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import safe, short
 from capdex_cli.views.progress import not_served, open_registry, until_served
@@ -73,6 +73,8 @@ async def sign_command(
     """
     from capdex.net.files import write_atomically
 
+    if file == "-" and out is None:
+        raise UsageError("the signed publication of stdin has no name", fix="add --out FILE")
     request = await _sign(app, file, hours, **allowed)
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
     document = json.dumps(request.to_json(), indent=2, ensure_ascii=False)
@@ -253,7 +255,6 @@ async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> 
 
     from capdex.net.ipfs.open import Gateway
     from capdex.package import VerifiedPackage
-    from capdex_publisher.authoring.validate import PackageFile
     from capdex_publisher.progress import ignore
     from capdex_publisher.publish.prepare import Preparation
     from capdex_publisher.sponsor.send import sign_request
@@ -267,7 +268,7 @@ async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> 
         on_step=ignore,
         allow_secret_like=allowed["allow_secret_like"],
     )
-    package = await preparation.prepare(PackageFile(name, read(name), Path(name)))
+    package = await preparation.prepare(package_file(name))
     if not isinstance(package, VerifiedPackage):
         raise package.failure()
     network = app.settings.need_network()
