@@ -45,8 +45,8 @@ class Agents:
         raise Refused(
             f"the router has no way to {did[:200]}",
             Code.PERMISSION_DENIED,
-            why="the target comes from an argument or a package, and names no allowed place",
-            fix="configure a relay for did:key and did:pkh, or allow the host of a did:web",
+            why="nobody has said where that agent is",
+            fix=f"a person can start the router, or this call, with --at {did[:200]}=URL",
         )
 
     def message(self, did: str, method: str, params: Json) -> Json:

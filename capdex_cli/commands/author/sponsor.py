@@ -74,7 +74,9 @@ async def sign_command(
     from capdex.net.files import write_atomically
 
     if file == "-" and out is None:
-        raise UsageError("the signed publication of stdin has no name", fix="add --out FILE")
+        raise UsageError(
+            "the signed publication needs a name", why="FILE is stdin", fix="add --out FILE"
+        )
     request = await _sign(app, file, hours, **allowed)
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
     document = json.dumps(request.to_json(), indent=2, ensure_ascii=False)

@@ -82,19 +82,14 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Runs processes through `bwrap`; None runs them without a sandbox, as a person has set."""
+    """Runs processes through the program `bwrap`."""
 
-    bwrap: Path | None
+    bwrap: Path
     limits: ProcessLimits = ProcessLimits()
 
     @classmethod
-    def find(cls, *, unsandboxed: bool = False, limits: ProcessLimits = ProcessLimits()) -> Self:
-        """Return the sandbox of this machine.
-
-        Raises UsageError CONFIG if there is none and `unsandboxed` is false.
-        """
-        if unsandboxed:
-            return cls(None, limits)
+    def find(cls, *, limits: ProcessLimits = ProcessLimits()) -> Self:
+        """Return the sandbox of this machine; raises UsageError CONFIG if there is none."""
         found = _bundled() or shutil.which("bwrap")
         known = platform.machine() in seccomp.MACHINES
         if found is None or not known:
@@ -115,11 +110,10 @@ class Sandbox:
 
         Raises Unavailable TIMEOUT at the deadline, UsageError CONFIG if the sandbox does not start.
         """
-        run = self._run_plain if self.bwrap is None else self._run_boxed
         try:
             async with asyncio.timeout(timeout_s):
                 async with AsyncExitStack() as stack:
-                    return await run(argv, around, stack)
+                    return await self._run(argv, around, stack)
         except TimeoutError:
             raise Unavailable(
                 f"{Path(argv[0]).name} did not end within {timeout_s:.3g} s",
@@ -128,7 +122,7 @@ class Sandbox:
                 fix="give it less to do",
             ) from None
 
-    async def _run_boxed(
+    async def _run(
         self, argv: Sequence[str], around: Surroundings, stack: AsyncExitStack
     ) -> ProcessResult:
         info, info_end = _pipe(stack)
@@ -157,17 +151,9 @@ class Sandbox:
                 "the sandbox did not start",
                 Code.CONFIG,
                 why=ran.stderr.decode(errors="replace")[:200].strip(),
-                fix="allow user namespaces to this account, or set `unsandboxed`",
+                fix="allow user namespaces to this account",
             )
         return ran
-
-    async def _run_plain(
-        self, argv: Sequence[str], around: Surroundings, stack: AsyncExitStack
-    ) -> ProcessResult:
-        process, ended = _start(argv, stack, env=_environment(around), cwd=around.work)
-        with suppress(ProcessLookupError):
-            self.limits.apply(process.pid)
-        return await self._drained(process, ended)
 
     async def _drained(self, process: Popen[bytes], ended: int) -> ProcessResult:
         stdout, stderr = process.stdout, process.stderr

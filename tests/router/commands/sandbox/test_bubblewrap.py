@@ -220,18 +220,12 @@ def test_a_machine_without_a_sandbox_runs_nothing(
     assert refused.value.code == Code.CONFIG
 
 
-def test_a_machine_of_another_architecture_runs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_of_another_architecture_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(CapdexError) as refused:
         Sandbox.find()
     assert refused.value.code == Code.CONFIG
     assert "riscv64" in refused.value.why
-    plain = Sandbox.find(unsandboxed=True)
-    assert (
-        asyncio.run(plain.run(["/bin/true"], Surroundings(tmp_path), timeout_s=20)).exit_code == 0
-    )
 
 
 def test_a_sandbox_that_does_not_start_says_so(tmp_path: Path) -> None:
@@ -240,17 +234,3 @@ def test_a_sandbox_that_does_not_start_says_so(tmp_path: Path) -> None:
             Sandbox.find().run(["/bin/true"], Surroundings(tmp_path / "none"), timeout_s=20)
         )
     assert refused.value.code == Code.CONFIG
-
-
-def test_a_person_may_set_that_programs_run_without_a_sandbox(tmp_path: Path) -> None:
-    sandbox = Sandbox.find(unsandboxed=True, limits=SMALL)
-    code = "import os; print(sorted(os.environ), os.getcwd())"
-    argv = [str(PYTHON), "-I", "-S", "-c", code]
-    said = asyncio.run(sandbox.run(argv, Surroundings(tmp_path), timeout_s=30)).stdout.decode()
-    assert str(tmp_path) in said
-    assert not any(name in said for name in os.environ if name.startswith("PYTEST"))
-    argv[-1] = f"while True: pass # {tmp_path}"
-    with pytest.raises(CapdexError) as refused:
-        asyncio.run(sandbox.run(argv, Surroundings(tmp_path), timeout_s=1))
-    assert refused.value.code == Code.TIMEOUT
-    assert running(f"# {tmp_path}") == []
