@@ -168,8 +168,13 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     description = cut(whole, MAX_DESCRIPTION_BYTES)
     if description != whole:
         notes.append(_shorter(DOCUMENT, whole, MAX_DESCRIPTION_BYTES))
-    title = " ".join(clean(draft.title).split())[:MAX_TITLE_CHARS] or draft.name
-    draft = replace(draft, title=title, summary=summary, license=license_, tools=tools)
+    title = " ".join(clean(draft.title).split())
+    if len(title) > MAX_TITLE_CHARS:
+        whole, title = f"{len(title)} characters", title[:MAX_TITLE_CHARS]
+        notes.append(Note(DOCUMENT, "title", "changed", whole, title))
+    draft = replace(
+        draft, title=title or draft.name, summary=summary, license=license_, tools=tools
+    )
     return replace(draft, description=description), notes
 
 

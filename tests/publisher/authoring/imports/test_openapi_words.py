@@ -210,3 +210,8 @@ def test_a_part_that_is_too_deep_has_the_same_name_in_each_import(manifest_of: M
         schema = {"type": "array", "items": schema}
     package = imported(query(schema=schema))
     assert {"part", "part_2"} <= manifest_of(package).tools[0].parameters["$defs"].keys()
+
+
+def test_a_title_that_is_cut_has_a_row() -> None:
+    package = imported({}, info={"title": "Rain " * 100})
+    assert ("title", "changed", "499 characters") in rows(package)
