@@ -152,9 +152,8 @@ class Protocol:
             raise InvalidInput(
                 "the context must be an object", fix='give it as in {"context": {"path": "."}}'
             )
-        one = params.get("tool") is not None
-        asked = [self._tool(params)] if one else self._in_domain(params)[1]
-        found = match(_required(params, "want"), asked)
+        want, one = _required(params, "want"), params.get("tool") is not None
+        found = match(want, [self._tool(params)] if one else self._in_domain(params)[1])
         tool, intent = found.tool, found.intent
         arguments = given(intent, context)
         command = intent.template.display(arguments)

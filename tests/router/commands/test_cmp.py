@@ -193,6 +193,7 @@ def test_an_output_that_is_no_object_is_answered_as_it_is() -> None:
         (rpc("intent", 1, want="delete emails", context=7), -32602),
         (rpc("intent", 1, want="delete emails", confirm=True), -32602),
         (rpc("intent", 1, want="delete emails", confirm=True, context={"ids": ["-x"]}), -32602),
+        (rpc("intent", 1, tool="nobody"), -32602),
         (rpc("intent", 1, want="sing a song"), -32000),
         (rpc("capabilities", 1, tool="nobody"), -32001),
         (rpc("manifests", 1, domain="nothing"), -32001),
