@@ -70,12 +70,13 @@ class FileFetcher:
         self._sources, self._packages = MultiSource(sources), MultiSource([packages])
         self._queue = FairQueue(capacity=CAPACITY)
         self._changed = asyncio.Event()
-        self._tried: dict[int, _Tried] = {}  # by release; of those that have a turn, or had one
+        self._tried: dict[int, _Tried] = {}  # by release
+        self._later = 0
 
     @property
     def waiting(self) -> int:
         """The number of packages that have a turn now, or wait for one."""
-        return sum(map(self._queue.waiting, Lane)) + len(self._tried)
+        return self._queue.running + sum(map(self._queue.waiting, Lane)) + self._later
 
     def add(self, job: Job) -> None:
         """Queue the files of a verified release."""
@@ -138,9 +139,14 @@ class FileFetcher:
         if done or tried.turns >= MAX_TRIES or len(self._tried) > MAX_LATER:
             del self._tried[job.release_id]
             return
+        self._later += 1
         lane = Lane.AGAIN if job.lane is Lane.AGAIN else Lane.RETRY
         loop, pause_s = asyncio.get_running_loop(), delay_s(tried.turns - 1)
-        loop.call_later(pause_s, self._enqueue, [replace(job, lane=lane)])
+        loop.call_later(pause_s, self._once_more, replace(job, lane=lane))
+
+    def _once_more(self, job: Job) -> None:
+        self._later -= 1
+        self._enqueue([job])
 
     async def _turn(self, job: Job, tried: _Tried) -> bool:
         """Fetch files of one package; True if there is nothing left to request."""
