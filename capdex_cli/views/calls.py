@@ -41,7 +41,8 @@ def _moves(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
             there = URL(url)
         except ValueError as error:
             raise click.BadParameter(f"{name}={url}: {error}", ctx) from None
-        if there.query_string or there.fragment or there.user or URL(name).path.strip("/"):
+        longer = origin != name and URL(name).path.strip("/")
+        if there.query_string or there.fragment or there.user or longer:
             raise click.BadParameter(f"{name}={url}: an origin is a scheme and a host", ctx)
         if there.scheme != "https" and not is_loopback(there.host or ""):
             raise click.BadParameter(f"{url}: plain http is for this machine alone", ctx)

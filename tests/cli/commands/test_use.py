@@ -217,3 +217,8 @@ def test_nothing_is_granted_without_a_yes(capdex: Any) -> None:
 @pytest.mark.parametrize("value", ["files", "=x", "a/b=x", "a=", "a='x"])
 def test_a_server_has_a_name_and_a_command(capdex: Any, value: str) -> None:
     assert capdex("router", "--mcp", value).exit_code == 2
+
+
+def test_a_call_takes_the_url_of_an_agent(capdex: Any) -> None:
+    found = capdex("call", "nobody", "--at", "did:key:z6Mk=http://127.0.0.1:9/a2a")
+    assert "NOT_FOUND" in found.stderr
