@@ -133,9 +133,9 @@ def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer,
 
 
 def _best(hits: Iterable[TriggerHit]) -> dict[str, TriggerHit]:
-    """Return the best hit of each capability, by its name."""
-    ranked = sorted(hits, key=lambda hit: (hit.level, hit.width, hit.text))
-    return {hit.name: hit for hit in ranked}
+    """Return the best hit of each capability, by its name; of equal ones the first."""
+    ranked = sorted(hits, key=lambda hit: (hit.level, hit.width, hit.text), reverse=True)
+    return {hit.name: hit for hit in reversed(ranked)}
 
 
 def _why(hit: TriggerHit) -> str:
