@@ -120,7 +120,7 @@ class Settings:
             raise UsageError(
                 "no network is chosen",
                 Code.CONFIG,
-                why="no --network, no configuration, and no `capdex up` runs in this directory",
+                why="no --network, no configuration, and no `capdex up` is ready in this directory",
                 fix="run `capdex up` here, or choose one with --network",
             )
         return self.network.require(*fields)
