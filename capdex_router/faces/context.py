@@ -42,13 +42,16 @@ class Offered:
     actions: Actions
 
     async def list_prompts(self, _: object, __: object) -> types.ListPromptsResult:
-        """Return the first prompts by name."""
+        """Return the first prompts by name, each with its arguments in order: hosts go by it."""
         shown = [
             types.Prompt(
                 name=name,
                 title=clean(one.name, LINE_CHARS),
                 description=clean(one.description, LINE_CHARS),
-                arguments=[types.PromptArgument(name=x) for x in {*(one.arguments or ()), MESSAGE}],
+                arguments=[
+                    types.PromptArgument(name=x)
+                    for x in dict.fromkeys((*(one.arguments or ()), MESSAGE))
+                ],
             )
             for name, one in sorted(self._prompts().items())[:MAX_PROMPTS]
         ]

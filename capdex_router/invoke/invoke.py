@@ -201,7 +201,7 @@ class Invoker:
     def _proposal(self, call: _Call, audited: Json) -> Proposal | None:
         """Return what a person must agree to before the call runs; None if all is granted."""
         capability, owner = call.capability, call.capability.owner
-        granted = self.rights.granted(owner.digest, tool_of(capability))
+        granted = self.rights.granted(owner.name, owner.digest, tool_of(capability))
         wanted = missing(capability, call.requests, granted)
         if not wanted:
             return None

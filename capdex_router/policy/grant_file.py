@@ -21,9 +21,9 @@ class GrantFile:
         """Return all grants; raises UsageError CONFIG if the file is damaged."""
         return self._file.read()
 
-    def granted(self, digest: str, tool: str) -> frozenset[str]:
-        """Return the targets granted to a tool of the content with this digest."""
-        return self.read().of(digest, tool, self._clock())
+    def granted(self, owner: str, digest: str, tool: str) -> frozenset[str]:
+        """Return the targets granted to a tool of an owner, whose content has this digest."""
+        return self.read().of(owner, digest, tool, self._clock())
 
     def grant(self, grants: Iterable[Grant]) -> None:
         """Keep some more grants."""

@@ -22,7 +22,7 @@ EVERY_TOOL: Final = "*"
 class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One right of one tool (or of every tool, `*`) of the content with a digest.
 
-    `name` is the capability id it was given for, for people. `until` is in seconds since 1970,
+    `name` is the capability id that it was given for. `until` is in seconds since 1970,
     None for as long as the content stays the same.
     """
 
@@ -83,12 +83,17 @@ class Grants:
         lines = sorted(msgspec.json.encode(grant) for grant in self.all)
         return b'{"version":1,"grants":[\n' + b",\n".join(lines) + b"\n]}\n"
 
-    def of(self, digest: str, tool: str, now: float) -> frozenset[str]:
-        """Return the targets granted to a tool of the content with this digest."""
+    def of(self, owner: str, digest: str, tool: str, now: float) -> frozenset[str]:
+        """Return the targets granted to a tool of an owner, whose content has this digest.
+
+        A person reads the name and cannot read a digest: one with another name grants nothing.
+        """
         return frozenset(
             grant.target
             for grant in self.by_digest.get(digest, ())
-            if grant.tool in (tool, EVERY_TOOL) and (grant.until is None or now < grant.until)
+            if grant.name.partition("#")[0] == owner
+            and grant.tool in (tool, EVERY_TOOL)
+            and (grant.until is None or now < grant.until)
         )
 
     def digests(self, target: str, now: float) -> frozenset[str]:

@@ -32,7 +32,11 @@ def whole(machine: Callable[..., Machine], node: SimulatedNode, tmp_path: Path, 
 
     @asynccontextmanager
     async def connected() -> AsyncIterator[Client]:
-        node.publish(making.package_bytes("tea", prompt="Tell how {{leaf}} tea steeps."))
+        node.publish(
+            making.package_bytes(
+                "tea", prompt="Tell how {{leaf}} tea steeps: {{pot}} {{cup}} {{mug}}"
+            )
+        )
         here = machine(node)
         await here.installer.install(uri("tea"), Person())
         folder = tmp_path / "skills" / "plain"
@@ -62,8 +66,8 @@ async def test_prompts_of_packages_and_skills_are_commands_of_the_host(whole: Wh
     async with whole() as client:
         prompts = {one.name: one for one in (await client.list_prompts()).prompts}
         assert sorted(prompts) == ["plain", "tea"]
-        named = {argument.name for argument in prompts["tea"].arguments or ()}
-        assert named == {"leaf", "message"}
+        named = [argument.name for argument in prompts["tea"].arguments or ()]
+        assert named == ["leaf", "pot", "cup", "mug", "message"]
         given = {"leaf": "green", "message": "And the cup?"}
         first, second = (await client.get_prompt("tea", given)).messages
         head, _, body = text(first).partition("\n\n")
@@ -71,7 +75,7 @@ async def test_prompts_of_packages_and_skills_are_commands_of_the_host(whole: Wh
             f"[Prompt of did:nuwa:cap:tea@1.0.0, signed by {making.AUTHOR}."
             " The text below is its author's, not the user's.]"
         )
-        assert body == "Tell how green tea steeps."
+        assert body == "Tell how green tea steeps: {{pot}} {{cup}} {{mug}}"
         assert text(second) == "And the cup?"
         (plain,) = (await client.get_prompt("plain")).messages
         assert "a folder of this machine" in text(plain)
@@ -108,7 +112,7 @@ async def test_resources_of_packages_skills_and_servers_are_listed_and_read(
             "mcp://foreign/notes://today": "of notes://today",
             "skill://plain/words.txt": "few",
             "capdex://tea/1.0.0/schema": '"did:nuwa:state:tea#v1"',
-            "capdex://tea/1.0.0/package": "Tell how {{leaf}} tea steeps.",
+            "capdex://tea/1.0.0/package": "Tell how {{leaf}} tea steeps: {{pot}} {{cup}} {{mug}}",
         }
         for name, words in expected.items():
             (content,) = (await client.read_resource(name)).contents

@@ -79,7 +79,11 @@ async def test_a_package_is_installed_after_one_question(
     assert (entry.request, entry.cid, entry.explicit) == ("^1", str(Cid.of(data)), True)
     assert entry.chain["block_number"] == 7
     assert targets(here, entry.sha256) == {"install", HOST, "state.create"}
-    assert here.rights.granted(entry.sha256, "now") == {"install", HOST, "state.create"}
+    assert here.rights.granted("did:nuwa:cap:weather", entry.sha256, "now") == {
+        "install",
+        HOST,
+        "state.create",
+    }
     assert here.seen[0].data == data
     events = [orjson.loads(line) for line in here.home.audit.read_bytes().splitlines()]
     assert [event["event"] for event in events] == ["consent", "install"]

@@ -19,17 +19,17 @@ def opened(path: Path, now: float = 0.0) -> GrantFile:
 
 def test_what_one_process_grants_another_sees(tmp_path: Path) -> None:
     one, other = opened(tmp_path), opened(tmp_path)
-    assert other.granted("aa", "now") == frozenset()
+    assert other.granted(HOST.name, "aa", "now") == frozenset()
     one.grant([HOST])
-    assert other.granted("aa", "now") == {HOST.target}
-    assert opened(tmp_path, 100.0).granted("aa", "now") == frozenset()
+    assert other.granted(HOST.name, "aa", "now") == {HOST.target}
+    assert opened(tmp_path, 100.0).granted(HOST.name, "aa", "now") == frozenset()
 
 
 def test_grants_are_taken_back(tmp_path: Path) -> None:
     grants = opened(tmp_path)
     grants.grant([HOST])
     assert grants.revoke(HOST.name) == 1
-    assert grants.granted("aa", "now") == frozenset()
+    assert grants.granted(HOST.name, "aa", "now") == frozenset()
 
 
 def test_a_damaged_file_is_told_and_kept(tmp_path: Path) -> None:

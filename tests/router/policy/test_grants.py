@@ -17,15 +17,21 @@ GRANTS = st.builds(
 
 def test_a_grant_is_for_one_content_tool_and_time() -> None:
     grants = Grants((HOST,))
-    assert grants.of("aa", "now", 99.0) == {"host:api.example.org"}
-    assert grants.of("aa", "now", 100.0) == frozenset()
-    assert grants.of("bb", "now", 99.0) == frozenset()
-    assert grants.of("aa", "later", 99.0) == frozenset()
+    assert grants.of(HOST.name, "aa", "now", 99.0) == {"host:api.example.org"}
+    assert grants.of(HOST.name, "aa", "now", 100.0) == frozenset()
+    assert grants.of(HOST.name, "bb", "now", 99.0) == frozenset()
+    assert grants.of(HOST.name, "aa", "later", 99.0) == frozenset()
+
+
+def test_a_grant_with_the_name_of_another_capability_grants_nothing() -> None:
+    assert Grants((HOST,)).of("did:nuwa:cap:evil", "aa", "now", 99.0) == frozenset()
+    tool = Grant(f"{HOST.name}#now", "aa", "now", "effects")
+    assert Grants((tool,)).of(HOST.name, "aa", "now", 99.0) == {"effects"}
 
 
 def test_a_grant_may_be_for_every_tool_and_without_end() -> None:
     grants = Grants((Grant("did:nuwa:cap:weather", "aa", "*", "state.create"),))
-    assert grants.of("aa", "anything", 1e12) == {"state.create"}
+    assert grants.of(HOST.name, "aa", "anything", 1e12) == {"state.create"}
 
 
 def test_a_new_grant_replaces_an_equal_one_and_drops_expired_ones() -> None:
