@@ -183,7 +183,8 @@ class Resolver:
         mapping = given.get("mapping") if isinstance(given, dict) else None
         parts = [value.get(word) for word in ("oneOf", "anyOf")]
         choices = [y for x in parts if isinstance(x, list) for y in x if isinstance(y, dict)]
-        schemas = ", ".join(str(x["$ref"]).rpartition("/")[2] for x in choices if "$ref" in x)
+        named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._says(x, name)]
+        schemas = ", ".join(x.rpartition("/")[2] for x in named)
         told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
         if isinstance(mapping, dict) and mapping:
             pairs = ", ".join(f"{x} for {str(y).rpartition('/')[2]}" for x, y in mapping.items())
@@ -193,6 +194,13 @@ class Resolver:
         told = cut(clean(told), MAX_DESCRIPTION_BYTES)
         self._count(len(told))
         return told
+
+    def _says(self, choice: Json, name: str) -> bool:
+        """Return True if a schema has values for a member: each is before the schema's own name."""
+        parts = united(self._document, choice, old=self._old)
+        listed = [x["properties"] for x in parts if isinstance(x.get("properties"), dict)]
+        members = [y for x in listed for y in united(self._document, x.get(name), old=self._old)]
+        return any("enum" in x or "const" in x for x in members)
 
     def _reference(self, reference: str, value: Json, depth: int, hidden: frozenset[str]) -> Json:
         found = found_at(self._document, reference)

@@ -215,3 +215,34 @@ def test_a_part_that_is_too_deep_has_the_same_name_in_each_import(manifest_of: M
 def test_a_title_that_is_cut_has_a_row() -> None:
     package = imported({}, info={"title": "Rain " * 100})
     assert ("title", "changed", "499 characters") in rows(package)
+
+
+@pytest.mark.parametrize("says", [{"enum": ["dog"]}, {"const": "dog"}])
+def test_a_choice_that_says_its_own_word_is_not_named_by_its_schema(
+    says: Json, manifest_of: ManifestOf
+) -> None:
+    dog = {"type": "object", "properties": {"kind": says}}
+    choice = [{"$ref": "#/components/schemas/Dog"}, {"$ref": "#/components/schemas/Cat"}]
+    schema = {"oneOf": choice, "discriminator": {"propertyName": "kind"}, "description": "A pet."}
+    cat = {"type": "object", "properties": {"kind": TEXT}}
+    components = {"schemas": {"Dog": {"allOf": [dog]}, "Cat": cat}}
+    package = imported(body(schema), "3.1.0", components=components)
+    told = manifest_of(package).tools[0].parameters["properties"]["body"]["description"]
+    assert told == "What falls. A pet. kind is the name of the schema that is meant: Cat."
+
+
+def test_an_operation_that_needs_no_authentication_of_its_document_is_named(
+    manifest_of: ManifestOf,
+) -> None:
+    schemes = {"securitySchemes": {"site": {"type": "http", "scheme": "bearer"}}}
+    more: Json = {"components": schemes, "security": [{"site": []}]}
+    package = imported({"security": []}, **more)
+    assert ("security", "left out", "[{'site': []}]") in rows(package)
+    assert "auth" not in manifest_of(package).bindings["op"]
+
+
+def test_a_body_of_text_json_is_sent_as_json(manifest_of: ManifestOf) -> None:
+    whole = {"requestBody": {"required": True, "content": {"text/json": {"schema": TEXT}}}}
+    package = imported(whole)
+    assert ("body", "changed", "text/json") in rows(package)
+    assert manifest_of(package).bindings["op"]["body"] == {"parameter": "body"}

@@ -19,7 +19,7 @@ from capdex_publisher.authoring.imports.schemas import Resolver
 from capdex_publisher.authoring.imports.text import clean
 
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
-_ANY_TYPE: Final = ("*/*", "application/*")
+_AS_JSON: Final = ("*/*", "application/*", "text/json")  # sent as JSON, and said
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
 _IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2; Swagger: the second alone
 
@@ -223,7 +223,7 @@ class Arguments:
             raise Unsendable("body", "a GET request has no body", listed)
         tests = (
             lambda x: x == JSON,
-            lambda x: _IS_JSON.fullmatch(x) or x in _ANY_TYPE,
+            lambda x: _IS_JSON.fullmatch(x) or x in _AS_JSON,
             lambda x: x == swagger.FORM,
         )
         key = next((x for test in tests for x in content if test(bare[x])), None)
@@ -231,7 +231,7 @@ class Arguments:
             raise Unsendable("body", "a binding sends JSON or a form", listed or "of no media type")
         if len(content) > 1:
             self._operation.note("body", "changed", listed, f"sent as {key}")
-        kind = JSON if bare[key] in _ANY_TYPE else bare[key]
+        kind = JSON if bare[key] in _AS_JSON else bare[key]
         _, semicolon, parameters = key.partition(";")
         if kind != bare[key] or (semicolon and not _UTF8.fullmatch(parameters)):
             self._operation.note("body", "changed", key, kind)

@@ -23,6 +23,9 @@ def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
     alternatives = [] if security is None else security
     if not isinstance(alternatives, list) or not all(isinstance(x, dict) for x in alternatives):
         raise Unsendable("security", "it is no list of alternatives", str(security)[:80])
+    if security == [] and (usual := document.value.get("security")):
+        why = "the operation says that it needs none"
+        operation.note("security", "left out", str(usual), why)
     needed = [x for x in alternatives if x]
     optional = len(needed) < len(alternatives)
     chosen: list[Json] | None = None
