@@ -243,4 +243,9 @@ def main(parts: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["render", "beside", "phone"])
+    parts = ["render", "beside", "phone"]
+    if unknown := set(sys.argv[1:]) - set(parts):
+        sys.exit(
+            f"no part of this benchmark: {', '.join(sorted(unknown))}; there are {', '.join(parts)}"
+        )
+    main(sys.argv[1:] or parts)

@@ -146,4 +146,9 @@ def main(parts: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["backfill", "node", "freshness", "rest", "packages"])
+    parts = ["backfill", "node", "freshness", "rest", "packages"]
+    if unknown := set(sys.argv[1:]) - set(parts):
+        sys.exit(
+            f"no part of this benchmark: {', '.join(sorted(unknown))}; there are {', '.join(parts)}"
+        )
+    main(sys.argv[1:] or parts)
