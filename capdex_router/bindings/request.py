@@ -7,9 +7,9 @@ the query of GET and DELETE, and the body of other methods.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import quote, unquote, unquote_plus
 
 import orjson
@@ -33,13 +33,14 @@ from capdex.manifest.bindings.http_request import (
 )
 from capdex_router.bindings.styles import (
     PLAIN,
-    header_text,
+    ArgumentPlace,
+    header_value,
     in_form,
     in_url,
     json_text,
-    pairs,
+    named_texts,
     path_text,
-    to_json,
+    scalar,
 )
 from capdex_router.model.refs import AUTHOR
 
@@ -63,20 +64,6 @@ class Outgoing:
     url: URL
     headers: dict[str, str]
     body: bytes | None
-
-
-class ArgumentPlace(NamedTuple):
-    """Where an argument goes, its name there, and how a list or an object is written.
-
-    Without a style they have the form of `http_get`: a list is repeated in a query, an object is
-    JSON text in it, and neither fits into a path or a header. `as_json`: any value is JSON text.
-    """
-
-    place: str
-    name: str
-    style: str = ""
-    explode: bool = False
-    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +120,50 @@ class RequestTemplate:
 
         Raises InvalidInput if an argument is missing, has no text form, or would change the path.
         """
+        address, query, used = self._address(arguments)
+        fixed = self._fixed()
+        headers, body = dict(self.headers), dict[str, Any]()
+        form: list[tuple[str, str]] = []
+        for parameter, value in arguments.items():
+            place = self._place(parameter)
+            if place.place == "path" or (parameter in used and parameter not in self.places):
+                continue
+            if self.whole and parameter == self.whole:
+                continue
+            if place.place == "header":
+                headers |= self._header(parameter, value, place)
+                continue
+            _check_new(parameter, place.name, fixed)  # a server may read a body's fields, too
+            if place.place == "query":
+                query += self._query(parameter, value, place, fixed)
+            elif self.content == FORM:
+                form += named_texts(parameter, value, place, in_form)
+            else:
+                body[place.name] = value
+        text = f"{address}{'?' if query else ''}{'&'.join(query)}"
+        text = _NOT_ASCII.sub(lambda match: quote(match[0]), text)
+        if len(text) > MAX_URL_CHARS:
+            raise InvalidInput("the arguments make a URL that is too long", fix="give shorter ones")
+        url = URL(text, encoded=True)
+        data = self._body(arguments, body, form)
+        if data is None:
+            return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
+        content = {"Content-Type": self.content or JSON}
+        return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT | content), data)
+
+    def _place(self, parameter: str) -> ArgumentPlace:
+        """Return where a parameter goes that fills no placeholder of its own name."""
+        if parameter in self.places:
+            return self.places[parameter]
+        in_query = self.method in QUERY_METHODS
+        style = "form" if in_query and self.styled else ""
+        return ArgumentPlace("query" if in_query else "body", parameter, style, explode=True)
+
+    def _address(self, arguments: Json) -> tuple[str, list[str], set[str]]:
+        """Return origin and path, the query as written, and the parameters in their placeholders.
+
+        Raises InvalidInput for a path that would change, and for a name that stands in the query.
+        """
         simple = "simple" if self.styled else ""
         in_path = {x.name: key for key, x in self.places.items() if x.place == "path"}
         used: set[str] = set()
@@ -144,7 +175,7 @@ class RequestTemplate:
             place = self.places.get(parameter) or ArgumentPlace("path", match[1], simple)
             value = json_text(value) if place.as_json and parameter in arguments else value
             if not place.style:
-                value = _scalar(parameter, value)
+                value = scalar(parameter, value)
             return path_text(parameter, match[1], value, place.style or "simple", place.explode)
 
         path = PLACEHOLDER.sub(filled, self.path)
@@ -155,51 +186,34 @@ class RequestTemplate:
                 why="a segment of the path would be `.` or `..`",
                 fix="give a value without dots alone between slashes",
             )
-        fixed = [_steps(key) for key in _keys(self.query) if not PLACEHOLDER.search(key)]
-        fixed += map(_steps, self.reserved)
+        fixed = self._fixed()
         for key in filter(PLACEHOLDER.search, _keys(self.query)):
             _check_new(key, PLACEHOLDER.sub(filled, key), fixed)
-        headers = dict(self.headers)
-        fixed_headers = {name.lower() for name in headers}
-        body: Json = {}
-        form: list[tuple[str, str]] = []
-        in_query = self.method in QUERY_METHODS
-        form_style = "form" if in_query and self.styled else ""
-        for parameter, value in arguments.items():
-            place = self.places.get(parameter) or ArgumentPlace(
-                "query" if in_query else "body", parameter, form_style, explode=True
-            )
-            if place.place == "path" or (parameter in used and parameter not in self.places):
-                continue
-            if self.whole and parameter == self.whole:
-                continue
-            if place.place != "header":  # a server may read a body's fields beside its query
-                _check_new(parameter, place.name, fixed)
-            if place.place == "header":
-                if value is not None:
-                    if place.name.lower() in fixed_headers:
-                        raise _replaces(parameter)
-                    headers[place.name] = _header(parameter, value, place)
-                    check_header(place.name, headers[place.name])
-            elif place.place == "query":
-                others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
-                for key, text in _written(parameter, value, place, in_url):
-                    _check_new(parameter, key, fixed if key == place.name else fixed + others)
-                    query.append(f"{in_url(key)}={text}")
-            elif self.content == FORM:
-                form += [(x, y) for x, y in _written(parameter, value, place, in_form)]
-            else:
-                body[place.name] = value
-        text = f"{self.origin}{path}{'?' if query else ''}{'&'.join(query)}"
-        text = _NOT_ASCII.sub(lambda match: quote(match[0]), text)
-        if len(text) > MAX_URL_CHARS:
-            raise InvalidInput("the arguments make a URL that is too long", fix="give shorter ones")
-        url = URL(text, encoded=True)
-        data = self._body(arguments, body, form)
-        if data is None:
-            return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
-        content = {"Content-Type": self.content or JSON}
-        return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT | content), data)
+        return f"{self.origin}{path}", query, used
+
+    def _fixed(self) -> list[list[str]]:
+        """Return the names in the query that the author and the secrets have given."""
+        written = [key for key in _keys(self.query) if not PLACEHOLDER.search(key)]
+        return [_steps(key) for key in (*written, *self.reserved)]
+
+    def _header(self, parameter: str, value: object, place: ArgumentPlace) -> dict[str, str]:
+        """Return the header of an argument, none for null; the author's stay as they are."""
+        if value is None:
+            return {}
+        if place.name.lower() in {name.lower() for name in self.headers}:
+            raise _replaces(parameter)
+        text = header_value(parameter, value, place)
+        check_header(place.name, text)
+        return {place.name: text}
+
+    def _query(
+        self, parameter: str, value: object, place: ArgumentPlace, fixed: list[list[str]]
+    ) -> Iterator[str]:
+        """Yield the pairs of an argument, whose names are those of no other."""
+        others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
+        for key, text in named_texts(parameter, value, place, in_url):
+            _check_new(parameter, key, fixed if key == place.name else fixed + others)
+            yield f"{in_url(key)}={text}"
 
     def _body(self, arguments: Json, body: Json, form: list[tuple[str, str]]) -> bytes | None:
         """Return the body, None for a request without one."""
@@ -216,33 +230,10 @@ class RequestTemplate:
                     fix="give an object of its fields",
                 )
             place = ArgumentPlace("body", "")
-            form = [x for key, y in value.items() for x in _written(key, y, place, in_form)]
+            form = [x for key, y in value.items() for x in named_texts(key, y, place, in_form)]
         if self.content == FORM:
             return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
         return json_body(body) if self.content or body else None
-
-
-def _written(
-    parameter: str, value: object, place: ArgumentPlace, escape: Callable[[str], str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the names and encoded values of an argument in a query or a form."""
-    if place.as_json or (isinstance(value, dict) and not place.style):
-        value = None if value is None else to_json(parameter, value)
-    yield from pairs(
-        place.name or parameter,
-        value,
-        place.style or "form",
-        place.explode or not place.style,
-        escape,
-    )
-
-
-def _header(parameter: str, value: object, place: ArgumentPlace) -> str:
-    if place.as_json:
-        return json_text(value)
-    return header_text(
-        parameter, value if place.style else _scalar(parameter, value), place.explode
-    )
 
 
 def json_body(value: Json) -> bytes:
@@ -302,16 +293,6 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
             raise unusable_binding(f"the parameter {parameter} has no known style")
         explode = explode if isinstance(explode, bool) else style in ("form", "deepObject")
         yield parameter, ArgumentPlace(place, name, style, explode, bool(where.get("content")))
-
-
-def _scalar(parameter: str, value: object) -> Any:
-    """Return a value of a path or a header; raises InvalidInput for a list or an object."""
-    if isinstance(value, dict | list):
-        why = "a list or an object does not fit into a URL or a header"
-        raise InvalidInput(
-            f"the argument {parameter} cannot be sent", why=why, fix="give one value"
-        )
-    return value
 
 
 def _has_dots(path: str) -> bool:

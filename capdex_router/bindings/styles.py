@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 import orjson
@@ -21,6 +21,20 @@ _NO_TEXT: Final = "it holds control characters, or what is not Unicode text"
 _DELIMITERS: Final = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
+class ArgumentPlace(NamedTuple):
+    """Where an argument goes, its name there, and how a list or an object is written.
+
+    Without a style they have the form of `http_get`: a list is repeated in a query, an object is
+    JSON text in it, and neither fits into a path or a header. `as_json`: any value is JSON text.
+    """
+
+    place: str
+    name: str
+    style: str = ""
+    explode: bool = False
+    as_json: bool = False
+
+
 def in_url(text: str) -> str:
     """Return a text percent-encoded for a path or a query: unreserved characters stay."""
     return quote(text, safe="")
@@ -29,6 +43,21 @@ def in_url(text: str) -> str:
 def in_form(text: str) -> str:
     """Return a text as in a form: `+` for a space (application/x-www-form-urlencoded)."""
     return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def named_texts(
+    parameter: str, value: object, place: ArgumentPlace, escape: Quote
+) -> Iterator[tuple[str, str]]:
+    """Yield the names and encoded values of an argument in a query or a form; nothing for null."""
+    if place.as_json or (isinstance(value, dict) and not place.style):
+        value = None if value is None else to_json(parameter, value)
+    yield from pairs(
+        place.name or parameter,
+        value,
+        place.style or "form",
+        place.explode or not place.style,
+        escape,
+    )
 
 
 def pairs(
@@ -85,6 +114,23 @@ def header_text(parameter: str, value: object, explode: bool) -> str:
     return ",".join(
         f"{line_of(parameter, x)}{mark}{line_of(parameter, y)}" for x, y in value.items()
     )
+
+
+def header_value(parameter: str, value: object, place: ArgumentPlace) -> str:
+    """Return the value of an argument's header; raises InvalidInput for what is no line of text."""
+    if place.as_json:
+        return json_text(value)
+    return header_text(parameter, value if place.style else scalar(parameter, value), place.explode)
+
+
+def scalar(parameter: str, value: object) -> Any:
+    """Return a value of a path or a header; raises InvalidInput for a list or an object."""
+    if isinstance(value, dict | list):
+        why = "a list or an object does not fit into a URL or a header"
+        raise InvalidInput(
+            f"the argument {parameter} cannot be sent", why=why, fix="give one value"
+        )
+    return value
 
 
 def to_json(parameter: str, value: object) -> str:
