@@ -47,7 +47,10 @@ _SILENT: Final = "look at what the server prints: its stdout is for answers of M
 async def mounted(
     name: str, server: StdioServerParameters, noted: Callable[[Mounted], None] = lambda _: None
 ) -> AsyncIterator[Mounted]:
-    """Give the tools of an MCP server as `mcp:<name>#<tool>`; `noted` is called at each start."""
+    """Give the tools of an MCP server as `mcp:<name>#<tool>`.
+
+    `noted` is called at each start and each change of its list.
+    """
     source = Mounted(name, server, noted)
     try:
         yield source
@@ -69,6 +72,7 @@ class Mounted(Fixed):
         self.name, self._server, self._noted = name, server, noted
         self._program = McpProgram(server)
         self._session: McpSession | None = None
+        self._tools: dict[str, types.Tool] = {}
         self._digests: dict[str, str] = {}
         self._error: CapdexError = Unavailable(ENDED, Code.NODE_UNAVAILABLE)
         self._starting: asyncio.Task[None] | None = None
@@ -96,7 +100,7 @@ class Mounted(Fixed):
     async def session(self) -> McpSession:
         """Return the session with the server, which is started if its time has come.
 
-        Raises `down`.
+        A list of tools that changed replaces them. Raises `down`, and as `McpSession.tools`.
         """
         loop = asyncio.get_running_loop()
         if self._starting is None and self.down and loop.time() >= self._next:
@@ -106,6 +110,10 @@ class Mounted(Fixed):
         session, error = self._session, self.down
         if session is None or error is not None:
             raise error or self._error
+        try:
+            await self._listed(session)
+        except CapdexError as fault:
+            raise self.down or fault from None
         return session
 
     async def close(self) -> None:
@@ -126,10 +134,7 @@ class Mounted(Fixed):
         session = McpSession(self._program.connected(), self._program.fault)
         try:
             async with asyncio.timeout(LIST_S):
-                tools = await session.tools()
-            self.put(_capabilities(self, session.client.server_info, tools.values()))
-            self._digests = {x.name: x.owner.digest for x in self._found.values()}
-            self._noted(self)
+                await self._listed(session)
             self._session = session
         except (CapdexError, TimeoutError) as error:
             why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
@@ -143,12 +148,20 @@ class Mounted(Fixed):
             if self._session is None:
                 await session.close()
 
+    async def _listed(self, session: McpSession) -> None:
+        tools = await session.tools()
+        before, self._tools = self._tools, tools
+        if session is not self._session or tools != before:
+            self.put(_capabilities(self, session.client.server_info, tools.values()))
+            self._digests = {x.name: x.owner.digest for x in self._found.values()}
+            self._noted(self)
+
     async def call(self, tool: str, digest: str, arguments: Json) -> Json:
         """Call the tool with this definition; raises as `McpSession.call`, and Refused."""
         session = await self.session()
         if self._digests.get(tool) != digest:
             raise Refused(
-                f"the tool {tool[:64]!r} changed when its server was started again",
+                f"the tool {tool[:64]!r} of the MCP server {self.name} changed meanwhile",
                 Code.PERMISSION_DENIED,
                 fix="look at it with describe, and call it again",
             )

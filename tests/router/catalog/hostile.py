@@ -147,7 +147,9 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 yield b'{"jsonrpc":"2.0","method":"notifications/message"}\n' * 1_000
         case "tools/call" if mode in ANSWERS:
             yield head + ANSWERS[mode] + b"\n"
-        case "tools/call" if mode in ("plain", "schema"):
+        case "tools/call" if mode in ("plain", "schema", "tells"):
+            if mode == "tells":
+                yield b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
             yield head + b'"result":{"content":[]}}\n'
         case "tools/call" if mode in LINES:
             yield LINES[mode] % orjson.dumps(message["id"]) + b"\n"
@@ -179,6 +181,7 @@ def main(mode: str, file: Path) -> None:
         if message.get("method") == "tools/call":
             sys.stderr.write("called\n")
             sys.stderr.flush()
+            mode = "schema" if mode == "tells" else mode
     while mode == "stubborn":
         time.sleep(60)
 

@@ -189,6 +189,19 @@ async def test_a_tool_that_changed_with_a_start_does_not_run_as_the_one_that_was
     assert after.owner.digest != before.owner.digest
 
 
+async def test_a_tool_that_its_running_server_changes_is_another_from_its_next_use_on(
+    tmp_path: Path,
+) -> None:
+    async with started("hostile", hostile_server("tells", tmp_path / "x")) as source:
+        (before,) = [source.load(listed.ref) for listed in source.listed()]
+        assert await run(before) == {"text": ""}
+        with pytest.raises(Refused, match="changed"):
+            await run(before)
+        (after,) = [source.load(listed.ref) for listed in source.listed()]
+        assert await run(after) == {"text": ""}
+    assert after.owner.digest != before.owner.digest
+
+
 @pytest.mark.parametrize("use", ["find", "list", "call"])
 async def test_a_server_that_did_not_start_is_told_and_started_again_at_the_next_use(
     use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
