@@ -32,7 +32,7 @@ from capdex_router.model.capability import Capability
 from capdex_router.model.refs import InvokeResult
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.consent import Asker
-from capdex_router.policy.secrets import Secrets, forms
+from capdex_router.policy.secrets import Secrets, forms, written
 from capdex_router.runtime import open_runtime
 
 
@@ -156,6 +156,5 @@ class _Names:
         if not isinstance(value, str):
             return value
         for name, text in self.texts.items():
-            for form in forms(text):
-                value = value.replace(form, f"[secret {name}]")
+            value = written(forms(text)).sub(f"[secret {name}]", value)
         return value

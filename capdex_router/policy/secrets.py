@@ -6,15 +6,15 @@ A secret leaves this module only for the host that it is bound to.
 
 from __future__ import annotations
 
-import json
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
-from urllib.parse import quote, quote_plus
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
 from capdex_router.home.shared_file import SharedFile, texts_file
@@ -120,6 +120,7 @@ class Secrets:
     def __init__(self, kept: Vault | Path) -> None:
         self._kept = kept
         self._hidden: set[str] = set()
+        self._pattern = re.compile("")
 
     @cached_property
     def _vault(self) -> Vault:
@@ -142,7 +143,9 @@ class Secrets:
                 fix=f"the user, not the model, runs: capdex secret {capability} {host} {name}",
                 details={"capability": capability, "host": host, "secret": name},
             )
-        self._hidden.update(forms(value))
+        if not self._hidden.issuperset(found := set(forms(value))):
+            self._hidden |= found
+            self._pattern = written(self._hidden)
         return value
 
     def set(self, capability: str, host: str, name: str, value: str | None) -> None:
@@ -163,9 +166,7 @@ class Secrets:
         if not self._hidden:
             return value
         if isinstance(value, str):
-            for secret in sorted(self._hidden, key=len, reverse=True):
-                value = value.replace(secret, HIDDEN)
-            return value
+            return self._pattern.sub(HIDDEN, value)
         if isinstance(value, dict):
             return {self.redact(name): self.redact(item) for name, item in value.items()}
         if isinstance(value, list):
@@ -184,13 +185,32 @@ def basic(user_and_password: str) -> str:
 
 
 def forms(value: str) -> Iterator[str]:
-    """The ways in which a server may repeat a secret."""
+    """Yield what a server that gets a secret may repeat: all of it, or its part of a header."""
     _, _, password = value.partition(":")  # of Basic authentication
     _, _, token = value.rpartition(" ")  # behind a scheme such as `Token`
     for text in {value, password, token}:
         if len(text) >= MIN_CHARS:
-            yield from (text, quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1])
+            yield text
     yield basic(value)
+
+
+def written(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of some texts as they are, and as JSON, HTML, a URL or a form writes them.
+
+    Libraries differ in the characters that they escape, and in how.
+    """
+    found = sorted(texts, key=len, reverse=True)
+    return re.compile("|".join(f"{re.escape(x)}|{''.join(map(_written, x))}" for x in found))
+
+
+def _written(char: str) -> str:
+    if char.isalnum():
+        return char
+    code = f"{ord(char):02x}"
+    coded = rf"%{code}|\\{{1,3}}u00{code}|&#x0*{code};|&#0*{ord(char)};"
+    plus = r"|\+" if char == " " else ""
+    # An atomic group: a text of many backslashes would be tried in every way.
+    return rf"(?>(?i:{coded})|{re.escape(escape(char))}|\\{{0,3}}{re.escape(char)}{plus})"
 
 
 def _key(capability: str, host: str, name: str) -> str:

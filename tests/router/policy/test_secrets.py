@@ -161,6 +161,20 @@ def test_every_form_of_a_secret_is_hidden(secrets: Secrets) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["aB3\\/xY+z=&q<", "aB3/xY+z=&amp;q&lt;", "aB3%2fxY%2bz%3d%26q%3c",
+     "aB3/xY\\u002Bz=\\u0026q\\u003C", "aB3&#x2F;xY&#43;z&#x3D;&amp;q<", "aB3/xY+z=%26q%3C",
+     "aB3\\\\/xY+z=\\\\u0026q<"],
+)  # fmt: skip
+def test_a_secret_is_hidden_as_other_languages_write_it_in_json_html_and_urls(
+    said: str, secrets: Secrets
+) -> None:
+    secrets.set("w", "a.b", "KEY", "aB3/xY+z=&q<")
+    secrets.get("w", "a.b", "KEY")
+    assert secrets.redact(f"bad key: {said}!") == f"bad key: {HIDDEN}!"
+
+
 @pytest.mark.parametrize("value", ["user:longpassword", "Token longpassword"])
 def test_the_password_within_a_secret_is_hidden_alone_as_well(value: str, secrets: Secrets) -> None:
     secrets.set("w", "a.b", "KEY", value)
