@@ -112,14 +112,13 @@ async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with
     assert all(clean(line["id"]) == line["id"] for line in left_out)
 
 
-async def test_a_server_that_does_not_start_is_unavailable() -> None:
+async def test_a_server_that_does_not_start_is_unavailable(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
     with pytest.raises(Unavailable) as refused:
-        async with started("none", StdioServerParameters(command="/nonexistent")):
+        async with started("none", StdioServerParameters(command=gone)):
             pass
     assert refused.value.code == Code.NODE_UNAVAILABLE
-    assert (
-        refused.value.why == "its program does not start: /nonexistent: No such file or directory"
-    )
+    assert refused.value.why == f"its program does not start: {gone}: No such file or directory"
 
 
 async def test_a_pattern_of_the_server_is_checked_in_linear_time(
