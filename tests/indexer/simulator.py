@@ -253,10 +253,11 @@ class SimulatedChain:
             raise Refusal(*self.no_tag)
         named = {"latest": len(self._shown) - 1, "finalized": self.finalized or 0}
         number = named[tag] if tag in named else int(tag, 16)
-        if number >= len(self._shown):
+        shown = self.blocks if tag == "finalized" else self._shown  # of another node, like vendors'
+        if number >= len(shown):
             return None
         bloom = {"logsBloom": "0x" + "ff" * 256} if self.full_blooms else {}
-        return self._shown[number].to_json() | bloom
+        return shown[number].to_json() | bloom
 
     def _eth_getBlockByHash(self, hash_: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
         shown = (block.to_json() for block in self._shown)

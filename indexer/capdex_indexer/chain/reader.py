@@ -81,6 +81,7 @@ class ChainReader:
         self._deep = 0  # up to here blocks are read in ranges: final, or under the finality depth
         # Anvil's tag is 0, or two blocks deep. A chain that was seen to have the tag keeps it.
         self._has_finalized_tag: bool | None = False if self._is_dev else None
+        self._tag_ahead: Header | None = None  # a tag above the head when it was given
         self._tag_missed_at: float | None = None
         self._tag_again_at = -math.inf
         self._new_head = asyncio.Event()
@@ -186,33 +187,47 @@ class ChainReader:
 
         The block below stands for the head of an endpoint that cannot give the newest logs.
         """
-        head, tagged = await both(self.rpc.block("latest"), self._finalized_tag())
+        head, tag = await both(self.rpc.block("latest"), self._finalized_tag())
         able = self.rpc.abilities
         if head and head.number and able.newest_logs is False and able.logs_by_hash is False:
             head = await self.rpc.block_of(head.parent)
         if head is None:
             raise self.rpc.blame("it knows no latest block")
         depth = max(head.number - self._finality_depth, 0)
-        final = depth if self._has_finalized_tag is False else min(tagged, head.number)
+        final = depth if self._has_finalized_tag is False else self._final_by_tag(tag, head)
         self._finalized = final if self._is_dev else max(final, self._reorgs.settled)
         self._deep = max(depth, self._finalized)
         return head
 
-    async def _finalized_tag(self) -> int:
-        """Return the block of the chain's tag `finalized`; 0 as long as it is not known.
+    def _final_by_tag(self, tag: Header | None, head: Header) -> int:
+        """Return the number of the final block, 0 if it is not known.
+
+        A tag above the head is of another node behind the same address, and the head may be on a
+        fork: the tag counts once its block was read.
+        """
+        ahead = self._tag_ahead
+        final = ahead.number if ahead and self._reorgs.holds(ahead) else 0
+        if tag and tag.number <= head.number:
+            return max(final, tag.number)
+        if ahead is None or ahead.number < self._next:
+            self._tag_ahead = tag
+        return final
+
+    async def _finalized_tag(self) -> Header | None:
+        """Return the block of the chain's tag `finalized`; None as long as it is not known.
 
         A chain that is taken to have no tag is asked again every TAG_PATIENCE_S: an endpoint may
         have refused for another reason.
         """
         now = asyncio.get_running_loop().time()
         if self._is_dev or now < self._tag_again_at:
-            return 0
+            return None
         knows_tag = True
         try:
             block = await self.rpc.finalized_block()
         except RpcError as error:
             if not error.answered or error.fault is RpcFault.RATE:
-                return 0  # said at the next look, or by another endpoint
+                return None  # said at the next look, or by another endpoint
             unknown = error.fault is RpcFault.UNKNOWN_BLOCK
             block, knows_tag = None, unknown or not await self.rpc.lacks("finalized")
         if block is not None or self.rpc.abilities.finalized:
@@ -221,7 +236,7 @@ class ChainReader:
             self._tag_missed_at = self._tag_missed_at or now
             if not knows_tag or now - self._tag_missed_at > TAG_PATIENCE_S:
                 self._has_finalized_tag, self._tag_again_at = False, now + TAG_PATIENCE_S
-        return block.number if block else 0
+        return block
 
     async def _deep_steps(self, head: Header) -> AsyncGenerator[BlockRange, None]:
         deep, finalized = min(self._deep, head.number), min(self._finalized, head.number)

@@ -93,6 +93,10 @@ class ReorgDetector:
         """The newest block read."""
         return self._ring[-1] if self._ring else None
 
+    def holds(self, block: BlockRef) -> bool:
+        """True if a block is among the newest that were read."""
+        return any(ref.hash == block.hash for ref in self._ring)
+
     def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
         """Continue after the last block of `ring`; blocks up to `finalized` are final."""
         self._ring.clear()

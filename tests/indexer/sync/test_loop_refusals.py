@@ -138,6 +138,25 @@ async def test_a_chain_with_the_tag_is_final_by_the_tag_alone(simulate, followin
     assert max(report.finalized for report in it.reports) == 10
 
 
+async def test_a_tag_above_the_head_counts_once_its_block_is_read(simulate, following):
+    sim = await simulate(visible=20, finalized=30)  # two nodes behind one address
+    for _ in range(40):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.blocks[20].hash)
+        sim.visible = 25
+        await it.reach(sim.blocks[25].hash)
+        assert it.store.cursor().finalized == 0
+        sim.reorg(20)  # the node behind was on a fork
+        sim.finalized, sim.visible = 35, 34
+        await it.reach(sim.blocks[34].hash)
+        assert max(report.finalized for report in it.reports) == 0
+        sim.finalized, sim.visible = 38, 37
+        await it.until(lambda: it.reports[-1].finalized == 35)
+        assert it.logs == sim.logs[:37]
+        assert [trouble.why for trouble in it.troubles] == []
+
+
 async def test_a_tag_that_is_not_known_yet_makes_nothing_final(simulate, following, monkeypatch):
     sim = await simulate()
     sim.no_tag = (-32000, "finalized block not found")
