@@ -17,6 +17,7 @@ from typing import Any
 from capdex.encoding.keccak import keccak
 from capdex.registry.logs import BlockRef, LogColumns, RawLog
 
+MAX_TIME = 253_402_300_799  # the last second of the year 9999, and of Python's calendar
 _QUANTITY = re.compile(r"0x[0-9A-Fa-f]{1,64}")
 
 
@@ -65,11 +66,16 @@ def read_header(value: object) -> Header | None:
         return None
     if not isinstance(value, dict):
         raise ValueError("a block is not an object")
+    number, timestamp = quantity(value.get("number")), quantity(value.get("timestamp"))
+    if number >> 63:  # more than a database column holds, and more than a chain needs
+        raise ValueError("a block's number has more than 63 bits")
+    if timestamp > MAX_TIME:
+        raise ValueError("a block's time is after the year 9999; it must be in seconds")
     return Header(
-        _kept(value.get("number")),
+        number,
         _hash(value.get("hash")),
         _hash(value.get("parentHash")),
-        _kept(value.get("timestamp")),
+        timestamp,
         unhex(value.get("logsBloom") or "0x"),
     )
 
@@ -155,13 +161,6 @@ def read_columns(value: list[Any]) -> LogColumns:
         )
     except (KeyError, TypeError):  # missing, or a list or an object
         raise ValueError("a field of a log is missing or not a text") from None
-
-
-def _kept(value: object) -> int:
-    number = quantity(value)
-    if number >> 63:  # more than a database column holds, and more than a chain needs
-        raise ValueError("a block's number or time has more than 63 bits")
-    return number
 
 
 def _hash(value: object) -> bytes:

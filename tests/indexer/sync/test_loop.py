@@ -45,6 +45,10 @@ def falsified(logs):
     return [{**logs[0], "data": logs[0]["data"][:-2] + "ff"}, *logs[1:]]
 
 
+def rehashed(logs):  # as XDPoSChain 2.0.0 did
+    return [{**log, "blockHash": "0x" + log["blockHash"][:1:-1]} for log in logs]
+
+
 async def test_a_chain_is_backfilled_and_then_followed(simulate, following):
     sim = await simulate()
     for _ in range(40):
@@ -81,6 +85,18 @@ async def test_bent_logs_never_reach_the_rows(simulate, following, bend, tail):
         sim.mine(20)
     sim.once("eth_getLogs", bend, times=2)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
+        await it.reach(sim.head.hash)
+    assert it.logs == sim.logs
+
+
+async def test_logs_with_hashes_of_other_blocks_never_reach_the_rows(simulate, following):
+    sim = await simulate(log_time=lambda number: hex(1_700_000_000 + number))
+    for _ in range(10):
+        sim.publish(2)
+        sim.mine(3)
+    sim.mine(20)
+    sim.once("eth_getLogs", rehashed, times=4)
+    async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
     assert it.logs == sim.logs
 

@@ -195,15 +195,23 @@ async def test_a_block_that_one_endpoint_never_answers_for_is_asked_of_the_other
     assert it.logs == sims[0].logs
 
 
-@pytest.mark.parametrize("field", ["number", "timestamp"])
-@pytest.mark.parametrize("value", [2**63, 2**256 - 1])
-async def test_a_block_that_no_database_has_room_for_is_asked_of_the_other(
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("number", 2**63),
+        ("timestamp", 2**256 - 1),
+        ("timestamp", 1_700_000_000_000),  # milliseconds
+        ("timestamp", 1_700_000_000_000_000_000),  # nanoseconds, as Quorum's Raft has them
+    ],
+)
+async def test_a_block_of_no_calendar_or_database_is_asked_of_the_other(
     twins, following, field, value
 ):
     liar, honest = await twins(2)
     liar.once("eth_getBlockByNumber", lambda block: {**block, field: hex(value)}, times=100_000)
     async with following(urls([liar, honest]), registry=liar.registry, start_block=1) as it:
         await it.reach(honest.head.hash)
+        assert it.store.cursor().block.timestamp == int(honest.head.to_json()["timestamp"], 16)
     assert it.logs == honest.logs
     assert not stalled(it)
 
