@@ -52,7 +52,7 @@ def without_secrets(value: object) -> object:
     url = urlsplit(value)
     host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc
     # providers put API keys into the path or the query
-    path = url.path if len(url.path) < 24 else url.path[:8] + "…"
+    path = re.sub(r"([^/]{4})[^/]{8,}", r"\1…", url.path)
     return urlunsplit((url.scheme, host, path, "…" if url.query else "", ""))
 
 

@@ -16,7 +16,8 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.net.ipfs.source import FetchOutcome, SourceFault
-from capdex.net.rpc.aiohttp_transport import Response
+from capdex.net.rpc.aiohttp_transport import Response, words_of
+from capdex.net.rpc.endpoint import redact, without_secrets
 from capdex.net.rpc.errors import retry_after
 from capdex.net.rpc.replies import what_it_seems
 
@@ -60,12 +61,14 @@ def _is_http(url: str) -> bool:
 class Http(ABC):
     """Blocks by one HTTP request each, bounded in size, time and rate, and hashed.
 
-    Redirects are not followed, so that no request goes to a host that a server names.
+    Redirects are not followed, so that no request goes to a host that a server names. The label
+    has no path, which may be a key.
     """
 
     kind: ClassVar[str] = "http"
+    prefix: ClassVar[str] = ""  # of the label
 
-    def __init__(self, base_url: str, *, label: str, limits: FetchLimits = LIMITS) -> None:
+    def __init__(self, base_url: str, *, limits: FetchLimits = LIMITS) -> None:
         if not _is_http(base_url):
             raise UsageError(
                 # The URL may contain a secret, so it is not shown.
@@ -74,7 +77,7 @@ class Http(ABC):
                 fix="write it like http://127.0.0.1:8080",
             )
         self.base_url = base_url.rstrip("/")
-        self.label = label
+        self.label = self.prefix + redact(base_url)
         self.limits = limits
         self._session: aiohttp.ClientSession | None = None
 
@@ -100,8 +103,7 @@ class Http(ABC):
         except TimeoutError:
             raise self.fault(f"it did not give {cid} in time", FetchOutcome.SLOW) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            why = str(error)[:200] or type(error).__name__
-            raise self.fault(why, FetchOutcome.FAILED) from None
+            raise self.fault(words_of(error)[:200], FetchOutcome.FAILED) from None
         if not cid.matches(data):
             page = what_it_seems(200, data) if data.lstrip().startswith(b"<") else ""
             raise self.fault(f"it answered {cid} with other bytes{page}", FetchOutcome.WRONG)
@@ -113,7 +115,7 @@ class Http(ABC):
         """Return the error for a request of this source that failed."""
         return SourceFault(
             f"{self.label} did not give the block",
-            why=why,
+            why=without_secrets(why, self.base_url),
             fix="check that it runs, or name another: gateway-url, or --ipfs of publish and node",
             outcome=outcome,
             retry_after_s=retry_after_s,
@@ -184,10 +186,7 @@ class Http(ABC):
 class Gateway(Http):
     """`GET /ipfs/<cid>?format=raw` (trustless gateway specification)."""
 
-    kind = "gateway"
-
-    def __init__(self, base_url: str, *, limits: FetchLimits = LIMITS) -> None:
-        super().__init__(base_url, label=f"gateway:{base_url.rstrip('/')}", limits=limits)
+    kind, prefix = "gateway", "gateway:"
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:

@@ -27,11 +27,11 @@ warnings.filterwarnings("ignore", "The 'strict' parameter is no longer needed", 
 class Kubo(Http):
     """RPC of a Kubo daemon, given by URL (`http://127.0.0.1:5001`) or multiaddr."""
 
-    kind = "kubo"
+    kind, prefix = "kubo", "Kubo at "
 
     def __init__(self, api: str, *, limits: FetchLimits = LIMITS) -> None:
         url = url_of(api) if api.startswith("/") else api.rstrip("/")
-        super().__init__(url, label=f"Kubo at {url}", limits=limits)
+        super().__init__(url, limits=limits)
         self._multiaddr = multiaddr_of(url)
 
     @override

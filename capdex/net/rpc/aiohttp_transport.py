@@ -49,6 +49,12 @@ def open_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=Response)
 
 
+def words_of(error: Exception) -> str:
+    """Return in one line what an error says, without the address that aiohttp adds to some."""
+    words = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return " ".join(words.split()) or type(error).__name__
+
+
 class AiohttpTransport(Transport):
     """Sends requests by one aiohttp session, opened on first use inside the running loop."""
 
@@ -71,8 +77,7 @@ class AiohttpTransport(Transport):
         except TimeoutError:
             raise no_answer(label) from None
         except (aiohttp.ClientError, OSError) as error:
-            why = str(error).replace(url, label) or type(error).__name__
-            raise rpc_error(label, RpcFault.TRANSIENT, why[:300]) from None
+            raise rpc_error(label, RpcFault.TRANSIENT, words_of(error)[:300]) from None
 
     @override
     async def close(self) -> None:

@@ -129,12 +129,14 @@ def redact(url: str) -> str:
 
 
 def without_secrets(text: str, url: str) -> str:
-    """Return a text without the long parts of a URL's path and query: keys, most likely.
+    """Return a text without a URL's path and query, and their long parts: keys, most likely.
 
     An endpoint may repeat the address that it was asked at.
     """
-    parts = urlsplit(url)
-    for secret in re.split(r"[/?&=]", f"{parts.path}?{parts.query}"):
+    asked = urlunsplit(urlsplit(url)._replace(scheme="", netloc="", fragment=""))
+    if asked.strip("/"):
+        text = text.replace(asked, "/…")
+    for secret in re.split(r"[/?&=]", asked):
         if len(secret) >= MIN_SECRET_CHARS:
             text = text.replace(secret, "…")
     return text

@@ -316,6 +316,23 @@ def test_a_gateway_has_an_http_address_without_secrets(url: str) -> None:
         Gateway(url)
 
 
+@pytest.mark.parametrize("status", [403, 600, 99999])  # the last is no HTTP
+@pytest.mark.parametrize("kind", [Gateway, Kubo])
+async def test_a_key_in_the_path_of_a_source_is_not_shown(
+    serve: Serve, kind: type[Gateway | Kubo], status: int
+) -> None:
+    async def repeats(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        head = f"HTTP/1.1 {status} no\r\nContent-Length: 99\r\n\r\n"
+        request.transport.write(f"{head}no key {request.url}{' ' * 99}".encode())
+        return web.Response()
+
+    async with kind(await serve(repeats) + "/v1/k3y0123456789") as source:
+        with pytest.raises(SourceFault) as caught:
+            await source.get(CID)
+    assert "k3y" not in source.label + str(caught.value.to_json())
+
+
 async def test_the_second_source_is_asked_when_the_first_lies(
     serve: Serve, block_directory: BlockDirectory
 ) -> None:

@@ -527,6 +527,14 @@ async def test_a_key_that_an_endpoint_repeats_is_not_shown(endpoint, kind, statu
             assert "0123456789abcdef" not in str(chain.endpoints_state())
 
 
+async def test_a_short_key_in_an_address_that_an_endpoint_repeats_is_not_shown(endpoint):
+    url, _ = await endpoint(lambda call, n: web.Response(status=401, text="for a.example/k3y: no"))
+    async with Rpc([url + "k3y"]) as chain:
+        with pytest.raises(RpcError) as caught:
+            await chain.chain_id()
+    assert caught.value.why == "HTTP status 401: for a.example/…: no"
+
+
 @pytest.mark.parametrize("kind", [PlainTransport, AiohttpTransport])
 async def test_a_reply_that_is_not_http_shows_no_key(kind):
     async def garble(reader, writer):
@@ -541,6 +549,7 @@ async def test_a_reply_that_is_not_http_shows_no_key(kind):
         with pytest.raises(RpcError) as caught:
             await chain.chain_id()
     assert "0123456789abcdef" not in caught.value.why
+    assert "\n" not in caught.value.why
 
 
 NO_URLS = ["", "file:///x", "127.0.0.1:8545", "http://", "http://[", "ipc", "http://a:99999/"]
