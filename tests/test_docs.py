@@ -22,7 +22,7 @@ from capdex.codes import error_codes, reason_codes
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
 from capdex.manifest import bindings, manifest, metadata, tools, triggers, urls
-from capdex.manifest.bindings import http_auth, http_request
+from capdex.manifest.bindings import http_auth, http_header, http_request
 from capdex.manifest.resources import paths, resource
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import Availability, Reason, Verdict
@@ -66,16 +66,19 @@ def limit_rows() -> list[str]:
         "one scalar": _bytes(composer.MAX_SCALAR_BYTES),
         "`prompt`": _bytes(manifest.MAX_PROMPT_BYTES),
         "`schema`": f"{_bytes(schema.MAX_SCHEMA_BYTES)}, {schema.MAX_SUBSCHEMAS} subschemas",
-        "`metadata.name`": f"{metadata.MAX_TITLE_CHARS} characters",
+        "`metadata.name`": f"{metadata.MAX_TITLE_CHARS} characters on one line",
         "`metadata.description`": _bytes(metadata.MAX_DESCRIPTION_BYTES),
-        "`metadata.summary`": f"{metadata.MAX_SUMMARY_CHARS} characters",
+        "`metadata.summary`": f"{metadata.MAX_SUMMARY_CHARS} characters on one line",
         "`tags`, `languages`, `examples`": f"{metadata.MAX_TAGS}, {metadata.MAX_LANGUAGES}, "
-        f"{metadata.MAX_EXAMPLES}; what an example says {_bytes(metadata.MAX_EXAMPLE_BYTES)}",
+        f"{metadata.MAX_EXAMPLES}; a language {metadata.MAX_LANGUAGE_CHARS} characters, what an "
+        f"example says {_bytes(metadata.MAX_EXAMPLE_BYTES)}",
         "permissions, models, features": f"{metadata.MAX_NAMES} each",
         "a tag, permission, model, feature, license, `memory_scope`": f"{metadata.MAX_WORD_CHARS} "
         "characters on one line",
-        "`author`, `publisher`": f"{metadata.MAX_DID_CHARS} characters",
-        "a URL, a binding's field": f"{urls.MAX_URL_CHARS}, {bindings.MAX_FIELD_CHARS} characters",
+        "`domain`, the tool of an example": f"{metadata.MAX_WORD_CHARS} characters",
+        "`author`, `publisher`": f"{metadata.MAX_DID_CHARS} characters on one line",
+        "a URL, a binding's field": f"{urls.MAX_URL_CHARS}, {bindings.MAX_FIELD_CHARS} characters "
+        "on one line",
         "triggers": f"{triggers.MAX_TRIGGERS}; a pattern {triggers.MAX_PATTERN_BYTES} bytes",
         "tools, bindings": f"{tools.MAX_TOOLS} each; a tool's description "
         f"{_bytes(tools.MAX_TOOL_DESCRIPTION_BYTES)}",
@@ -83,8 +86,9 @@ def limit_rows() -> list[str]:
         f"{_bytes(resource.MAX_TOTAL_BYTES)}; a path {paths.MAX_PATH_BYTES} bytes in "
         f"{paths.MAX_PARTS} parts",
         "mapped parameters, fixed headers of a binding": f"{http_request.MAX_MAPPED}, "
-        f"{http_request.MAX_HEADERS}; a header {http_request.MAX_HEADER_CHARS}, a name "
-        f"{http_request.MAX_NAME_CHARS}, the name of a secret {http_auth.MAX_SECRET_CHARS} "
+        f"{http_request.MAX_HEADERS}; a header {http_request.MAX_HEADER_CHARS}, its name "
+        f"{http_header.MAX_HEADER_NAME_CHARS}, another name {http_request.MAX_NAME_CHARS}, "
+        f"the name of a secret {http_auth.MAX_SECRET_CHARS} "
         "characters",
     }
     return [f"| {what} | {limit} |" for what, limit in limits.items()]

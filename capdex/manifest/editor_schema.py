@@ -80,7 +80,11 @@ def document() -> Json:
 
 def _metadata() -> Json:
     caip10 = rf"^(?:{metadata.EIP155.pattern}|(?!eip155:){metadata.CAIP10.pattern})$"
-    languages = {"type": "string", "pattern": whole(metadata.LANGUAGE), "maxLength": 35}
+    languages = {
+        "type": "string",
+        "pattern": whole(metadata.LANGUAGE),
+        "maxLength": metadata.MAX_LANGUAGE_CHARS,
+    }
     fields = {
         "id": needed(
             "Who it is, with the exact version of this file (P1, P2).",

@@ -20,6 +20,7 @@ MAX_SUMMARY_CHARS: Final = 120  # CMP's one-liner
 MAX_DESCRIPTION_BYTES: Final = 2048
 MAX_TAGS: Final = 10
 MAX_LANGUAGES: Final = 64
+MAX_LANGUAGE_CHARS: Final = 35  # RFC 5646, 4.4.1
 MAX_EXAMPLES: Final = 32
 MAX_EXAMPLE_BYTES: Final = 1024
 MAX_NAMES: Final = 64  # models, features or permissions named
@@ -71,7 +72,9 @@ def read_domain(metadata: Fields) -> str:
 
 def read_languages(metadata: Fields) -> tuple[str, ...]:
     """Language tags (BCP 47)."""
-    languages = metadata.placed_texts("languages", most=MAX_LANGUAGES, most_chars=35)
+    languages = metadata.placed_texts(
+        "languages", most=MAX_LANGUAGES, most_chars=MAX_LANGUAGE_CHARS
+    )
     for path, language in languages.items():
         if not LANGUAGE.fullmatch(language):
             message = f"{show(language)} is not a valid language tag"

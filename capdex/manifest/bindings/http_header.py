@@ -7,7 +7,10 @@ from typing import Final
 
 from capdex.diagnostics import show
 
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)  # RFC 9110, 5.6.2
+MAX_HEADER_NAME_CHARS: Final = 64
+HEADER_NAME = re.compile(  # RFC 9110, 5.6.2
+    rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_HEADER_NAME_CHARS}}}", re.ASCII
+)
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 CREDENTIALS: Final = frozenset(["authorization", "cookie", "proxy-authorization"])
 # These say how a message is framed, where it goes and what it does: the runtime's own business.
