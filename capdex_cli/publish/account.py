@@ -75,7 +75,9 @@ account_options = together(
 spending_options = together(
     account_options,
     _option(
-        "--fee-cap", "ETH", "The most that this may cost, in ETH (0.01); --yes never raises it."
+        "--fee-cap",
+        "ETH",
+        "The most that this may cost, in ETH (0.01, deploy: 0.1); --yes never raises it.",
     ),
     _option("--confirmations", "N", "Blocks to wait for, from the one that has the transaction."),
 )

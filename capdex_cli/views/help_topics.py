@@ -92,7 +92,7 @@ _MEANING = {
     "author-passphrase-file": "the same for the author's key; default: passphrase-file",
     "signer": "http(s) URL or command of an external signer, instead of a key file",
     "signer-address": "the account that the signer signs for",
-    "fee-cap": "the most one transaction may cost, in ETH (0.01)",
+    "fee-cap": "the most one command may spend, in ETH (0.01, deploy: 0.1)",
 }
 _OTHERS = {
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",

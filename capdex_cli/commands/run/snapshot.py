@@ -97,7 +97,7 @@ def export_command(
 @command(
     "import",
     examples=[
-        "capdex snapshot import capdex-1-21000000.car --network mainnet",
+        "capdex snapshot import capdex-1-21000000.car --network ethereum",
         "capdex snapshot import index.car --db sqlite:///index.db --blocks blocks",
     ],
 )

@@ -33,7 +33,8 @@ def up_command(
 ) -> object:
     """Run a whole local network: chain, registry, IPFS and node.
 
-    While it runs, the other commands use it in this directory and below.
+    While it runs, the other commands use it in this directory and below, unless an option, a
+    variable or a file chooses another network.
     """
     try:
         from capdex_cli.devnet.up import UpOptions, run_up

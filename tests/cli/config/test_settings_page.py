@@ -38,7 +38,7 @@ KEYS = {
     "author-passphrase-file": "the same for `author-key`",
     "signer": "an external signer: a JSON-RPC URL, or a command",
     "signer-address": "the account that it signs for",
-    "fee-cap": "the most that a transaction may cost",
+    "fee-cap": "the most that a command may spend",
 }
 READ_ELSEWHERE = {
     "CAPDEX_HOME": "one directory for all files, in place of those of XDG",
@@ -62,7 +62,8 @@ Every setting of the program. This page is made from the code, and a test compar
 2. a `CAPDEX_*` variable;
 3. `capdex.toml` of the directory, or of one above;
 4. your own `config.toml`;
-5. the program itself.
+5. `.capdex/up.json`, while a `capdex up` runs in the directory or in one above;
+6. the program itself.
 
 ## Networks and accounts
 
