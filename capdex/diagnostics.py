@@ -24,7 +24,7 @@ TYPE_NAMES: Final[dict[type, str]] = {
     list: "a list",
     str: "text",
     bool: "true or false",
-    int: "a number",
+    int: "a whole number",
     float: "a number",
     type(None): "nothing",
 }

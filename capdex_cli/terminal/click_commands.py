@@ -113,7 +113,21 @@ class _Hash(click.ParamType[bytes]):
         return bytes.fromhex(value[2:])
 
 
+class _Text(click.ParamType[str]):
+    """A text for a file, a node or a chain: typed in UTF-8, whatever the locale."""
+
+    name = "text"
+
+    def convert(self, value: Any, *_: Any) -> str:
+        try:
+            return os.fsencode(value).decode("utf-8")
+        except UnicodeError:
+            message = f"{value[:80]!r} has bytes that are not UTF-8"
+            raise UsageError(message, fix="type it again, in UTF-8") from None
+
+
 HASH = _Hash()
+TEXT = _Text()
 FILE = click.Path(path_type=Path)
 FILE_NAME = click.Path(allow_dash=True)  # a text; shells complete it by their files
 DIRECTORY = click.Path(path_type=Path, file_okay=False)

@@ -221,6 +221,31 @@ def test_a_stream_that_is_closed_is_as_one_that_nobody_reads(closed: str) -> Non
     assert (done.returncode, done.stderr, bool(done.stdout)) == (0, "", closed != "1")
 
 
+def test_a_text_is_read_as_utf_8_in_any_locale(folder: Path) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = ("init", "ledger", "--kind", "prompt", "--title", "记账", "--description", "Für alle.")
+    done = subprocess.run([*CAPDEX, *words], env=os.environ | plain, check=False)
+    assert done.returncode == 0
+    assert "记账" in (folder / "ledger.acp.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search",),
+        ("search", "--tag"),
+        ("install",),
+        ("route",),
+        ("call", "note"),
+        ("yank", "note@1.0.0", "--reason"),
+    ],
+)
+def test_a_text_that_is_not_utf_8_is_refused_with_the_reason(words: tuple[str, ...]) -> None:
+    done = subprocess.run([*CAPDEX, *words, b"a\xffb"], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"error[USAGE]: 'a\\udcffb' has bytes that are not UTF-8" in done.stderr
+
+
 def test_ctrl_c_ends_quietly_with_130() -> None:
     with subprocess.Popen(
         [*CAPDEX, "validate", "-"],

@@ -12,7 +12,7 @@ import click
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
 from capdex.uri import check_name
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import FILE, command
+from capdex_cli.terminal.click_commands import FILE, TEXT, command
 from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.text import columns, number_of, safe, size
 
@@ -36,14 +36,12 @@ _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
     ],
 )
 @click.argument("name", required=False)
-@click.option("--title", metavar="TEXT", help="What people call it.")
-@click.option("--description", metavar="TEXT", help="What it does, in a sentence or two.")
-@click.option("--summary", metavar="TEXT", help="The description in at most 120 characters.")
-@click.option(
-    "--keyword", "keywords", multiple=True, metavar="TEXT", help="A keyword that triggers it."
-)
-@click.option("--tag", "tags", multiple=True, metavar="TEXT", help="A tag.")
-@click.option("--domain", metavar="TEXT", help="Its domain, like weather or productivity.")
+@click.option("--title", type=TEXT, help="What people call it.")
+@click.option("--description", type=TEXT, help="What it does, in a sentence or two.")
+@click.option("--summary", type=TEXT, help="The description in at most 120 characters.")
+@click.option("--keyword", "keywords", multiple=True, type=TEXT, help="A keyword that triggers it.")
+@click.option("--tag", "tags", multiple=True, type=TEXT, help="A tag.")
+@click.option("--domain", type=TEXT, help="Its domain, like weather or productivity.")
 @click.option("--license", metavar="SPDX", help="Its licence, like Apache-2.0.")
 @click.option(
     "--kind", type=click.Choice(["tool", "prompt"]), default="tool",

@@ -10,7 +10,7 @@ import click
 
 from capdex.errors import InvalidInput
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.file_arguments import read
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.calls import at_option, command_line, read_input, show_moves, show_result
@@ -26,7 +26,7 @@ from capdex_cli.views.installing import Terminal, router_home
     ],
 )
 @click.argument("tool", metavar="FILE#TOOL")
-@click.argument("arguments", metavar="[JSON]", default="{}")
+@click.argument("arguments", metavar="[JSON]", default="{}", type=TEXT)
 @click.option("--send", is_flag=True, help="Send it, after you agreed as to a call.")
 @at_option
 def try_command(app: App, tool: str, arguments: str, send: bool, at: dict[str, str]) -> None:

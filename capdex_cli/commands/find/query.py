@@ -12,7 +12,7 @@ from capdex.json import Json
 from capdex.uri import CapabilityURI
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import HASH, command, together
+from capdex_cli.terminal.click_commands import HASH, TEXT, command, together
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import clip, safe
 from capdex_cli.views.release import card, freshness, highlighted, mark, name_of, part, summary_of
@@ -41,7 +41,7 @@ FILTERS = {
 
 _filters = together(
     *(
-        click.option(f"--{x.replace('_', '-')}", x, metavar="TEXT", multiple=True, help=words)
+        click.option(f"--{x.replace('_', '-')}", x, type=TEXT, multiple=True, help=words)
         for x, words in FILTERS.items()
     )
 )
@@ -55,11 +55,13 @@ _filters = together(
         "capdex search --publisher 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --since 2026-01-01",
     ],
 )
-@click.argument("text", nargs=-1)
+@click.argument("text", nargs=-1, type=TEXT)
 @_filters
-@click.option("--not", "lacks", metavar="FILTER=TEXT", multiple=True, help="Without that value.")
+@click.option(
+    "--not", "lacks", type=TEXT, metavar="FILTER=TEXT", multiple=True, help="Without that value."
+)
 @click.option("--prompt/--no-prompt", default=None, help="With a prompt, or without.")
-@click.option("--since", metavar="DATE", help="Published on this day (UTC) or later.")
+@click.option("--since", type=TEXT, metavar="DATE", help="Published on this day (UTC) or later.")
 @click.option(
     "--context-window", metavar="TOKENS", type=click.IntRange(1, 2**53 - 1),
     help="Works with a context window of so many tokens.",

@@ -11,7 +11,7 @@ from capdex.uri import CapabilityURI, check_name
 from capdex_cli.config.completion_cache import complete
 from capdex_cli.publish.change import change, makes_change, sending_options
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.progress import open_registry
 
@@ -38,7 +38,7 @@ SUBJECT = click.argument(
 
 @command("yank", examples=["capdex yank weather@1.3.0 --reason 'wrong unit in forecasts'"])
 @RELEASE
-@click.option("--reason", default="", help="Why; it is shown with this version.")
+@click.option("--reason", default="", type=TEXT, help="Why; it is shown with this version.")
 @makes_change
 def yank_command(registry: Registry, release: tuple[str, str], reason: str) -> RegistryChange:
     """Take a release out of search and latest.
@@ -68,7 +68,10 @@ def unyank_command(registry: Registry, release: tuple[str, str]) -> RegistryChan
     ],
 )
 @SUBJECT
-@click.option("--message", required=True, help="What to do instead; it is shown with each result.")
+@click.option(
+    "--message", required=True, type=TEXT,
+    help="What to do instead; it is shown with each result.",
+)  # fmt: skip
 @click.option("--replaced-by", metavar="NAME", default="", help="The name to use instead.")
 @sending_options
 async def deprecate_command(

@@ -12,7 +12,7 @@ from capdex.errors import UsageError
 from capdex.json import Json
 from capdex_cli.node.options import database_option, database_url
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.text import duration, safe
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ LANES = ("new", "retry", "again")
     ],
 )
 @click.argument("subjects", metavar="[CID|NAME]...", nargs=-1)
-@click.option("--reason", default="", metavar="TEXT", help="Reason, which clients are given.")
+@click.option("--reason", default="", type=TEXT, help="Reason, which clients are given.")
 @click.option("--remove", is_flag=True, help="Serve them again.")
 @click.option("--list", "show", is_flag=True, help="List the denied CIDs and names.")
 @database_option

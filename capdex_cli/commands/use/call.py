@@ -8,7 +8,7 @@ import click
 
 from capdex.errors import InvalidInput
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.calls import at_option, command_line, read_input, show_moves, show_result
 from capdex_cli.views.installing import Terminal, open_agent
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @command("route", examples=['capdex route "What will the weather be in Oslo?"'])
-@click.argument("message")
+@click.argument("message", type=TEXT)
 async def route_command(app: App, message: str) -> None:
     """Tell which installed capability a message is for, and why.
 
@@ -44,8 +44,8 @@ async def route_command(app: App, message: str) -> None:
         "capdex call mail#send - --at https://api.example.org=http://127.0.0.1:8000 < input.json",
     ],
 )
-@click.argument("capability")
-@click.argument("arguments", metavar="[JSON]", default="{}")
+@click.argument("capability", type=TEXT)
+@click.argument("arguments", metavar="[JSON]", default="{}", type=TEXT)
 @click.option("--plan", is_flag=True, help="Show the whole question about this call, and stop.")
 @at_option
 async def call_command(

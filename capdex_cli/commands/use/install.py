@@ -13,7 +13,7 @@ import click
 from capdex.errors import CapdexError, Code, UsageError, VerificationFailure
 from capdex.uri import PREFIX
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import command
+from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.errors import exit_code, worst
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.status_line import StatusLine
@@ -47,7 +47,7 @@ SIGNER = click.option(
         "capdex install pdf-forms --to claude --to codex --user",
     ],
 )
-@click.argument("targets", metavar="CAPABILITY...", nargs=-1, required=True)
+@click.argument("targets", metavar="CAPABILITY...", nargs=-1, required=True, type=TEXT)
 @click.option(
     "--to", multiple=True, metavar="HOST|DIR",
     help="Write it as a skill for claude, codex, gemini, cursor, copilot or agents, or into DIR.",
