@@ -29,6 +29,7 @@ from capdex_indexer.projection.block_range import BlockRange, ChainChanged, Reor
 DEV_CHAIN_ID = 31337  # Anvil and Hardhat: the one chain an index may follow backwards
 MAX_UNSETTLED = 20  # looks in a row at which the endpoint contradicted itself
 TAG_PATIENCE_S = 60.0  # a node that has just started may not know the final block yet
+LEAST_PAUSE_S = 0.1  # some endpoints announce a thousand heads a second, of blocks not there yet
 NEAR = 8  # blocks below the head: nearly always they stay, and every node has their state
 COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
@@ -180,6 +181,7 @@ class ChainReader:
     async def _wait(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._poll_interval_s):
+                await asyncio.sleep(LEAST_PAUSE_S)
                 await self._new_head.wait()
 
     async def _read_head(self) -> Header:

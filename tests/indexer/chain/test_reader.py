@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 
 import pytest
 
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import read_header
+from capdex_indexer.chain import reader as chain
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.projection.block_range import BlockRange, Reorg
 
@@ -100,6 +102,28 @@ async def test_times_of_logs_that_cannot_be_true_are_looked_up(simulate, said):
     assert times.keys() >= set(range(1, 41))
     wrong = {n: time - n for n, time in times.items() if time != 1_700_000_000 + n}
     assert not wrong
+
+
+async def test_heads_that_are_none_are_looked_for_ten_times_a_second_at_most(simulate, monkeypatch):
+    async def ring_always(url, wake):
+        while True:
+            wake.set()
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(chain, "wake_on_heads", ring_always)
+    clock = asyncio.get_running_loop().time
+    looks: asyncio.Queue[float] = asyncio.Queue()
+    sim = await simulate()
+    async with Rpc([sim.url]) as rpc:
+        reader = read(rpc, sim, poll_interval_s=30.0)
+        reader.on_idle = lambda head, finalized: looks.put_nowait(clock())
+        async with aclosing(reader.steps()) as steps:
+            await anext(steps)
+            following = asyncio.create_task(anext(steps))
+            times = [await looks.get() for _ in range(4)]
+            sim.publish()
+            await following
+    assert times[3] - times[0] > 0.29
 
 
 async def test_a_step_that_was_not_taken_is_given_again(simulate):
