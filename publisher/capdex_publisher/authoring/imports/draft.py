@@ -18,6 +18,7 @@ from capdex.manifest import manifest
 from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
 from capdex.manifest.resources import Resource
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
+from capdex.manifest.urls import url_fault
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.yaml import read_yaml
@@ -163,6 +164,10 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     except InvalidInput as error:
         license_ = ""
         notes.append(Note(DOCUMENT, "license", "left out", draft.license, error.why))
+    homepage = draft.homepage
+    if homepage and (fault := url_fault(homepage, schemes=("https", "http"))):
+        notes.append(Note(DOCUMENT, "homepage", "left out", homepage, fault))
+        homepage = ""
     summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
     whole = " ".join(clean(draft.description).split())
     description = cut(whole, MAX_DESCRIPTION_BYTES)
@@ -175,7 +180,7 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     draft = replace(
         draft, title=title or draft.name, summary=summary, license=license_, tools=tools
     )
-    return replace(draft, description=description), notes
+    return replace(draft, description=description, homepage=homepage), notes
 
 
 def _shorter(source: str, text: str, most_bytes: int) -> Note:

@@ -191,11 +191,10 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
             why = "a package has tools and one prompt"
             notes.append(Note(DOCUMENT, kind, "left out", "", why))
     title = found.title or own.replace("-", " ").title()
-    homepage = found.website if found.website.startswith("https://") else ""
     return Draft(
         *(own, title, found.description),
         prompt=found.instructions,
-        homepage=homepage,
+        homepage=found.website,
         tools=tools,
         notes=notes,
     )

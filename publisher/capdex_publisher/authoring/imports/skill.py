@@ -34,7 +34,7 @@ _UNQUOTED: Final = re.compile(
 )
 _COMMENT: Final = re.compile(rb"(?m)^(name|description|license):[ \t]+[^\s'\">|][^\n]*?[ \t](#.*)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"")
-_CARRIED: Final = frozenset(["name", "description", "license"])
+_CARRIED: Final = frozenset(["name", "description", "license", "homepage"])
 
 
 def import_skill(folder: Path, wanted: str = "") -> Draft:
@@ -73,15 +73,22 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         why = f"hosts take at most {HOSTS_TAKE}: shorten it, or it cannot be written as a skill"
         length = f"{len(description)} characters"
         notes.append(Note(DOCUMENT, "description", "changed", length, why))
-    why = "a package has no such field"
+    why = "only name, description, license and homepage are carried"
     more = {f"{key} of its front matter": x for key, x in front.items() if key not in _CARRIED}
     notes += [Note(DOCUMENT, what, "left out", str(x), why) for what, x in more.items()]
     files, left = list_files(path.parent)
     notes += [Note(DOCUMENT, f"file {file}", "left out", "", why) for file, why in left.items()]
     # The exact name is kept where the package has another one.
     title = name if own != name else name.replace("-", " ").title()
-    license_ = clean(front.get("license"))
-    return Draft(own, title, description, prompt=prompt, license=license_, notes=notes, files=files)
+    license_, homepage = clean(front.get("license")), clean(front.get("homepage"))
+    return Draft(
+        *(own, title, description),
+        prompt=prompt,
+        license=license_,
+        homepage=homepage,
+        notes=notes,
+        files=files,
+    )
 
 
 def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:

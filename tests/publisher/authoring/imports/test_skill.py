@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,22 @@ def test_a_description_that_no_host_takes_is_noted(tmp_path: Path) -> None:
     assert [x.before for x in import_skill(tmp_path, "long").notes] == ["1025 characters"]
     (tmp_path / "SKILL.md").write_text(text.format("d" * 1024))
     assert import_skill(tmp_path, "long").notes == []
+
+
+def test_the_homepage_of_a_skill_is_that_of_its_package(
+    skill: Path, manifest_of: ManifestOf
+) -> None:
+    text = TEXT.replace("allowed-tools: Bash", "homepage: https://forms.dev/pdf")
+    (skill / "SKILL.md").write_text(text)
+    package = write_package(import_skill(skill))
+    assert manifest_of(package).metadata["homepage"] == "https://forms.dev/pdf"
+    assert [x.subject for x in package.notes] == ["file scripts/.env"]
+
+
+@pytest.mark.parametrize("homepage", ["https://localhost/pdf", "ask me"])
+def test_a_homepage_that_no_reader_reaches_is_left_out(
+    homepage: str, skill: Path, manifest_of: ManifestOf
+) -> None:
+    package = write_package(replace(import_skill(skill), homepage=homepage))
+    assert "homepage" not in manifest_of(package).metadata
+    assert ("homepage", homepage) in [(x.subject, x.before) for x in package.notes]
