@@ -22,6 +22,7 @@ from capdex.manifest.urls import url_fault
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.yaml import read_yaml
+from capdex.yaml.characters import forbidden
 from capdex_publisher.authoring.files import section
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note, tidied
 from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
@@ -142,10 +143,10 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     notes, tools = list(draft.notes), []
     names, sources = list[str](), [x.source for x in draft.tools]
     for tool in draft.tools[:MAX_TOOLS]:
-        if fault := unusable(tool.parameters):
+        if fault := unusable(tool.parameters) or _unseen([tool.parameters, tool.binding]):
             notes.append(Note(tool.source, "tool", "refused", "", fault))
             continue
-        if fault := unusable(tool.output_schema or {}):
+        if fault := unusable(tool.output_schema or {}) or _unseen(tool.output_schema):
             notes.append(Note(tool.source, "output schema", "left out", "", fault))
             tool = replace(tool, output_schema=None)
         names.append(name := tool_name_of(tool.source, names, sources))
@@ -165,14 +166,17 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         license_ = ""
         notes.append(Note(DOCUMENT, "license", "left out", draft.license, error.why))
     homepage = draft.homepage
-    if homepage and (fault := url_fault(homepage, schemes=("https", "http"))):
-        notes.append(Note(DOCUMENT, "homepage", "left out", homepage, fault))
+    if homepage and (why := url_fault(homepage, schemes=("https", "http"))):
+        notes.append(Note(DOCUMENT, "homepage", "left out", homepage, why))
         homepage = ""
     summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
     whole = " ".join(clean(draft.description).split())
     description = cut(whole, MAX_DESCRIPTION_BYTES)
     if description != whole:
         notes.append(_shorter(DOCUMENT, whole, MAX_DESCRIPTION_BYTES))
+    prompt = cut(draft.prompt, manifest.MAX_PROMPT_BYTES - 1)  # a line end is added
+    if prompt != draft.prompt:
+        notes.append(_shorter(DOCUMENT, draft.prompt, manifest.MAX_PROMPT_BYTES, "prompt"))
     title = " ".join(clean(draft.title).split())
     if len(title) > MAX_TITLE_CHARS:
         whole, title = f"{len(title)} characters", title[:MAX_TITLE_CHARS]
@@ -180,13 +184,19 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     draft = replace(
         draft, title=title or draft.name, summary=summary, license=license_, tools=tools
     )
-    return replace(draft, description=description, homepage=homepage), notes
+    return replace(draft, description=description, homepage=homepage, prompt=prompt), notes
 
 
-def _shorter(source: str, text: str, most_bytes: int) -> Note:
+def _unseen(value: object) -> str:
+    """Return the reason why names in a tool may not stand in a package, empty if they may."""
+    found = next(iter(forbidden(_flow(value))), None)
+    return "" if found is None else "it has characters that are not seen"
+
+
+def _shorter(source: str, text: str, most_bytes: int, subject: str = "description") -> Note:
     size = f"{len(text.encode())} bytes"
     after = f"{most_bytes} bytes, without its end"
-    return Note(source, "description", "changed", size, after)
+    return Note(source, subject, "changed", size, after)
 
 
 def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]]:

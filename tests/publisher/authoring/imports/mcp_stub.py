@@ -55,6 +55,12 @@ TOOLS: dict[str, Any] = {
     ],
     "nohints": [{**GOOD, "annotations": ["x"]}],
     "key": [{"name": "odd", "inputSchema": {"properties": {"api_key": {}, "q": {}}}}],
+    "unseen": [
+        {**GOOD, "outputSchema": {"type": "object", "properties": {"k\u200b": {}}}},
+        {"name": "odd", "inputSchema": {"properties": {"q\u200b": {}}}},
+        {"name": "other\u00ad", "inputSchema": OBJECT},
+    ],
+    "talks": [GOOD],
     "nothing": [],
     "nolist": {"x": 1},
     "noversion": [],
@@ -85,6 +91,8 @@ def main(case: str) -> None:
             version = message["params"].get("protocolVersion", "2025-06-18")
             info = {"name": "stub", "version": "1"}
             result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+            if case == "talks":
+                result["instructions"] = "word " * 20_000
             if case == "noversion":
                 sys.stderr.write("started\n")
                 del result["protocolVersion"]

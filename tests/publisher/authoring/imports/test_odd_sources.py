@@ -48,6 +48,22 @@ async def test_one_odd_tool_does_not_fail_its_server(case: str) -> None:
     assert found["odd"].parameters["type"] == "object"
 
 
+async def test_a_name_with_characters_that_are_not_seen_fails_its_tool_alone() -> None:
+    package = await imported("unseen")
+    assert tools(package)["good"].output_schema is None
+    assert [(x.source, x.subject, x.fate) for x in package.notes if "not seen" in x.after] == [
+        ("good", "output schema", "left out"),
+        ("odd", "tool", "refused"),
+        ("other", "tool", "refused"),
+    ]
+
+
+async def test_instructions_longer_than_a_prompt_are_cut_and_said() -> None:
+    package = await imported("talks")
+    assert read(package.text.encode()).require().prompt
+    assert ("prompt", "99999 bytes") in [(x.subject, x.before) for x in package.notes]
+
+
 async def test_a_choice_at_the_top_is_carried() -> None:
     assert len(tools(await imported("notype"))["odd"].parameters["oneOf"]) == 2
 
