@@ -38,7 +38,7 @@ async def route_command(app: App, message: str) -> None:
 @command(
     "call",
     examples=[
-        'capdex call city-weather#current_weather \'{"latitude": 59.9, "longitude": 10.7}\'',
+        'capdex call city-weather#get_forecast \'{"latitude": 59.9, "longitude": 10.7}\'',
         'capdex call did:nuwa:cap:note@1.0.0 \'{"message": "milk"}\'',
         "capdex call mail#send - --plan < input.json",
         "capdex call mail#send - --at https://api.example.org=http://127.0.0.1:8000 < input.json",
