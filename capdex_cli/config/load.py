@@ -105,7 +105,8 @@ def load(
     layers = [typed, read_options(overrides), read_environment(environ), read_deployment(environ)]
     chosen_files = [Path(text) for text in overrides if "=" not in text]
     if chosen_files:
-        layers += [read_file(path) for path in reversed(chosen_files)]
+        own = user_directories(environ).config_file  # which `add-to` names before it is there
+        layers += [read_file(x) for x in reversed(chosen_files) if x != own or x.is_file()]
     else:
         files = configuration_files(environ, cwd).items()
         layers += [read_file(path, kind) for kind, path in files if path.is_file()]

@@ -108,8 +108,10 @@ def _file(host: Host, scope: Scope) -> Path | None:
 def _entry(app: App, scope: Scope, via: str | None) -> dict[str, Any]:
     """Return the command of the router, which a host starts anywhere, without the shell's PATH."""
     from capdex_cli.config.load import variables
+    from capdex_cli.config.settings import user_directories
 
-    args = ["router"] if via is None else ["capdex", "router"]
+    name = [] if via is None else ["capdex"]
+    args = [*name, "router"]
     if scope == "project":  # whoever shares the project has it elsewhere
         return {"command": via or "capdex", "args": args}
     beside = Path(sys.executable).with_name("capdex")
@@ -118,6 +120,8 @@ def _entry(app: App, scope: Scope, via: str | None) -> dict[str, Any]:
     if program is None:
         fix = "install uv, or leave out --via uvx" if via else "install it, then run this"
         raise UsageError(f"the program {via or 'capdex'} is not on the PATH", Code.CONFIG, fix=fix)
+    # Its file alone: the capdex.toml of the project that a host opens may name a stranger's node.
+    args = [*name, "--config", str(user_directories().config_file), "router"]
     env = variables(app.settings)
     return {"command": str(Path(program).absolute()), "args": args, "env": env}
 

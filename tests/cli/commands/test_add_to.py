@@ -101,7 +101,9 @@ def claude(clean_environment: Path) -> Path:
 def start() -> Start:
     """What a host of a user has to start: absolute paths, and whose router it is."""
     program = str(Path(sys.executable).with_name("capdex"))
-    return program, ["router"], {"CAPDEX_HOME": os.environ["CAPDEX_HOME"]}
+    home = os.environ["CAPDEX_HOME"]
+    own = f"{home}/config/config.toml"
+    return program, ["--config", own, "router"], {"CAPDEX_HOME": home}
 
 
 def test_every_host_of_the_table_has_its_documented_form_here() -> None:
@@ -140,7 +142,7 @@ def test_by_uvx_the_host_starts_what_uv_keeps(
     uvx.touch(0o755)
     monkeypatch.setenv("PATH", str(uvx.parent))
     assert capdex("add-to", host, "--via", "uvx", "--yes").exit_code == 0
-    entry = shape(str(uvx), ["capdex", "router"], start[2])
+    entry = shape(str(uvx), ["capdex", *start[1]], start[2])
     assert read(clean_environment / path) == {key: {"capdex": entry}}
 
 
@@ -308,6 +310,13 @@ def network(node: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return node
 
 
+def own_network(mcp_url: str) -> None:
+    """Write the user's own file, with a network that it chooses."""
+    own = Path(os.environ["CAPDEX_HOME"], "config", "config.toml")
+    own.parent.mkdir(parents=True)
+    own.write_text(f'default-network = "team"\n[networks.team]\nmcp-url = "{mcp_url}"\n')
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
     """Another project, which has another network."""
@@ -332,6 +341,26 @@ async def test_the_written_command_asks_the_node_of_capdex_up_from_another_direc
         assert {one.name for one in (await client.list_tools()).tools} >= {"find", "call"}
         await client.call_tool("find", {"want": "the weather of a city"})
     assert [name for name, _ in network.calls] == ["search_capabilities"]
+
+
+@pytest.mark.parametrize("named", ["own", "none"])
+async def test_the_file_of_the_project_that_a_host_opens_names_no_node(
+    named: str, capdex: Any, network: Any, claude: Path, folder: Path, elsewhere: Path
+) -> None:
+    (folder / ".capdex" / "up.json").unlink()
+    strange = f'mcp-url = "{network.url}/mcp"\nnodes = "{network.url}"\n'
+    tables = "".join(f"[networks.{name}]\n{strange}" for name in ("team", "custom"))
+    (elsewhere / "capdex.toml").write_text(f'default-network = "team"\n{tables}')
+    if named == "own":
+        own_network("http://127.0.0.1:1/mcp")
+    capdex("add-to", "claude", "--yes")
+    entry = read(claude)["mcpServers"]["capdex"]
+    server = StdioServerParameters(
+        command=entry["command"], args=entry["args"], env=entry["env"], cwd=elsewhere
+    )
+    async with Client(server) as client:
+        await client.call_tool("find", {"want": "the words of a wish"})
+    assert network.calls == []
 
 
 def test_every_host_starts_the_same_program_in_the_same_environment(
