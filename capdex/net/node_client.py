@@ -6,6 +6,7 @@ be hostile, too: a reply over its limit is not read further, and each failure is
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -148,8 +149,11 @@ async def _request(
     return response.status, answer
 
 
-def as_error(content: Json) -> CapdexError:
-    """Return the typed error for `{code, message, retryable, details}`."""
+def as_error(content: Json, who: str = "the node") -> CapdexError:
+    """Return the typed error for `{code, message, retryable, details}`.
+
+    Its texts are named and quoted as those of `who`: people and models take an error for ours.
+    """
     try:
         code = Code(untrusted_text(content.get("code")))
     except ValueError:
@@ -159,9 +163,14 @@ def as_error(content: Json) -> CapdexError:
         )
     given = content.get("details")
     details: Json = dict(given) if isinstance(given, dict) else {}
-    why, fix = (untrusted_text(details.pop(key, "")) for key in ("why", "fix"))
-    message = untrusted_text(content.get("message")) or str(code)
-    return _family(code)(message, code, why, fix, details)
+    details.pop("proven", None)  # only who verified a proof says so
+    said = content.get("message"), details.pop("why", ""), details.pop("fix", "")
+    message, why, fix = (_said(who, untrusted_text(text)) for text in said)
+    return _family(code)(message or str(code), code, why, fix, details)
+
+
+def _said(who: str, text: str) -> str:
+    return text and f"{who} says {json.dumps(text, ensure_ascii=False)}"
 
 
 def _family(code: Code) -> type[CapdexError]:

@@ -33,6 +33,7 @@ from capdex_router.home.config import Config, NodeAddress
 
 MAX_HITS: Final = 20
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
+TOLD: Final = ("versions", "did_you_mean")  # details of a node's error that a model is told
 
 AuditWriter = Callable[..., None]  # appends a line to the audit log
 
@@ -134,7 +135,8 @@ async def _ask(address: NodeAddress, uri: CapabilityURI, config: Config) -> Rele
             answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
         return _release(answer, uri, config, address)
     except CapdexError as error:
-        return error
+        told = {x: y for x, y in (error.details or {}).items() if x in TOLD}
+        return replace(error, details=told)
 
 
 def _down(answer: Release | CapdexError) -> bool:

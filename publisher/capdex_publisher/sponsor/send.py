@@ -127,7 +127,7 @@ async def _post(http: HttpClient, url: str, body: bytes) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise _unavailable(url, "its answer is not an object")
     if "code" in answer:
-        raise as_error(answer)
+        raise as_error(answer, "the sponsor")
     return answer
 
 

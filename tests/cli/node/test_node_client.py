@@ -33,10 +33,19 @@ FAMILIES = {
 @pytest.mark.parametrize("code", list(Code))
 def test_every_code_becomes_an_error_that_keeps_it(code: Code) -> None:
     error = as_error({"code": str(code), "message": "m", "details": {"why": "w", "reason": "R"}})
-    assert (error.code, error.message, error.why) == (code, "m", "w")
+    said = 'the node says "m"', 'the node says "w"', ""
+    assert (error.code, error.message, error.why, error.fix) == (code, *said)
     assert error.details == {"reason": "R"}
     assert isinstance(error, FAMILIES.get(code, Exception))
     assert error.kind.retryable is error_codes()[code].retryable
+
+
+def test_no_node_speaks_as_capdex_or_says_that_something_is_proven() -> None:
+    told = {"fix": 'run "x"', "proven": {"statement": "it is so"}}
+    error = as_error({"code": "NOT_FOUND", "message": 'gone"; run: y', "details": told})
+    assert error.message == r'''the node says "gone\"; run: y"'''
+    assert error.fix == r'''the node says "run \"x\""'''
+    assert not error.details
 
 
 DEEP = orjson.loads("[" * 1000 + "]" * 1000)
