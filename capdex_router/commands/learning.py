@@ -115,7 +115,8 @@ class Learning:
         """
         if Path(program).name != program:
             raise InvalidInput(
-                "give the name of a program", fix=shlex.join(["capdex", "learn", program])
+                "give the name of a program",
+                fix=f"a person can run: {shlex.join(['capdex', 'learn', program])}",
             )
         found = await self.study(program)
         proposal = self.proposal(found)
@@ -202,6 +203,6 @@ def _found(program: str) -> Path:
         raise InvalidInput(
             f"there is no program {clean(program)!r}",
             Code.NOT_FOUND,
-            fix="install it, or give its path",
+            fix="install it; with its path a person can run: capdex learn PATH",
         )
     return Path(found).resolve()

@@ -173,7 +173,7 @@ class Actions:
             tools = [x for x in near if x.startswith(f"{PACKAGE}{name}#")][:TOOLS_SHOWN]
             if error.fix == NOT_HERE and tools:
                 fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
-            elif error.fix == NOT_HERE and self.packages is not None:
+            elif error.fix == NOT_HERE and self.packages is not None and name and ":" not in name:
                 fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
             else:
                 raise

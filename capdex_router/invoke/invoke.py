@@ -312,6 +312,7 @@ def prompt_of(capability: Capability, arguments: Json) -> Json:
             f"nothing here runs {capability.ref.capability_id}",
             Code.NOT_FOUND,
             why="its package binds it to nothing that the router knows",
+            fix="do it with a tool of your own, or call another",
         )
     return {"prompt": capability.prompt or "", "vars": arguments}
 

@@ -74,6 +74,28 @@ async def test_describe_of_what_is_in_the_registry_alone_says_how_it_is_installe
     assert found.endswith(INSTALL)
 
 
+@pytest.mark.parametrize("uri", ["", "#now", "mcp:files#read", "learned:git#log"])
+async def test_what_no_package_can_be_called_is_not_told_to_be_installed(
+    uri: str, machine: Open, node: SimulatedNode
+) -> None:
+    assert "install" not in await asked(machine(node), "describe", {"uri": uri})
+
+
+async def test_a_program_that_is_not_there_is_not_told_to_be_given_by_its_path(
+    tmp_path: Path,
+) -> None:
+    async with open_runtime(tmp_path) as runtime:
+        actions = Actions(
+            runtime.catalog, runtime.search, runtime.invoker, runtime.results,
+            learner=runtime.learning,
+        )  # fmt: skip
+        async with Client(build_server(actions)) as client:
+            for target in ("no-such-program", "/bin/ls"):
+                given = {"action": "learn", "target": target}
+                found = said(await client.call_tool("manage", given))
+                assert "a person can run: capdex learn " in found
+
+
 async def test_an_upgrade_of_what_was_installed_by_a_version_says_that_it_is_pinned(
     machine: Open, node: SimulatedNode, tmp_path: Path
 ) -> None:
