@@ -60,7 +60,7 @@ OTHER_VARIABLES: Final = {
     "BLOCKS": "the node's directory of verified packages",
     "HOST": "the address the node listens on",
     "PORT": "the port the node listens on",
-    "LOG_FORMAT": "logfmt or json",
+    "LOG_FORMAT": "auto, logfmt or json",
     "ROLE": "the role of a node: writer, reader or both",
     "STANDBY": "1: a node waits while another writes its index",
     "WORKERS": "the number of processes that answer clients of a node",

@@ -77,7 +77,8 @@ def grant_command(
         return
     if not targets or digest is None or _DIGEST.fullmatch(digest) is None:
         raise UsageError(
-            "a grant needs its targets and --digest", fix="use the command that the router shows"
+            "a grant needs its targets, and the sha256 of the content as --digest",
+            fix="use the command that the router shows",
         )
     proposal = Proposal(
         "grant",

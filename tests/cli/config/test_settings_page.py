@@ -27,7 +27,7 @@ KEYS = {
     "mcp-url": "its MCP endpoint: `search`, `resolve`, `install` need it; "
     "without it `/mcp` of `node-url`",
     "gateway-url": "a trustless IPFS gateway: `get` needs it; without it `node-url`",
-    "ipfs": "the Kubo that `publish` uploads to",
+    "ipfs": "the storage that `publish` uploads to: a Kubo RPC, or `dir:PATH`",
     "votes": "the contract of the votes on the registry's names",
     "trust-rpc-url": "a second endpoint, whose block hashes proofs are checked against",
     "nodes": "further nodes, with spaces between them: `install` compares their answers",
@@ -126,7 +126,7 @@ def page(commands: dict[str, click.Command]) -> Iterator[str]:
         names = sorted({path.removeprefix("capdex ") for path, _ in uses})
         shown = ", ".join(f"`{name}`" for name in names[:4])
         shown += f" and {len(names) - 4} more" if len(names) > 4 else ""
-        default = option.default
+        default = 1 if option.default is True else option.default
         said = (
             f"`{default}`"
             if isinstance(default, (int, float, str)) and not isinstance(default, bool)
