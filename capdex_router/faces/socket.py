@@ -62,7 +62,8 @@ async def serving(
             return
         connections.add(task)
         try:
-            await _talk(reader, writer, methods, cmp)
+            with suppress(asyncio.CancelledError):  # Python 3.11 logs a task that ends by it
+                await _talk(reader, writer, methods, cmp)
         finally:
             connections.discard(task)
             writer.close()

@@ -31,6 +31,18 @@ async def served(home: Path, count: int = 0) -> AsyncIterator[Path]:
         yield path
 
 
+async def test_a_client_that_is_connected_at_the_end_is_no_fault(tmp_path: Path) -> None:
+    faults: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    async with served(tmp_path) as path:
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b'{"jsonrpc": "2.0", "id": 1, "method": "capability.list"}\n')
+        assert await reader.readline()
+    assert await reader.read() == b""
+    writer.close()
+    assert faults == []
+
+
 async def ask(path: Path, *lines: bytes) -> list[Any]:
     """Send lines, end, and return the answers."""
     reader, writer = await asyncio.open_unix_connection(path, limit=2 * MAX_LINE_BYTES)
