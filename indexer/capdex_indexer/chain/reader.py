@@ -100,7 +100,7 @@ class ChainReader:
         Raises RpcError if no endpoint answers, Unavailable(STALLED) if an operator must decide;
         nothing is lost by opening the stream again.
         """
-        unsettled = 0
+        unsettled, awaited = 0, -1
         async with AsyncExitStack() as stack:
             for url in self.rpc.websockets:
                 task = asyncio.create_task(wake_on_heads(url, self._new_head))
@@ -117,7 +117,8 @@ class ChainReader:
                         self._reorgs.cut(fork)
                     elif self._next > head.number:
                         self.on_idle(head.number, self._finalized)
-                        await self._wait()
+                        in_vain, awaited = awaited == self._next, self._next
+                        await self._wait(pause=in_vain)
                     elif self._next <= self._deep:
                         async with aclosing(self._deep_steps(head)) as deep_steps:
                             async for step in deep_steps:
@@ -133,7 +134,7 @@ class ChainReader:
                     unsettled += 1
                     if unsettled > MAX_UNSETTLED:
                         raise self.rpc.blame(str(changed)) from None
-                    await self._wait()
+                    await self._wait(pause=True)
 
     def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
         """Continue after the last of these blocks, the newest stored ones.
@@ -178,10 +179,10 @@ class ChainReader:
         tip = self._reorgs.tip
         return tip.number + 1 if tip else self._start_block
 
-    async def _wait(self) -> None:
+    async def _wait(self, *, pause: bool) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._poll_interval_s):
-                await asyncio.sleep(LEAST_PAUSE_S)
+                await asyncio.sleep(LEAST_PAUSE_S if pause else 0)
                 await self._new_head.wait()
 
     async def _read_head(self) -> Header:

@@ -123,7 +123,7 @@ async def test_heads_that_are_none_are_looked_for_ten_times_a_second_at_most(sim
             times = [await looks.get() for _ in range(4)]
             sim.publish()
             await following
-    assert times[3] - times[0] > 0.29
+    assert times[3] - times[0] > 0.19  # the first one is looked for at once
 
 
 async def test_a_step_that_was_not_taken_is_given_again(simulate):
