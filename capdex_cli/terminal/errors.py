@@ -118,6 +118,7 @@ def from_click(error: click.ClickException) -> UsageError:
         if near:
             fix = f"did you mean {' or '.join(near)}? "
     message = " ".join(message.split())  # click lists choices on lines of their own
+    message = message.replace("integer range", "integer").replace("float range", "number")
     return UsageError(message, fix=f"{fix}{path} --help lists what there is")
 
 

@@ -82,6 +82,13 @@ def _as_sent(host: str) -> str:
     try:
         address = ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:
+        if set("/:,*") & set(host):
+            raise UsageError(
+                f"{host!r} is no name that clients could send",
+                Code.CONFIG,
+                why="names are compared without scheme, port and path",
+                fix="write --allowed-host caps.example, once for each name",
+            ) from None
         return host
     return f"[{address}]" if address.version == 6 else str(address)
 

@@ -185,6 +185,15 @@ def test_a_node_that_others_can_reach_must_be_told_its_names(host: str) -> None:
     assert "--allowed-host" in raised.value.fix
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["https://caps.example", "caps.example/", "caps.example:443", "a.example,b.example", "*.a"],
+)
+def test_a_name_that_no_client_could_send_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="no name that clients could send"):
+        known_hosts("127.0.0.1", (name,))
+
+
 async def test_an_allowed_address_is_answered_as_browsers_write_it() -> None:
     known = known_hosts("::", ("2001:DB8::0001",))
     assert await status([(b"host", b"[2001:db8::1]:8077")], known) == 200
