@@ -155,7 +155,8 @@ def split_schemes(url: str) -> tuple[str, str]:
     """Return the HTTP and the WebSocket URL of an endpoint; raises UsageError CONFIG."""
     try:
         parts = urlsplit(url)
-        named = bool(parts.hostname) and parts.port != 0  # a port may be none, too
+        host = (parts.hostname or "").encode("idna")  # raises for empty and long labels
+        named = bool(host) and parts.port != 0  # a port may be none, too
         known = parts.scheme in ("http", "https", "ws", "wss") and named
     except ValueError:
         known = False

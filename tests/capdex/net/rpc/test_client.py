@@ -553,6 +553,7 @@ async def test_a_reply_that_is_not_http_shows_no_key(kind):
 
 
 NO_URLS = ["", "file:///x", "127.0.0.1:8545", "http://", "http://[", "ipc", "http://a:99999/"]
+NO_URLS += ["http://rpc..example", f"http://{'a' * 64}.example"]  # of no host name
 
 
 @pytest.mark.parametrize("url", NO_URLS)
