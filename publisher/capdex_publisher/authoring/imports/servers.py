@@ -88,10 +88,18 @@ def listed(value: Json) -> dict[str, Json]:
     named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
     for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
         given = entries.items() if isinstance(entries, dict) else ()
-        found = {str(x): y for x, y in given if _is_entry(y)}
+        found = {str(x): _flat(y) for x, y in given if _is_entry(y)}
         if found:
             return found
     return value if all(map(_is_entry, value.values())) else {}  # of a plugin of Claude Code
+
+
+def _flat(entry: Json) -> Json:
+    """Return an entry with its command as one word, which older files of Zed have as an object."""
+    command = entry.get("command")
+    if not isinstance(command, dict):
+        return entry
+    return {**entry, **{x: command.get(x) for x in ("args", "env")}, "command": command.get("path")}
 
 
 def _is_entry(value: object) -> bool:
@@ -230,7 +238,7 @@ def _several(source: str, value: Json, entries: Mapping[str, Json]) -> UsageErro
         )
     return UsageError(
         f"{source} lists {len(entries)} MCP servers; a package is made of one",
-        why=", ".join(map(clean, entries)) or "it has no mcpServers",
+        why=", ".join(map(clean, entries)) or "none in it has a command or a URL",
         fix="; or ".join(
             f"capdex init {name_of(x) or 'NAME'} --from-mcp {shlex.quote(_line(entry))}"
             for x, entry in list(entries.items())[:MAX_NAMED]

@@ -40,6 +40,8 @@ FILES = {
         "command": "c", "args": ["${env:RAIN}"], "env": {"K": "${ONE:-2}"}}}}""",
     "zed.jsonc": """{"context_servers": {"x": {
         "source": "custom", "command": "c", "args": ["${NO:-7}"], "env": {"K": "1"}}}}""",
+    "older zed.json": """{"context_servers": {"x": {
+        "command": {"path": "c", "args": ["${RAIN}"], "env": {"K": "1"}}}}}""",
     "manifest.json": """{"manifest_version": "0.3", "name": "x", "tools": [{"name": "find"}],
         "server": {"type": "node", "mcp_config": {"command": "c", "args": ["7"], "env": {"K": "1"}}}
     }""",
@@ -183,3 +185,14 @@ def test_a_file_that_is_not_there_is_no_command(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         server_of(str(tmp_path / "mcp.json"))
     assert caught.value.code == "UNREADABLE"
+
+
+@pytest.mark.parametrize("server", [None, {"args": ["x"]}])
+def test_a_file_whose_server_has_no_address_is_told_what_it_lacks(
+    server: object, tmp_path: Path
+) -> None:
+    file = tmp_path / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"x": server}}))
+    with pytest.raises(UsageError, match="lists 0 MCP servers") as error:
+        server_of(str(file))
+    assert error.value.why == "none in it has a command or a URL"
