@@ -85,12 +85,20 @@ class _Found:
 
 
 async def _ask(server: Server, errors: TextIO) -> _Found:
+    import httpx2
     import mcp
     from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
     from pydantic import ValidationError
 
+    statuses = list[int]()
+
+    async def note(response: httpx2.Response) -> None:  # the SDK's errors do not have it
+        statuses.append(response.status_code)
+
+    http = httpx2.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [note]})
     if server.url:
-        client = mcp.Client(server.url)
+        client = mcp.Client(streamable_http_client(server.url, http_client=http))
     else:
         # By default the SDK hides the shell's keys, proxies and certificates, which servers need.
         shell = {key: x for key, x in os.environ.items() if not key.startswith("CAPDEX_")}
@@ -102,7 +110,7 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
         )
         client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
-        async with client:
+        async with http, client:
             found, cursor = _Found(client), None
             seen: set[str | None] = set()
             while cursor not in seen and len(seen) < MAX_PAGES and len(found.tools) < MAX_LISTED:
@@ -130,6 +138,10 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
             answered, [first, *_] = True, inner.errors()
             where = ".".join(map(str, first["loc"]))
             cause = clean(f"its reply does not follow MCP at {where}: {first['msg']}")[:300]
+        if statuses and statuses[-1] >= 400:
+            cause += f" (HTTP {statuses[-1]})"
+            if statuses[-1] in (401, 403):
+                cause += "; a package calls servers without authentication"
         parts = [cause] if answered or not said else []
         raise _unavailable(
             server, "; it wrote: ".join([*parts, *([said] if said else [])])
@@ -226,7 +238,9 @@ def _unavailable(server: Server, why: str) -> Unavailable:
         f"the MCP server {server.shown!r} did not list its tools",
         Code.SERVICE_UNAVAILABLE,
         why=why,
-        fix="start it by hand to see what it says, or give its URL with its path, often /mcp",
+        fix="give its URL with its path, often /mcp"
+        if server.url
+        else "start it by hand to see what it says",
     )
 
 

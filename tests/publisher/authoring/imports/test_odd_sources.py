@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from capdex.errors import InvalidInput, Unavailable, UsageError
 from capdex.manifest.manifest import read
@@ -211,6 +213,21 @@ async def test_an_error_that_a_server_answers_is_shown_with_what_it_wrote() -> N
         await imported("refuses")
     assert "the quota of this key is used up" in error.value.why
     assert "it wrote: waiting for the database" in error.value.why
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+async def test_the_status_of_a_refusal_over_http_is_told(status: int) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=status, text="no")
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", refuse)
+    async with TestServer(app) as server:
+        with pytest.raises(Unavailable, match="did not list its tools") as error:
+            await import_mcp(str(server.make_url("/mcp")))
+    assert f"HTTP {status}" in error.value.why
+    assert ("without authentication" in error.value.why) == (status != 500)
+    assert "by hand" not in error.value.fix
 
 
 async def test_what_a_server_wrote_is_told_at_a_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
