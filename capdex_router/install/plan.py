@@ -43,6 +43,7 @@ class InstallPlan:
     changes: tuple[Change, ...] = ()
     widened: tuple[str, ...] = ()
     proven: str = ""
+    asked: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     had: frozenset[str] = frozenset()
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -118,7 +119,8 @@ class InstallPlan:
         yield from _broad(self.package)
         yield from self._files()
         yield f"published by: {entry.chain['publisher']}"
-        yield f"proof: {self.proven or 'none: it is the word of the nodes asked'}"
+        asked = f": {escaped(', '.join(self.asked))}" if self.asked else ""
+        yield f"proof: {self.proven or f'none: it is the word of the nodes asked{asked}'}"
 
     def _files(self) -> Iterator[str]:
         if not self.files:
@@ -191,6 +193,7 @@ def make(
         old,
         (*targets_after(compared, package, had), *map(folder_target, all_folders)),
         proven=release.proven,
+        asked=release.asked,
         warnings=release.warnings,
         had=had,
         files=files or {},

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -43,14 +44,15 @@ class Release:
     """The release that a URI means: its announcement, unproven unless `proven` says so.
 
     `chain` is its position as the lock file keeps it, with block hash and storage proof if it is
-    proven. `proven` is one sentence, the same at every block, empty if the nodes' word is all.
-    `warnings` are for people.
+    proven. `proven` is one sentence, the same at every block, empty if all is the word of the nodes
+    at the hosts `asked`. `warnings` are for people.
     """
 
     announcement: Announcement
     chain: Json
     proven: str = ""
     warnings: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
 
 class NodeHit(NamedTuple):
@@ -98,7 +100,8 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
         if isinstance(answer, CapdexError):
             raise answer
         found = answer
-    return replace(found, warnings=(*found.warnings, *warnings))
+    hosts = tuple(urlsplit(node.mcp_url).netloc.rpartition("@")[2] for node, _ in said)
+    return replace(found, warnings=(*found.warnings, *warnings), asked=hosts)
 
 
 async def search(
