@@ -100,15 +100,19 @@ async def run_anvil(
         *_load(state),
     ]  # fmt: skip
     with log.open("ab") as sink:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            env={**os.environ, "HOME": str(scratch)},
-            start_new_session=True,  # Ctrl-C reaches only us; we stop Anvil
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                env={**os.environ, "HOME": str(scratch)},
+                start_new_session=True,  # Ctrl-C reaches only us; we stop Anvil
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        except OSError as error:
+            what, fix = f"{command[0]} cannot be started", "correct CAPDEX_ANVIL, or unset it"
+            raise UsageError(what, Code.CONFIG, why=error.strerror or "", fix=fix) from None
     url = f"http://127.0.0.1:{port}"
     keeping = asyncio.create_task(_keep_on(draft, state))
     try:

@@ -18,7 +18,7 @@ from capdex.errors import Code, UsageError, VerificationFailure
 from capdex_cli.devnet import anvil
 from capdex_cli.devnet.anvil import ARCHIVES, VERSION, Archive, fetched_anvil, ready_anvil
 from capdex_cli.terminal.output import Output
-from capdex_publisher.ethereum.anvil import platform_name
+from capdex_publisher.ethereum.anvil import platform_name, run_anvil
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = f"@foundry-rs/anvil-{platform_name()}"
@@ -140,6 +140,14 @@ def test_a_named_anvil_comes_before_a_fetched_one(
     assert ready_anvil(output) == fetched_anvil()
     monkeypatch.setenv("CAPDEX_ANVIL", str(tmp_path / "own"))
     assert ready_anvil(output) == tmp_path / "own"
+
+
+async def test_an_anvil_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    log, none = tmp_path / "log", tmp_path / "none"
+    with pytest.raises(UsageError, match="none cannot be started") as refusal:
+        async with run_anvil(state=tmp_path / "state", port=0, log=log, program=none):
+            pass
+    assert refusal.value.fix == "correct CAPDEX_ANVIL, or unset it"
 
 
 def test_the_progress_is_a_bar_of_the_archive(tmp_path: Path) -> None:
