@@ -98,13 +98,14 @@ def check_step(
         raise _schema_changed(difference)
     if taken >= required:
         return
-    if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
-        message = f"{new} is a patch of {old}, and a patch never widens what a package may do"
-        allowance = Allowance.WIDENED_PERMISSION
-        raise _too_small(message, difference.risks, old, new, required, allowance)
     others = [x for x in difference.changes if not x.rule.risk]
     plain = max((required_step(x.rule.step, old) for x in others), default=Step.NONE)
-    if taken < plain and Allowance.SMALLER_STEP not in allow:
+    too_small = taken < plain and Allowance.SMALLER_STEP not in allow
+    if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
+        message = f"{new} is a patch of {old}, and a patch never widens what a package may do"
+        allowances = [Allowance.WIDENED_PERMISSION, *([Allowance.SMALLER_STEP] * too_small)]
+        raise _too_small(message, difference.risks, old, new, required, *allowances)
+    if too_small:
         requiring = [x for x in others if required_step(x.rule.step, old) == plain]
         message = f"required: {plain}, you chose: {taken} ({old} to {new})"
         raise _too_small(message, requiring, old, new, plain, Allowance.SMALLER_STEP)
@@ -130,14 +131,15 @@ def _too_small(
     old: Version,
     new: Version,
     required: Step,
-    allowance: Allowance,
+    *allowances: Allowance,
 ) -> InvalidInput:
     raised = str(next_version(old, required))
+    insisting = " ".join(f"--allow {allowance}" for allowance in allowances)
     return InvalidInput(
         message,
         Code.STEP_TOO_SMALL,
         why=_named(requiring),
-        fix=f"raise metadata.id to {raised}, or insist with publish --allow {allowance}",
+        fix=f"raise metadata.id to {raised}, or insist with publish {insisting}",
         details={
             "required": str(required),
             "taken": str(taken_step(old, new)),

@@ -53,7 +53,8 @@ def test_a_smaller_step_is_shown_refused_and_mended_in_words(capdex: Any, folder
     assert result.stdout.splitlines()[-3:] == [
         "required: minor · taken: patch ✗",
         "  1.0.1 is a patch of 1.0.0, and a patch never widens what a package may do",
-        "  fix: raise metadata.id to 1.1.0, or insist with publish --allow widened-permission",
+        "  fix: raise metadata.id to 1.1.0, or insist with publish --allow widened-permission"
+        " --allow smaller-step",
     ]
     assert result.stderr == ""
 
