@@ -32,7 +32,7 @@ _KNOWN: Final = {
 _SHAPES: Final = tuple((what, re.compile(pattern)) for what, pattern in _KNOWN.items())
 _QUERY: Final = re.compile(r"[?&;]([\w.~-]+)=([^&#;\s\"'<>`)]+)")
 _ASSIGNED: Final = re.compile(
-    r"\b([\w-]{3,40})[\"']?\s*(?:[:=]|\bis\b)\s*[\"'`]?(?:(?:Bearer|Basic|Token)\s+)?([\w+/=.~-]{12,})"
+    r"\b([\w-]{3,40})[\"']?\s*(?:[:=]|\bis\b)\s*[\"'`]?(?:(?i:Bearer|Basic|Token)\s+)?([\w+/=.~-]{12,})"
 )
 _RANDOM: Final = re.compile(r"(?<![\w/+.:-])[\w-]{32,}(?![\w/+=.-])", re.ASCII)
 _NAMES: Final = re.compile(
@@ -42,7 +42,7 @@ _NAMES: Final = re.compile(
 _WEAK_NAMES: Final = re.compile(r"(?:.*[-_.])?(?:key|app-?_?id|auth\w*|sig)", re.IGNORECASE)
 _EXAMPLE: Final = re.compile(
     r"your|demo|example|sample|dummy|placeholder|change|insert|replace|secret|redacted|xxxx|\*\*\*"
-    r"|\.\.\.|…|[{}<>$]|user:pass|123456789|abcdef|000000",
+    r"|\.\.\.|…|[{}<>\[\]$]|user:pass|123456789|abcdef|000000",
     re.IGNORECASE,
 )
 _PUBLIC: Final = re.compile(  # a UUID, a CID, a DID's key, a hash
@@ -62,7 +62,9 @@ def secret_like(value: object) -> Iterator[tuple[Path, str]]:
     """
     for path, text in walk(value):
         if isinstance(text, str) and not (path[:1] == ("metadata",) and path[-1] in _OWN):
-            name = path[-1] if path and isinstance(path[-1], str) else ""
+            # In a schema the name of a value stands above these words.
+            at = path[:-1] if path[-1:] in (("default",), ("const",)) else path
+            name = at[-1] if at and isinstance(at[-1], str) else ""
             if why := _why(name, text):
                 yield path, why
 
@@ -90,6 +92,7 @@ def _why(name: str, text: str) -> str:
             return _said(value, f"and {show(key)} is the name of a secret")
     for key, value in _ASSIGNED.findall(text):
         named = SECRET_WORDS.fullmatch(key) or _NAMES.fullmatch(key)
+        named = named or key.lower() == "authorization"
         if named and _is_random(value, 12) and not _is_example(value):
             return _said(value, f"and {show(key)} is the name of a secret")
     for match in _RANDOM.finditer(text):

@@ -69,6 +69,10 @@ def test_a_message_never_has_more_than_the_first_characters(key: str) -> None:
         {"prompt": f'Send {{"access_token": "{HEX}"}}.'},
         {"prompt": f"The password is {MIXED[:14]} for now."},
         {"input": {"client_secret": HEX}},
+        {"prompt": f"curl -H 'Authorization: Bearer {HEX}' https://a.dev"},
+        {"prompt": f"Send Authorization: token {HEX}."},
+        {"properties": {"api_key": {"type": "string", "default": HEX}}},
+        {"properties": {"password": {"const": "correcthorse"}}},
     ],
     ids=json.dumps,
 )
@@ -82,6 +86,7 @@ def test_a_secret_is_found_by_its_name(value: Any) -> None:
         "YOUR_API_KEY",
         "https://a.dev/x?api_key=YOUR_API_KEY&appid={appid}&token=<token>&key=$KEY",
         "https://a.dev/x?api_key=DEMO_KEY",
+        "link=[link]&link_password=[password]",
         "https://a.dev/x?key=population_total&token=next",
         "api_key: 32-character hex string",
         "password: at least 12 characters, 3 of them digits",
