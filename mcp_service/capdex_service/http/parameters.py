@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from capdex.errors import InvalidInput
 from capdex.json_schema.arguments import came, one_of
 
-MAX_PARAMETERS: Final = 64
+MAX_PARAMETERS: Final = 80  # 64 values of filters, and what else a search takes
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
 
 Parameters = Mapping[str, str]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
+from capdex_indexer.query.search.filters import MAX_VALUES
 from capdex_service.http.parameters import choice, number, read_parameters, required, words
 from capdex_service.http.v1 import read_resolve, read_search
 
@@ -33,12 +34,16 @@ def test_parameters_are_decoded_and_lists_may_be_written_both_ways() -> None:
         (b"uri=%00", "NUL"),
         (b"uri=%ff", "cannot be read"),
         (b"uri=\xff", "cannot be read"),
-        (b"&".join([b"uri=x"] * 65), "cannot be read"),
+        (b"&".join([b"uri=x"] * 81), "cannot be read"),
     ],
 )
 def test_a_fault_is_said(query: bytes, fault: str) -> None:
     with pytest.raises(InvalidInput, match=fault):
         read_parameters(query, KNOWN)
+
+
+def test_a_search_has_words_beside_as_many_values_as_filters_take() -> None:
+    read_search(b"q=x&limit=5&" + b"&".join(b"tag=t%d" % i for i in range(MAX_VALUES)))
 
 
 def test_values_are_checked() -> None:
