@@ -180,11 +180,12 @@ class RequestTemplate:
 
         path = PLACEHOLDER.sub(filled, self.path)
         query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
-        if _has_dots(path):
+        segments = zip(self.path.split("/"), path.split("/"), strict=True)
+        if _has_dots(path) or any(written and not sent for written, sent in segments):
             raise InvalidInput(
                 "an argument would change the path of the URL",
-                why="a segment of the path would be `.` or `..`",
-                fix="give a value without dots alone between slashes",
+                why="a segment of the path would be empty, `.` or `..`",
+                fix="give a value that is not empty or dots alone between slashes",
             )
         fixed = self._fixed()
         for key in filter(PLACEHOLDER.search, _keys(self.query)):

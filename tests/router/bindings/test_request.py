@@ -96,6 +96,13 @@ def test_two_arguments_do_not_make_dots_together() -> None:
         fill("https://a.b/files/{x}{y}/c", {"x": ".", "y": "."})
 
 
+@pytest.mark.parametrize("url", ["https://a.b/files/{x}", "https://a.b/files/{x}/lines"])
+def test_an_empty_argument_does_not_lead_to_the_list_of_all(url: str) -> None:
+    with pytest.raises(InvalidInput, match="would change the path"):
+        fill(url, {"x": ""})
+    assert str(fill("https://a.b/files/a{x}/", {"x": ""}).url) == "https://a.b/files/a/"
+
+
 @pytest.mark.parametrize("value", ["a\r\nHost: c", "\n", "\x00", "\x7f", "\ud800"])
 def test_control_characters_reach_neither_a_path_nor_a_header(value: str) -> None:
     with pytest.raises(InvalidInput):

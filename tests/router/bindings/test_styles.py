@@ -133,7 +133,7 @@ def test_a_path_is_written_as_a_second_encoder_writes_it(
     expected = expanded(operator, "p", value, explode)
     rule = {"style": style, "explode": explode}
     decoded = unquote(unquote(expected)).replace("\\", "/")
-    if any(x.partition(";")[0] in (".", "..") for x in decoded.split("/")):
+    if not expected or any(x.partition(";")[0] in (".", "..") for x in decoded.split("/")):
         with pytest.raises(InvalidInput, match="would change the path"):
             written("path", "p", value, rule)
     else:
