@@ -59,7 +59,8 @@ class Actions:
         await self._awake()
         if not want.strip():
             domains = [f"{name} ({count})" for name, count in self.search.domains().items()]
-            return "domains: " + (", ".join(domains[:50]) or "nothing is installed")
+            none = "nothing is installed: say in want what is to be done"
+            return f"domains: {', '.join(domains[:50])}" if domains else none
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
         found: Sequence[NodeHit] = ()

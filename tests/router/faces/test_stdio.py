@@ -80,7 +80,7 @@ def test_a_client_that_probes_the_newer_protocol_and_falls_back_is_served(
     assert ("result" in found["probe"]) is (version == "2026-07-28")
     assert found[1]["result"]["protocolVersion"] == "2025-11-25"
     assert len(found[2]["result"]["tools"]) == 5
-    assert "nothing is installed" in text(found[3])
+    assert text(found[3]) == "nothing is installed: say in want what is to be done"
 
 
 def test_a_client_that_falls_back_after_a_call_is_served(tmp_path: Path) -> None:
