@@ -162,7 +162,7 @@ def node(
         line = until_it_says(process, log, '"listening"')
         port = int(json.loads(line)["url"].rpartition(":")[2])
         wait_for(port, "/ready")
-        wait_for(port, "/v1/search?q=x")  # what builds it is counted among no processes later
+        wait_for(port, "/v1/search?q=x")  # the process that builds the search has ended
         yield Server(name, port, process.pid, log)
 
 

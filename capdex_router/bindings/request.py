@@ -133,7 +133,8 @@ class RequestTemplate:
             if place.place == "header":
                 headers |= self._header(parameter, value, place)
                 continue
-            _check_new(parameter, place.name, fixed)  # a server may read a body's fields, too
+            # Also in a body: some servers read a name there before the one in the query.
+            _check_new(parameter, place.name, fixed)
             if place.place == "query":
                 query += self._query(parameter, value, place, fixed)
             elif self.content == FORM:
@@ -198,7 +199,10 @@ class RequestTemplate:
         return [_steps(key) for key in (*written, *self.reserved)]
 
     def _header(self, parameter: str, value: object, place: ArgumentPlace) -> dict[str, str]:
-        """Return the header of an argument, none for null; the author's stay as they are."""
+        """Return the header of an argument, none for null.
+
+        Raises InvalidInput for one that the binding fixes, and for what is no line of text.
+        """
         if value is None:
             return {}
         if place.name.lower() in {name.lower() for name in self.headers}:
@@ -210,7 +214,7 @@ class RequestTemplate:
     def _query(
         self, parameter: str, value: object, place: ArgumentPlace, fixed: list[list[str]]
     ) -> Iterator[str]:
-        """Yield the pairs of an argument, whose names are those of no other."""
+        """Yield `name=value` of an argument; raises InvalidInput for the name of another one."""
         others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
         for key, text in named_texts(parameter, value, place, in_url):
             _check_new(parameter, key, fixed if key == place.name else fixed + others)

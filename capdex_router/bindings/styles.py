@@ -50,8 +50,8 @@ def named_texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the names and encoded values of an argument in a query or a form; nothing for null."""
     if place.as_json or (isinstance(value, dict) and not place.style):
-        value = None if value is None else to_json(parameter, value)
-    yield from pairs(
+        value = None if value is None else _to_json(parameter, value)
+    yield from _pairs(
         place.name or parameter,
         value,
         place.style or "form",
@@ -60,7 +60,7 @@ def named_texts(
     )
 
 
-def pairs(
+def _pairs(
     name: str, value: object, style: str, explode: bool, escape: Quote = in_url
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of a query or a form, as they are, with their encoded values.
@@ -95,24 +95,24 @@ def path_text(parameter: str, name: str, value: object, style: str, explode: boo
     if isinstance(value, dict | list) and not explode:
         return f"{before}{key}{','.join(_items(parameter, value, in_url))}"
     if isinstance(value, dict):
-        shown = (f"{in_url(x)}={in_url(line_of(parameter, y))}" for x, y in value.items())
+        shown = (f"{in_url(x)}={in_url(_line_of(parameter, y))}" for x, y in value.items())
     else:
         listed = value if isinstance(value, list) else [value]
-        shown = (f"{key}{in_url(line_of(parameter, x))}" for x in listed)
+        shown = (f"{key}{in_url(_line_of(parameter, x))}" for x in listed)
         if style == "matrix":  # RFC 6570, 3.2.7: no `=` before an empty value
             shown = (x.removesuffix("=") for x in shown)
     return before + between.join(shown)
 
 
-def header_text(parameter: str, value: object, explode: bool) -> str:
+def _header_text(parameter: str, value: object, explode: bool) -> str:
     """Return a value of a header; raises InvalidInput for what is no text on one line."""
     if isinstance(value, list):
-        return ",".join(line_of(parameter, x) for x in value)
+        return ",".join(_line_of(parameter, x) for x in value)
     if not isinstance(value, dict):
-        return line_of(parameter, value)
+        return _line_of(parameter, value)
     mark = "=" if explode else ","
     return ",".join(
-        f"{line_of(parameter, x)}{mark}{line_of(parameter, y)}" for x, y in value.items()
+        f"{_line_of(parameter, x)}{mark}{_line_of(parameter, y)}" for x, y in value.items()
     )
 
 
@@ -120,7 +120,8 @@ def header_value(parameter: str, value: object, place: ArgumentPlace) -> str:
     """Return the value of an argument's header; raises InvalidInput for what is no line of text."""
     if place.as_json:
         return json_text(value)
-    return header_text(parameter, value if place.style else scalar(parameter, value), place.explode)
+    value = value if place.style else scalar(parameter, value)
+    return _header_text(parameter, value, place.explode)
 
 
 def scalar(parameter: str, value: object) -> Any:
@@ -133,7 +134,7 @@ def scalar(parameter: str, value: object) -> Any:
     return value
 
 
-def to_json(parameter: str, value: object) -> str:
+def _to_json(parameter: str, value: object) -> str:
     """Return a value as JSON; raises InvalidInput if it has no such form."""
     try:
         return orjson.dumps(value).decode()
@@ -146,7 +147,7 @@ def json_text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def line_of(parameter: str, value: object) -> str:
+def _line_of(parameter: str, value: object) -> str:
     """Return a value as text without control characters, which servers and logs misread."""
     text = _text(parameter, value)
     if all(x >= " " and x != "\x7f" for x in text):
@@ -172,7 +173,7 @@ def _text(parameter: str, value: object) -> str:
         case None:
             return "null"
         case _:
-            return to_json(parameter, value)
+            return _to_json(parameter, value)
 
 
 def _unsendable(parameter: str, why: str) -> InvalidInput:
