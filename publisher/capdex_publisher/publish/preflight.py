@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capdex.errors import CapdexError, InvalidInput
+from capdex.errors import CapdexError, Code, InvalidInput, Refused
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Announcement
 from capdex.registry.state import NameState
@@ -59,9 +59,17 @@ async def look_up(
     """Read what the registry says of a package now.
 
     `fee_cap_wei`: what it may cost from now on to replace a transaction that is stuck. Raises
-    InvalidInput VERSION_EXISTS, Refused (NAME_TAKEN, NAME_RESERVED, NOT_OWNER), Unavailable.
+    InvalidInput VERSION_EXISTS, Refused (WRONG_CHAIN, NAME_TAKEN, NAME_RESERVED, NOT_OWNER),
+    Unavailable.
     """
     announcement, name = package.announcement, package.manifest.uri.name
+    if announcement.chain_id != registry.chain_id:
+        raise Refused(
+            f"the package is for chain {announcement.chain_id}, and not for {registry.chain_id}",
+            Code.WRONG_CHAIN,
+            why="the signed file names the chain, and no node serves it from another",
+            fix="sign it for the chain of the registry",
+        )
     state = await registry.name_state(name)
     published = await registry.release(name, announcement.semver) if state else None
     if published is not None and published.sha256 == announcement.sha256:

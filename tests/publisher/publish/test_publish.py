@@ -198,6 +198,16 @@ async def test_what_no_node_would_serve_costs_nothing(registry, signer, blocks, 
     assert broken.value.details["problems"]
 
 
+async def test_a_package_for_another_chain_than_the_registry_s_is_not_announced(
+    registry, signer, blocks
+):
+    data = scaffold("note", description="Notes", kind=PackageKind.PROMPT).encode()
+    with pytest.raises(Refused) as refusal:
+        await publish(data, registry, signer, blocks, chain_id=5)
+    assert refusal.value.code is Code.WRONG_CHAIN
+    assert await events(registry) == []
+
+
 async def test_an_unsigned_or_changed_file_of_ours_is_signed_where_it_is(
     registry, signer, blocks, tmp_path
 ):
