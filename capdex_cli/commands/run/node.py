@@ -52,7 +52,8 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
         "capdex node --network sepolia",
         "capdex node --rpc-url http://127.0.0.1:8545 --chain-id 31337 --registry 0x5FbD…0aa3",
         "capdex node --network base --role writer --standby --db postgresql://capdex@db/capdex",
-        "capdex node --role reader --db postgresql://reader@db/capdex --host 0.0.0.0",
+        "capdex node --role reader --db postgresql://reader@db/capdex --host 0.0.0.0 "
+        "--allowed-host caps.example",
     ],
 )
 @environment_option(
@@ -155,6 +156,9 @@ def node_command(
     if role == "writer" and workers > 1:
         raise UsageError("a node of --role writer has no --workers", fix="leave --workers out")
     reads = role == "reader"
+    if reads and standby:
+        fix = "leave --standby out; a node that takes over has --role both or writer"
+        raise UsageError("a node of --role reader has no --standby", fix=fix)
     missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
     if (chain_id is not None and not missing) or (reads and db):
         network = Network("command line", chain_id=chain_id)

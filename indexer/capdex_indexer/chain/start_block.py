@@ -37,7 +37,8 @@ async def locate_registry(
     """Check the endpoints against the configuration and find where to begin.
 
     A rate limit is waited for. Raises Refused(WRONG_CHAIN) if any endpoint serves another chain,
-    UsageError(NO_CONTRACT), or RpcError if no endpoint answers.
+    UsageError (NO_CONTRACT, or USAGE for a start block that is yet to come), or RpcError if no
+    endpoint answers.
     """
     while True:
         try:
@@ -79,6 +80,12 @@ async def locate_once(
     rpc.expect(chain_id, genesis)
     if start_block is None:
         start_block = await _deployed_at(rpc, registry)
+    elif (head := await rpc.block("latest")) and head.number < start_block:
+        raise UsageError(
+            f"the first block to read is {start_block}, and the chain is at block {head.number}",
+            why="the registry stands already, so its block is an earlier one",
+            fix="correct --start-block (`start-block` of the network), or leave it out",
+        )
     return RegistryLocation(genesis, start_block)
 
 

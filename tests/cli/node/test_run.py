@@ -122,6 +122,14 @@ def test_a_writer_has_no_workers(capdex: Any, started: list[NodeOptions]) -> Non
     assert started == []
 
 
+def test_a_reader_is_no_standby(capdex: Any, started: list[NodeOptions]) -> None:
+    reader = ("--role", "reader", "--db", "postgresql://reader@db/capdex")
+    result = capdex("node", *reader, "--standby")
+    assert result.exit_code == 2
+    assert "leave --standby out" in result.stderr
+    assert started == []
+
+
 @pytest.mark.parametrize("count", ["0", "-1", "65", "two"])
 def test_a_number_of_workers_that_is_no_use_is_refused(
     capdex: Any, started: list[NodeOptions], count: str

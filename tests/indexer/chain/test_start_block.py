@@ -13,6 +13,8 @@ pytestmark = pytest.mark.usefixtures("hasty")
 
 
 async def find(*sims, registry=None, start_block=3):
+    for sim in sims:
+        sim.mine(3)
     async with Rpc([sim.url for sim in sims]) as rpc:
         place = await locate_registry(
             rpc, chain_id=1, registry=registry or sims[0].registry, start_block=start_block
@@ -24,6 +26,13 @@ async def test_the_genesis_and_the_given_block_are_told(simulate):
     sim = await simulate()
     place, _ = await find(sim)
     assert (place.genesis, place.start_block) == (sim.blocks[0].hash, 3)
+
+
+async def test_a_first_block_that_is_yet_to_come_is_a_reason_not_to_start(simulate):
+    sim = await simulate()
+    with pytest.raises(UsageError, match="100000") as caught:
+        await find(sim, start_block=100_000)
+    assert caught.value.code == Code.USAGE
 
 
 async def test_an_endpoint_that_once_has_no_first_block_is_asked_again(simulate):
