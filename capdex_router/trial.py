@@ -59,7 +59,7 @@ async def requests(
     An HTTP request is `{method, url, headers, body}`, a call of an MCP service `{service_uri,
     action, arguments}`. `at` is that of `Wiring`. Raises InvalidInput for a wrong input.
     """
-    egress, names = _Recorder(), _Names()
+    egress, names = _Recorder(addresses=at), _Names()
     async with _opened(home, file, tool, at, Secrets(names), egress) as (made, invoker):
         invoker.proposal(made.ref.capability_id, made.ref.version, arguments)
         if (executor := made.executor) is None:
@@ -115,8 +115,8 @@ async def _opened(
 class _Recorder(Egress):
     """Sends nothing: keeps each request, and answers it with an empty object."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, addresses: Mapping[str, str]) -> None:
+        super().__init__(addresses=addresses)
         self.sent: list[Json] = []
 
     @override

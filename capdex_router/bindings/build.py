@@ -59,7 +59,8 @@ def bound(binding: Mapping[str, Any], *, capability: str, wiring: Wiring) -> Exe
     """
     if wiring.at:
         there = moved(binding, wiring.at)
-        if there == binding:
+        # An agent has no URL in its binding: `moving` finds its DID, or refuses it.
+        if there == binding and binding.get("type") != "nuwa_a2a":
             return UnusableTool(
                 "nothing is sent, as the tool is not at any of the URLs that are moved",
                 f"moved: {', '.join(wiring.at)}",
@@ -82,8 +83,9 @@ def bound(binding: Mapping[str, Any], *, capability: str, wiring: Wiring) -> Exe
 
 
 def moving(at: Mapping[str, str]) -> Egress:
-    """Return an egress that may reach the URLs of `Wiring.at`."""
-    return Egress(inside=[URL(url).raw_authority for url in at.values()])
+    """Return an egress that may reach the URLs of `Wiring.at`, and finds its DIDs there."""
+    agents = {name: url for name, url in at.items() if name.startswith("did:")}
+    return Egress(inside=[URL(url).raw_authority for url in at.values()], addresses=agents)
 
 
 def moved(value: object, at: Mapping[str, str]) -> Any:

@@ -13,12 +13,12 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from capdex import did, signing
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, Refused
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.bindings.a2a import Agents, AgentTool
-from capdex_router.bindings.build import Wiring, bound, executor, moved
+from capdex_router.bindings.build import Wiring, bound, executor, moved, moving
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
 from capdex_router.bindings.mcp import McpServices, McpTool
@@ -131,3 +131,20 @@ AT = {"https://api.weather.example": "http://127.0.0.1:9/base/", "did:nuwa:mcp:w
 )
 def test_the_urls_of_an_origin_are_moved_and_no_others(value: Any, moved_to: Any) -> None:
     assert moved(value, AT) == (moved_to or value)
+
+
+async def test_an_agent_is_reached_where_this_call_says(
+    package: VerifiedPackage, stack: AsyncExitStack, secrets: Secrets, serve: Any
+) -> None:
+    async def take(request: web.Request) -> web.Response:
+        return web.json_response({"path": request.path})
+
+    at = {"did:web:bob.example": f"{await serve(take)}/in"}
+    egress = moving(at)
+    wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress), at)
+    stack.push_async_callback(wiring.close)
+    tool = executor(package, "agent", wiring=wiring)
+    assert tool is not None
+    assert await tool.run({"city": "did:web:bob.example"}, timeout_s=5) == {"path": "/in"}
+    with pytest.raises(Refused):
+        tool.requests({"city": "did:web:eve.example"})
