@@ -21,12 +21,21 @@ MAX_INPUT_BYTES: Final = 1024 * 1024
 
 def addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Return the URL of each origin or DID."""
+    from yarl import URL
+
     found: dict[str, str] = {}
     for value in values:
         name, _separator, url = value.partition("=")
         if not name.startswith(("https://", "did:")) or not url.startswith(("http://", "https://")):
             raise click.BadParameter(f"{value!r} is not https://ORIGIN=URL or DID=URL", ctx)
-        found[name.rstrip("/")] = url
+        try:
+            origin = name if name.startswith("did:") else str(URL(name).origin())
+            URL(url)
+        except ValueError as error:
+            raise click.BadParameter(f"{value}: {error}", ctx) from None
+        if origin != name and URL(name).path.strip("/"):
+            raise click.BadParameter(f"{value}: an origin is a scheme and a host", ctx)
+        found[origin] = url
     return found
 
 
@@ -34,19 +43,13 @@ def _moves(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     """Return the URL of each origin or DID of one call."""
     from yarl import URL
 
-    found: dict[str, str] = {}
-    for name, url in addresses(ctx, param, values).items():
-        try:
-            origin = name if name.startswith("did:") else str(URL(name).origin())
-            there = URL(url)
-        except ValueError as error:
-            raise click.BadParameter(f"{name}={url}: {error}", ctx) from None
-        longer = origin != name and URL(name).path.strip("/")
-        if there.query_string or there.fragment or there.user or longer:
-            raise click.BadParameter(f"{name}={url}: an origin is a scheme and a host", ctx)
-        if there.scheme != "https" and not is_loopback(there.host or ""):
-            raise click.BadParameter(f"{url}: plain http is for this machine alone", ctx)
-        found[origin] = url
+    found = addresses(ctx, param, values)
+    for there in map(URL, found.values()):
+        if there.query_string or there.fragment or there.user:
+            what = "a query, a fragment or a user name has no place in it"
+            raise click.BadParameter(f"{there}: {what}", ctx)
+        if there.scheme != "https" and not is_loopback(there.raw_host or ""):
+            raise click.BadParameter(f"{there}: plain http is for this machine alone", ctx)
     return found
 
 
@@ -98,14 +101,19 @@ def show_result(app: App, result: InvokeResult, example: str) -> None:
     """Show the output of a call; raises its error, with an example of a command that is right."""
     import orjson
 
+    from capdex_router.policy.quoting import quoted
+
     if result.error is not None:
         details = dict(result.error["details"])
         if result.error["reason"] == Code.INVALID_INPUT:
             details.setdefault("fix", f"for example: {example}")
+        why = str(details.pop("why", ""))
+        if excerpt := details.get("excerpt"):
+            why = f"{why or 'it says'}: {quoted(excerpt, len(excerpt))}"
         raise ExecutionFailed(
             result.error["message"],
             Code(result.error["reason"]),
-            why=str(details.pop("why", "")),
+            why=why,
             fix=str(details.pop("fix", "")),
             details=details or None,
         )

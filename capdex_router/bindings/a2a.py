@@ -94,7 +94,7 @@ class AgentTool:
         reply = await self._agents.egress.fetch(
             "POST", url, headers=headers, body=body, timeout_s=timeout_s
         )
-        return read_reply(url.host or "", reply)
+        return read_reply(url.raw_host or "", reply)
 
     def _did(self, arguments: Json) -> str:
         did = PLACEHOLDER.sub(lambda match: str(arguments.get(match[1], "")), self._target)

@@ -143,7 +143,7 @@ class Egress:
                 found = {name.lower(): value for name, value in response.headers.items()}
                 return Reply(response.status, found, content)
         raise Unavailable(
-            f"{url.host} did not answer in time",
+            f"{url.raw_host} did not answer in time",
             why=f"the reply was not complete after {timeout_s:.3g} s",
             fix="try again later",
         )
@@ -234,13 +234,13 @@ def _check_redirect(url: URL, response: aiohttp.ClientResponse) -> None:
         location, same = URL(), False
     if not same:
         raise Refused(
-            f"{url.host} redirects to another host",
+            f"{url.raw_host} redirects to another host",
             Code.PERMISSION_DENIED,
-            why=f"it names {(location.host or 'no host')[:200]!r}, which the binding does not",
+            why=f"it names {(location.raw_host or 'no host')[:200]!r}, which the binding does not",
             fix="tell the author of the package: the binding must name the final host",
         )
     raise ExecutionFailed(
-        f"{url.host} redirects to another path",
+        f"{url.raw_host} redirects to another path",
         why="redirects are not followed",
         fix="tell the author of the package: the binding must name the final URL",
         details={"status": response.status},
@@ -275,7 +275,7 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | ExecutionFailed:
     """Return an error of ours; it holds no URL, since a query may hold a secret."""
-    host = url.host
+    host = url.raw_host
     cause = getattr(error, "os_error", None)
     if isinstance(cause, _AddressRefused) or _REFUSED in str(cause):
         return Refused(

@@ -73,7 +73,7 @@ class HttpTool:
                 body=outgoing.body,
                 timeout_s=timeout_s,
             )
-            return read_reply(outgoing.url.host or "", reply, self._secrets.redact)
+            return read_reply(outgoing.url.raw_host or "", reply, self._secrets.redact)
         except CapdexError as error:
             raise self._secrets.redact_error(error) from None
 
@@ -81,7 +81,7 @@ class HttpTool:
         """Return the request with its secrets; raises Refused if one that it needs is missing."""
         headers, query, cookies = dict(outgoing.headers), "", []
         for auth in self._auths:
-            where = (self._capability, outgoing.url.host or "", auth.secret)
+            where = (self._capability, outgoing.url.raw_host or "", auth.secret)
             try:
                 # In a thread: a desktop may ask its user to unlock the keyring.
                 secret = await asyncio.to_thread(self._secrets.get, *where)

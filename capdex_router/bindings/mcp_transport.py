@@ -119,13 +119,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 return httpx2.Response(response.status, headers=kept, stream=events)
             if response.status >= 500:
                 raise Unavailable(
-                    f"{url.host} answered with status {response.status}",
+                    f"{url.raw_host} answered with status {response.status}",
                     Code.SERVICE_UNAVAILABLE,
                     fix="try again later",
                 )
             if response.status in (401, 403):
                 raise ExecutionFailed(
-                    f"{url.host} answered with status {response.status}", fix=SERVICE
+                    f"{url.raw_host} answered with status {response.status}", fix=SERVICE
                 )
             content = bytearray()
             async for chunk in response.content.iter_any():

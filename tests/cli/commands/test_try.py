@@ -92,9 +92,13 @@ def server() -> Iterator[tuple[str, list[tuple[str, str, str | None, bytes]]]]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             sent.append((self.command, self.path, self.headers["Authorization"], body))
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            refuses = self.path == "/refuses"
+            self.send_response(404 if refuses else 200)
+            self.send_header("Content-Type", "text/plain" if refuses else "application/json")
             self.end_headers()
+            if refuses:
+                self.wfile.write(b"no tide\x1b[31m today")
+                return
             self.wfile.write(json.dumps({"saw": self.headers["Authorization"]}).encode())
 
         def log_message(self, *_: Any) -> None:
@@ -220,6 +224,16 @@ def test_a_secret_of_the_real_host_is_not_sent_elsewhere(
     assert server[1] == []
     kept = Secrets(SecretFile(folder / "home" / "data" / "router" / "secrets.json"))
     assert kept.get("tide", "api.tides.dev", "TIDE_KEY") == KEY
+
+
+def test_what_a_service_says_of_a_request_that_it_refuses_is_shown(
+    capdex: Any, write: Any, server: Any
+) -> None:
+    agent = {"type": "nuwa_a2a", "target_did": "did:web:a.example", "service_method": "receive"}
+    move = f"did:web:a.example={server[0]}/refuses"
+    found = capdex("try", f"{write({'ask': agent})}#ask", SHORE, "--send", "--yes", "--at", move)
+    assert found.exit_code == 1
+    assert 'why: the service refuses the request: "no tide\\u001b[31m today"' in found.stderr
 
 
 def test_the_input_that_is_proposed_has_what_is_required(capdex: Any, write: Any) -> None:

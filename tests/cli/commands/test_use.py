@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex.errors import Refused
+from capdex_cli.commands.use.router import router_command
+from capdex_cli.views.calls import addresses
 from capdex_router.home.audit_log import verify
 from capdex_router.policy.secrets import SecretFile, Secrets
 
@@ -217,6 +220,18 @@ def test_nothing_is_granted_without_a_yes(capdex: Any) -> None:
 @pytest.mark.parametrize("value", ["files", "=x", "a/b=x", "a=", "a='x"])
 def test_a_server_has_a_name_and_a_command(capdex: Any, value: str) -> None:
     assert capdex("router", "--mcp", value).exit_code == 2
+
+
+def test_an_address_of_the_router_is_one_of_an_origin_however_it_is_written() -> None:
+    context, option = click.Context(router_command), click.Option(["--at"])
+    found = addresses(context, option, ("https://API.example.org:443/=http://127.0.0.1:9/x",))
+    assert found == {"https://api.example.org": "http://127.0.0.1:9/x"}
+    for wrong in (
+        "https://api.example.org/v1=http://127.0.0.1:9",
+        "did:a:b=http://127.0.0.1:99999",
+    ):
+        with pytest.raises(click.BadParameter):
+            addresses(context, option, (wrong,))
 
 
 def test_a_call_takes_the_url_of_an_agent(capdex: Any) -> None:

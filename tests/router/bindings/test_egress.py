@@ -220,6 +220,18 @@ async def test_a_redirect_to_another_host_is_refused(
     assert not nothing.was_reached()
 
 
+@pytest.mark.parametrize("host", ["xn--99999999.example", "xn--bcher-kva.example"])
+async def test_a_host_that_a_redirect_names_is_shown_as_it_is_written(
+    host: str, serve: Any, local: Egress
+) -> None:
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": f"https://{host}/"})
+
+    with pytest.raises(Refused, match="another host") as refused:
+        await local.fetch("GET", URL(await serve(elsewhere)), timeout_s=5)
+    assert host in refused.value.why
+
+
 async def test_a_redirect_within_a_host_is_not_followed(serve: Any, local: Egress) -> None:
     async def there(_: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": "/there"})

@@ -207,6 +207,14 @@ def test_an_unknown_authentication_is_refused(auth: Any, make: Any) -> None:
         make("https://a.example.com/", auth=auth)
 
 
+@pytest.mark.parametrize("host", ["xn--bcher-kva.example", "xn--99999999.example"])
+async def test_a_secret_is_bound_to_the_host_as_the_question_shows_it(host: str, make: Any) -> None:
+    tool = make(f"https://{host}/", auth={"type": "bearer", "secret": "KEY"})
+    assert [one.host for one in tool.requests({})] == [host]
+    with pytest.raises(Refused, match=f"the secret KEY for {host}"):
+        await tool.run({}, timeout_s=5)
+
+
 async def test_a_secret_may_have_a_scheme_of_its_own(
     serve: Any, make: Any, secrets: Secrets
 ) -> None:
