@@ -202,7 +202,7 @@ def page_view(
     title = f"{release['name']} {release['semver']}" + (f": {part}" if part else "")
     summary, linked = f"A release of {release['name']} that is not verified.", None
     if manifest is not None:
-        summary = manifest.summary or manifest.description
+        summary = f"From the publisher: {manifest.summary or manifest.description}"
         linked = None if part else _linked_data(manifest, release)
     latest = f"/c/{release['name']}" if release["latest"] and not part else ""
     return View(

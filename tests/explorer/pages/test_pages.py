@@ -536,6 +536,12 @@ def test_the_interface_is_a_page_and_a_text_for_agents(base: str) -> None:
             assert Answer(base + address).status == 200, address
 
 
+def test_a_preview_says_whose_words_it_shows(base: str) -> None:
+    page = Answer(f"{base}/c/trap-shield", **HTML).text
+    for name in ('name="description"', 'property="og:description"'):
+        assert f'<meta {name} content="From the publisher: What trap-shield does."' in page
+
+
 def test_a_page_names_its_address_and_its_image(base: str) -> None:
     page = Answer(f"{base}/c/forecast?utm=x", **HTML)
     assert f'<link rel="canonical" href="{base}/c/forecast">' in page.text
