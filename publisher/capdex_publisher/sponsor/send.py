@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from capdex.diff.diff import Allowance
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, untrusted_text
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError, untrusted_text
 from capdex.net.http import HttpClient, HttpError
 from capdex.net.node_client import as_error
 from capdex.package import VerifiedPackage
@@ -89,10 +89,13 @@ async def send_request(
 ) -> dict[str, Any]:
     """Send a request, again while the sponsor is busy with it or down; return its JSON answer.
 
-    Raises the sponsor's error, and Unavailable if there is no answer within `timeout_s`.
+    Raises the sponsor's error, UsageError if none is at the URL, and Unavailable if there is no
+    answer within `timeout_s`.
     """
     body, deadline = orjson.dumps(request.to_json()), time.monotonic() + timeout_s
     url, pause_s = sponsor_url.rstrip("/") + PUBLICATIONS, 0.25
+    if not url.startswith(("http://", "https://")):
+        raise _no_sponsor(url, "it is not an http(s) URL")
     async with HttpClient() as http:
         while True:
             try:
@@ -128,7 +131,15 @@ async def _post(http: HttpClient, url: str, body: bytes) -> dict[str, Any]:
         raise _unavailable(url, "its answer is not an object")
     if "code" in answer:
         raise as_error(answer, "the sponsor")
+    if response.status < 500 and "cap_uri" not in answer and answer.get("state") != "open":
+        raise _no_sponsor(url, "it answers something else")
     return answer
+
+
+def _no_sponsor(url: str, why: str) -> UsageError:
+    return UsageError(
+        f"{untrusted_text(url)} is no sponsor", why=why, fix="give the URL of one, as http://…"
+    )
 
 
 def _unavailable(url: str, why: str) -> CapdexError:

@@ -490,3 +490,19 @@ def test_a_budget_is_never_exceeded(tmp_path_factory, steps):
         assert (again.spent_wei, again.left_wei) == (budget.spent_wei, budget.left_wei)
         budget.release(key)
         assert budget.spent_wei + budget.left_wei == 100
+
+
+async def test_a_url_that_is_no_sponsor_s_is_told_at_once(registry, author):
+    request = await signed(registry, author)
+
+    async def other(_reader, writer):
+        body = b'{"ok": true}'
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(other, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        for url in (f"http://127.0.0.1:{port}", "sponsor.example.net"):  # the second has no scheme
+            with pytest.raises(UsageError, match="is no sponsor"):
+                await send_request(request, url, timeout_s=2)
