@@ -170,7 +170,9 @@ def find_local_network(cwd: Path) -> Layer | None:
             continue
         except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
-        names = {**{key: key.replace("-", "_") for key in NETWORK_KEYS}, "node-url": "http_url"}
+        # Its MCP endpoint and gateway follow from its node: one that is named elsewhere has others.
+        kept = set(NETWORK_KEYS) - {"mcp-url", "gateway-url"}
+        names = {**{key: key.replace("-", "_") for key in kept}, "node-url": "http_url"}
         values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
         files = ("keys/account.json", "keys/author.json", *["keys/passphrase"] * 2)
         values |= {"network": LOCAL, **dict(zip(PATH_KEYS, files, strict=True))}

@@ -264,6 +264,16 @@ def test_a_live_stack_upward_is_the_network_and_brings_its_keys(
     )
 
 
+def test_a_node_that_is_named_beside_a_stack_is_asked_in_all_its_roles(
+    folder: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up_json(folder)
+    monkeypatch.setenv("CAPDEX_NODE_URL", "http://own")
+    network = load(cwd=project).network
+    assert network is not None
+    assert {"mcp_url": network.mcp_url, "gateway_url": network.gateway_url} == OF_OWN
+
+
 def test_a_real_account_is_not_used_on_a_local_stack_unless_named(
     folder: Path, user_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
