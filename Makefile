@@ -192,6 +192,8 @@ test-fast: .venv/.dev ## what needs no process and no server, in a minute and a 
 	$(BIN)/pytest -n 2 --fast -m "not real and not load" $(FAST) $(PYTEST_ARGS)
 
 # What measures time, memory or descriptors comes after the rest, and alone. 5: none was chosen.
+# Tests start Python some thousand times: each start reads what an earlier one compiled.
+pytest: export PYTHONDONTWRITEBYTECODE =
 pytest: export HYPOTHESIS_PROFILE = whole
 pytest: dev
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not load" --durations=10 $(PYTEST_ARGS)
