@@ -68,14 +68,14 @@ class NodeClient:
         proven = arguments.get("proof", "none") != "none"
         more: Json = {"body": orjson.dumps(request), "headers": headers}
         more["max_bytes"] = MAX_PROVEN_BYTES if proven else MAX_ANSWER_BYTES
-        _, answer = await _request(self._http, "POST", self._url, **more)
+        status, answer = await _request(self._http, "POST", self._url, **more)
         error = answer.get("error")
         if isinstance(error, dict):
             raise _down(self._url, f"MCP error: {untrusted_text(error.get('message'))[:300]}")
         result = answer.get("result")
         content = result.get("structuredContent") if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(content, dict):
-            raise _down(self._url, "its answer has no structured content")
+            raise _down(self._url, f"it answered {status}, and not as a capdex node")
         if result.get("isError"):
             raise as_error(content)
         return content

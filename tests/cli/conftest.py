@@ -184,7 +184,7 @@ def node_server() -> Iterator[SimulatedNode]:
             Route("/c/{name}.json", page),
             Route("/v1/resolve", resolve),
             Route("/ipfs/{cid}", block),
-            Route("/status", status),
+            Route("/status", status, methods=["GET", "POST"]),
             Route("/mcp", manager.asgi_app),
         ],
         lifespan=lambda _: manager.run(),

@@ -148,9 +148,12 @@ def _foreign(other: list[str], found: Any, ours: dict[str, Any]) -> UsageError:
         return "0x" + value.hex() if isinstance(value, bytes) else str(value)
 
     words = (f"its {k} is {show(found[k])}, not {show(ours[k])}" for k in other)
+    what, fix = "belongs to another chain or registry", "name another database"
+    if other == ["start_block"]:
+        what, fix = "begins at another block", "leave --start-block out, or name another database"
     return UsageError(
-        "the database belongs to another chain or registry",
+        f"the database {what}",
         Code.FOREIGN_DATABASE,
-        why="; ".join(words).replace("contract", "registry"),
-        fix="name another database, or index into a new one",
+        why="; ".join(words).replace("contract", "registry").replace("start_block", "start block"),
+        fix=fix,
     )

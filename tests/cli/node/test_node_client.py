@@ -85,11 +85,19 @@ async def test_nobody_listening_is_unavailable() -> None:
         await releases("http://127.0.0.1:1", "weather")
 
 
-async def test_a_server_that_speaks_no_mcp_is_unavailable(node: Any) -> None:
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/c/x.json", "it answered 405, and not with JSON"),
+        ("/status", "it answered 200, and not as a capdex node"),
+    ],
+)
+async def test_a_server_that_speaks_no_mcp_is_unavailable(node: Any, path: str, why: str) -> None:
     with pytest.raises(Unavailable) as caught:
-        async with NodeClient(f"{node.url}/c/x.json") as client:
+        async with NodeClient(node.url + path) as client:
             await client.call("resolve_capability", {})
     assert caught.value.code is Code.NODE_UNAVAILABLE
+    assert caught.value.why == why
 
 
 async def test_a_release_is_served_once_the_node_answers_its_bytes(

@@ -327,6 +327,8 @@ async def test_a_first_block_that_is_looked_for_is_the_one_that_the_index_began_
         assert node.store.deployment.start_block == 0
     other = await refusal(replace(options, start_block=1))
     assert other.code is Code.FOREIGN_DATABASE
+    assert other.message == "the database begins at another block"
+    assert other.fix == "leave --start-block out, or name another database"
 
 
 async def test_an_index_of_no_event_that_began_too_late_begins_where_its_operator_says(
