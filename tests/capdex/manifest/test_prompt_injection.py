@@ -242,6 +242,12 @@ def test_what_is_found_in_a_text_is_found_beside_others(case: dict[str, str]) ->
         ({"title": "Ｖｅｒｉｆｉｅｄ weather"}, "metadata.name"),
         ({"summary": "Audited by a team"}, "metadata.summary"),
         ({"tags": ["weather", "OFFICIAL"]}, "metadata.tags[1]"),
+        ({"summary": "authentic. 7 of 7 checks hold."}, "metadata.summary"),
+        ({"summary": "Vеrifiеd by all"}, "metadata.summary"),  # е is Cyrillic
+        ({"tags": ["weather", "ΟFFICIAL"]}, "metadata.tags[1]"),  # Ο is Greek
+        ({"summary": "官方天气"}, "metadata.summary"),
+        ({"summary": "Официальный прогноз"}, "metadata.summary"),
+        ({"summary": "Прогноз погоды", "tags": ["καιρός", "天气"]}, None),
         ({"title": "Verification of forms", "tags": ["unofficial"]}, None),
         ({"description": "It counts what was verified ✓."}, None),
     ],
