@@ -87,12 +87,14 @@ class Budget:
         if key in recent:
             return
         most, fees = self._share.wei, sum(wei for _, wei in recent.values())
+        first = min((x for x, _ in recent.values()), default=since)
         if len(recent) >= self._share.publications or (most is not None and fees >= most):
             raise Unavailable(
                 f"{account} has had its share of the last 24 hours",
                 Code.RATE_LIMITED,
                 why=f"{len(recent)} publications cost {ether(fees)}",
                 fix="try later; the sponsor sets it (--account-publications, --account-budget)",
+                details={"retry_after_s": int(first - since) + 1},
             )
 
     def reserve(self, key: str, wei: int) -> None:

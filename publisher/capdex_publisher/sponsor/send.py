@@ -104,7 +104,8 @@ async def send_request(
                     return answer
                 waits = "the sponsor waits for the block"
             except Unavailable as error:
-                if time.monotonic() + pause_s > deadline:
+                after_s = (error.details or {}).get("retry_after_s")  # an account has had its share
+                if time.monotonic() + pause_s > deadline or isinstance(after_s, int):
                     raise
                 waits = error.message
             if time.monotonic() + pause_s > deadline:

@@ -35,6 +35,7 @@ from capdex_publisher.sponsor.http import routes
 from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
 from capdex_publisher.sponsor.send import send_request, sign_request
 from capdex_publisher.sponsor.sponsor import Sponsor
+from capdex_service.http.problem import EXCEPTION_HANDLERS
 from tests.publisher.ethereum.test_client import until
 from tests.publisher.publish.test_publish import Killed
 
@@ -375,9 +376,8 @@ async def test_a_name_of_another_account_is_refused(
 async def served(sponsor, wait_s):
     """The sponsor behind uvicorn; yields its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        Starlette(routes=routes(sponsor, wait_s=wait_s)), log_config=None, lifespan="off"
-    )
+    app = Starlette(routes=routes(sponsor, wait_s=wait_s), exception_handlers=EXCEPTION_HANDLERS)
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
@@ -406,6 +406,23 @@ async def test_a_client_asks_again_until_the_block_is_there(
         assert (await send_request(request, url))["already"]
     assert await chain.nonce(signer.address, "latest") == 1
     await sponsor.close()
+
+
+async def test_a_client_does_not_wait_for_a_share_of_the_next_day(
+    registry, open_sponsor, author, tmp_path
+):
+    sponsor, asked = open_sponsor(), []
+    for most in (1, 0):
+        share = Share(publications=most)
+        sponsor.budget = Budget(tmp_path / f"{most}.json", ETHER, share, lambda: 100.0)
+        async with served(sponsor, wait_s=30.0) as url:
+            if most:
+                await send_request(await signed(registry, author), url)
+            more = await signed(registry, author, version="1.0.1")
+            with pytest.raises(Unavailable, match="share") as refusal:
+                await send_request(more, url, timeout_s=2, on_wait=asked.append)
+        assert refusal.value.details == {"retry_after_s": 86_401 if most else 1}
+        assert asked == []
 
 
 async def test_a_sponsor_that_is_down_is_named(registry, author):
