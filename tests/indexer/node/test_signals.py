@@ -83,7 +83,10 @@ ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 @pytest.mark.parametrize(("number", "code"), ENDS)
 def test_a_signal_ends_the_work_in_order(number: signal.Signals, code: int) -> None:
-    with started(WAITING) as process:
+    # The tests themselves may run under `nohup`.
+    with started(
+        "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n" + WAITING
+    ) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=FAIL_AFTER_S)
     assert (out, err, process.returncode) == ("stopping\ncleaned\n", "", code)
