@@ -411,7 +411,8 @@ async def test_a_client_asks_again_until_the_block_is_there(
 async def test_a_client_does_not_wait_for_a_share_of_the_next_day(
     registry, open_sponsor, author, tmp_path
 ):
-    sponsor, asked = open_sponsor(), []
+    sponsor = open_sponsor()
+    asked: list[str] = []
     for most in (1, 0):
         share = Share(publications=most)
         sponsor.budget = Budget(tmp_path / f"{most}.json", ETHER, share, lambda: 100.0)
