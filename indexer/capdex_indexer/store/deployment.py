@@ -43,7 +43,7 @@ def check(
 
     A database that has not read its chain yet is as good as new. One without events may still
     begin at an earlier block. Raises UsageError FOREIGN_DATABASE if it belongs to another registry
-    or another version of capdex.
+    or another version of capdex, or begins at another block.
     """
     ours = _columns(registry)
     row: Mapping[Any, Any] | None = _read(connection, REGISTRY)
@@ -150,7 +150,8 @@ def _foreign(other: list[str], found: Any, ours: dict[str, Any]) -> UsageError:
     words = (f"its {k} is {show(found[k])}, not {show(ours[k])}" for k in other)
     what, fix = "belongs to another chain or registry", "name another database"
     if other == ["start_block"]:
-        what, fix = "begins at another block", "leave --start-block out, or name another database"
+        what = "begins at another block"
+        fix = "leave out --start-block (`start-block` of the network), or name another database"
     return UsageError(
         f"the database {what}",
         Code.FOREIGN_DATABASE,

@@ -18,7 +18,8 @@ _PLACES: Final = "MCP is at /mcp; /openapi.json lists the rest"
 def problem(error: Exception) -> Response:
     """Return an error as a problem document, without internal details."""
     found = errors.public_error(error)
-    retry = {"Retry-After": "1"} if found.kind.retryable else {}
+    after_s = (found.details or {}).get("retry_after_s", 1)
+    retry = {"Retry-After": str(after_s)} if found.kind.retryable else {}
     return problem_document(found, found.kind.http, retry)
 
 

@@ -79,22 +79,24 @@ class Budget:
     def check_account(self, key: str) -> None:
         """Raise Unavailable RATE_LIMITED if the account has had its share of the last 24 hours.
 
-        A publication that has begun goes on, and one that is on chain is found.
+        Its details say after how many seconds the first publication that counts is a day old
+        (`retry_after_s`). A publication that has begun goes on, and one that is on chain is found.
         """
-        account = key.partition("-")[0]
-        since = self._clock() - DAY_S
+        account, now = key.partition("-")[0], self._clock()
+        since = now - DAY_S
         recent = {x: y for x, y in self._begun.items() if x.startswith(account) and y[0] > since}
         if key in recent:
             return
         most, fees = self._share.wei, sum(wei for _, wei in recent.values())
-        first = min((x for x, _ in recent.values()), default=since)
         if len(recent) >= self._share.publications or (most is not None and fees >= most):
+            after_s = int(min((x for x, _ in recent.values()), default=now) + DAY_S - now) + 1
             raise Unavailable(
                 f"{account} has had its share of the last 24 hours",
                 Code.RATE_LIMITED,
                 why=f"{len(recent)} publications cost {ether(fees)}",
-                fix="try later; the sponsor sets it (--account-publications, --account-budget)",
-                details={"retry_after_s": int(first - since) + 1},
+                fix=f"try again in {-(-after_s // 3600)} h; "
+                "the sponsor sets the share (--account-publications, --account-budget)",
+                details={"retry_after_s": after_s},
             )
 
     def reserve(self, key: str, wei: int) -> None:

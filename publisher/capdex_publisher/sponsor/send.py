@@ -90,7 +90,7 @@ async def send_request(
     """Send a request, again while the sponsor is busy with it or down; return its JSON answer.
 
     Raises the sponsor's error, UsageError if none is at the URL, and Unavailable if there is no
-    answer within `timeout_s`.
+    answer within `timeout_s`, or at once if the account has had its share (`Budget.check_account`).
     """
     body, deadline = orjson.dumps(request.to_json()), time.monotonic() + timeout_s
     url, pause_s = sponsor_url.rstrip("/") + PUBLICATIONS, 0.25

@@ -328,7 +328,7 @@ async def test_a_first_block_that_is_looked_for_is_the_one_that_the_index_began_
     other = await refusal(replace(options, start_block=1))
     assert other.code is Code.FOREIGN_DATABASE
     assert other.message == "the database begins at another block"
-    assert other.fix == "leave --start-block out, or name another database"
+    assert other.fix.startswith("leave out --start-block")
 
 
 async def test_an_index_of_no_event_that_began_too_late_begins_where_its_operator_says(

@@ -35,7 +35,7 @@ from capdex_publisher.sponsor.http import routes
 from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES, SponsorRequest
 from capdex_publisher.sponsor.send import send_request, sign_request
 from capdex_publisher.sponsor.sponsor import Sponsor
-from capdex_service.http.problem import EXCEPTION_HANDLERS
+from capdex_service.http.problem import EXCEPTION_HANDLERS, problem
 from tests.publisher.ethereum.test_client import until
 from tests.publisher.publish.test_publish import Killed
 
@@ -413,17 +413,19 @@ async def test_a_client_does_not_wait_for_a_share_of_the_next_day(
 ):
     sponsor = open_sponsor()
     asked: list[str] = []
-    for most in (1, 0):
-        share = Share(publications=most)
-        sponsor.budget = Budget(tmp_path / f"{most}.json", ETHER, share, lambda: 100.0)
-        async with served(sponsor, wait_s=30.0) as url:
-            if most:
-                await send_request(await signed(registry, author), url)
-            more = await signed(registry, author, version="1.0.1")
-            with pytest.raises(Unavailable, match="share") as refusal:
-                await send_request(more, url, timeout_s=2, on_wait=asked.append)
-        assert refusal.value.details == {"retry_after_s": 86_401 if most else 1}
-        assert asked == []
+    now = [100.0]
+    share = Share(publications=1)
+    sponsor.budget = Budget(tmp_path / "share.json", ETHER, share, lambda: now[0])
+    async with served(sponsor, wait_s=30.0) as url:
+        await send_request(await signed(registry, author), url)
+        now[0] += 3600
+        more = await signed(registry, author, version="1.0.1")
+        with pytest.raises(Unavailable, match="share") as refusal:
+            await send_request(more, url, timeout_s=2, on_wait=asked.append)
+    assert refusal.value.details == {"retry_after_s": 82_801}
+    assert "try again in 24 h" in refusal.value.fix
+    assert asked == []
+    assert problem(refusal.value).headers["Retry-After"] == "82801"
 
 
 async def test_a_sponsor_that_is_down_is_named(registry, author):
