@@ -151,6 +151,8 @@ async def test_a_tag_above_the_head_counts_once_its_block_is_read(simulate, foll
         sim.finalized, sim.visible = 35, 34
         await it.reach(sim.blocks[34].hash)
         assert max(report.finalized for report in it.reports) == 0
+        seen = len(it.reports)
+        await it.until(lambda: len(it.reports) > seen + 1)  # the tag is read with block 34 there
         sim.finalized, sim.visible = 38, 37
         await it.until(lambda: it.reports[-1].finalized == 35)
         assert it.logs == sim.logs[:37]
