@@ -47,14 +47,8 @@ class Explanation:
     snippet: TextSnippet | None = None
 
 
-def explain(
-    document: Document, query: str, corrected: Mapping[str, tuple[str, ...]] = NONE
-) -> Explanation:
-    """Return which words of a query are where in a document.
-
-    `corrected` are the words taken for each misspelt one, as a page of hits has them.
-    """
-    wanted = wanted_tokens(query, corrected)
+def explain(document: Document, wanted: frozenset[str]) -> Explanation:
+    """Return which words of a query are where in a document; `wanted` as of `wanted_tokens`."""
     tool, best = None, 0
     texts = [(field, document.fields.get(field, "")) for field in _SHOWN]
     for one in document.tools:
@@ -66,7 +60,10 @@ def explain(
 
 
 def wanted_tokens(query: str, corrected: Mapping[str, tuple[str, ...]] = NONE) -> frozenset[str]:
-    """Return the tokens of the words of a query, and of those taken for misspelt ones."""
+    """Return the tokens of the words of a query, and of those taken for misspelt ones.
+
+    `corrected` are the words taken for each misspelt one, as a page of hits has them.
+    """
     instead = {stem(word) for words in corrected.values() for word in words}
     return frozenset({word.token for word in Query.read(query).words} | instead)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.search.document import FIELDS, Document, ToolText
-from capdex.search.explain import MAX_SNIPPET_CHARS, explain
+from capdex.search.explain import MAX_SNIPPET_CHARS, explain, wanted_tokens
 
 WEATHER = Document(
     "weather-now",
@@ -24,7 +24,7 @@ WEATHER = Document(
 
 
 def shown(query: str, document: Document = WEATHER) -> str | None:
-    snippet = explain(document, query).snippet
+    snippet = explain(document, wanted_tokens(query)).snippet
     if snippet is None:
         return None
     text, marked, at = snippet.text, "", 0
@@ -51,9 +51,9 @@ def test_a_snippet_is_the_line_with_most_words(query: str, text: str | None) -> 
 
 
 def test_the_tool_with_most_words_is_named() -> None:
-    assert explain(WEATHER, "wind forecast in city").tool == "get_forecast"
-    assert explain(WEATHER, "get wind").tool == "getWind"
-    assert explain(WEATHER, "bicycle").tool is None
+    assert explain(WEATHER, wanted_tokens("wind forecast in city")).tool == "get_forecast"
+    assert explain(WEATHER, wanted_tokens("get wind")).tool == "getWind"
+    assert explain(WEATHER, wanted_tokens("bicycle")).tool is None
 
 
 def test_a_long_line_is_cut_around_its_words() -> None:
@@ -71,7 +71,7 @@ def test_highlights_are_spans_of_the_text_in_order(
     fields: dict[str, str], tool: str, query: str
 ) -> None:
     document = Document("a-name", fields, (ToolText("t", tool),))
-    snippet = explain(document, query + " " + " ".join(fields.values())).snippet
+    snippet = explain(document, wanted_tokens(query + " " + " ".join(fields.values()))).snippet
     ends = [0]
     for begin, end in snippet.highlights if snippet else ():
         assert ends[-1] <= begin < end <= len(snippet.text if snippet else "")

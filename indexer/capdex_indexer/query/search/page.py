@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from capdex import search
 from capdex.errors import InvalidInput
-from capdex.search.explain import Explanation, explain
+from capdex.search.explain import Explanation, explain, wanted_tokens
 from capdex.search.semantic import Encoder, encode_query
 from capdex_indexer.db.models import LISTING
 from capdex_indexer.query.release import IndexedRelease, read_releases
@@ -87,5 +87,5 @@ def read_reasons(connection: Connection, found: SearchResult, query: str) -> dic
     if not query.strip():
         return {}
     names = [hit.name for hit in found.hits]
-    documents = read_documents(connection, names)
-    return {x.name: explain(x, query, found.corrected) for x in documents}
+    wanted = wanted_tokens(query, found.corrected)
+    return {x.name: explain(x, wanted) for x in read_documents(connection, names)}
