@@ -31,6 +31,17 @@ IDLE_S: Final = 4.0  # a kept connection is reused within this time; many server
 Address = tuple[str, str, int]  # scheme, host, port
 
 
+def redact(url: str) -> str:
+    """Return a URL without user, path and query, which contain vendors' API keys."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an invalid URL"
+    host = parts.netloc.rpartition("@")[2]
+    secret = parts.path.strip("/") or parts.query
+    return f"{parts.scheme}://{host}{'/…' if secret else ''}" if host else "an invalid URL"
+
+
 class HttpError(Exception):
     """The server gave no usable response; the message does not contain the URL."""
 

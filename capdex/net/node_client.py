@@ -25,7 +25,7 @@ from capdex.errors import (
 )
 from capdex.json import Json
 from capdex.net import json_reply
-from capdex.net.http import READ_S, HttpClient, HttpError, ResponseTooLarge
+from capdex.net.http import READ_S, HttpClient, HttpError, ResponseTooLarge, redact
 
 MAX_ANSWER_BYTES: Final = 2 << 20  # over MCP; a node keeps its own answers below 1 MiB
 MAX_PROVEN_BYTES: Final = 16 << 20  # with a proof of all releases: 11 MB for a thousand of them
@@ -184,7 +184,7 @@ def _family(code: Code) -> type[CapdexError]:
 
 def _down(url: str, why: str) -> Unavailable:
     return Unavailable(
-        f"the node at {url} does not answer",
+        f"the node at {redact(url)} does not answer",
         Code.NODE_UNAVAILABLE,
         why=why,
         fix="start one: capdex up, or name another with CAPDEX_MCP_URL and CAPDEX_NODE_URL",
@@ -193,7 +193,7 @@ def _down(url: str, why: str) -> Unavailable:
 
 def _misbehaves(url: str, how: str) -> Unavailable:
     return Unavailable(
-        f"the answer of {url} is {how}",
+        f"the answer of {redact(url)} is {how}",
         Code.NODE_UNAVAILABLE,
         why="a capdex node sends no such answer",
         fix="name another node with CAPDEX_MCP_URL and CAPDEX_NODE_URL",

@@ -8,9 +8,9 @@ from typing import Final
 
 from capdex.errors import CapdexError, Code, Refused, Unavailable
 from capdex.json import Json
+from capdex.net.http import redact
 from capdex.net.node_client import NodeClient
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.endpoint import redact
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.proof.document import Proof, refused
 from capdex.proof.resolution import check_refusal, check_resolution

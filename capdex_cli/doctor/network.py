@@ -20,8 +20,8 @@ from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
 from capdex.manifest.urls import is_loopback
 from capdex.net import node_client
+from capdex.net.http import redact
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.endpoint import redact
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn

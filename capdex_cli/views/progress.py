@@ -199,7 +199,7 @@ def until_served(app: App) -> Callable[[str, str], Awaitable[bool]] | None:
 
 def not_served(app: App, late: Sequence[str], why: str) -> Unavailable:
     """Return the error for releases that are on chain and that the node does not serve in time."""
-    from capdex.net.rpc.endpoint import redact
+    from capdex.net.http import redact
 
     which = late[0] if len(late) == 1 else f"{len(late)} releases"
     return Unavailable(

@@ -26,6 +26,7 @@ from capdex.errors import (
     untrusted_text,
 )
 from capdex.json import Json
+from capdex.net.http import redact
 from capdex.net.node_client import NodeClient
 from capdex.package import judge_announcement
 from capdex.registry.events import Announcement
@@ -91,7 +92,7 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     said = [(n, a) for n, a in zip(config.nodes, answers, strict=True) if not _down(a)]
     if not said:
         raise next(answer for answer in answers if isinstance(answer, CapdexError))
-    warnings = tuple(f"the node at {node.mcp_url} did not answer" for node in silent)
+    warnings = tuple(f"the node at {redact(node.mcp_url)} did not answer" for node in silent)
     agreed = len({_key(answer) for _, answer in said}) == 1
     if config.trust_rpc_url or not agreed:
         found = await _proven(uri, said, config, differ=not agreed)
@@ -118,7 +119,7 @@ async def search(
     about = {"want_sha256": hashlib.sha256(said).hexdigest(), "want_bytes": len(said)}
     for address in config.nodes:
         if audit is not None:
-            audit("find", node=address.mcp_url, **about)
+            audit("find", node=redact(address.mcp_url), **about)
         try:
             async with NodeClient(address.mcp_url) as node:
                 answer = await node.call("search_capabilities", arguments)
@@ -181,7 +182,7 @@ async def _proven(
         except CapdexError as error:
             if "proven" in (error.details or {}):
                 raise
-            refuted.append(f"the chain does not bear out the node at {address.mcp_url}")
+            refuted.append(f"the chain does not bear out the node at {redact(address.mcp_url)}")
             failed = failed or error
             continue
         release = _release(found.answer, uri, config, address)
@@ -191,7 +192,7 @@ async def _proven(
         if len(orjson.dumps(document)) <= MAX_KEPT_PROOF_BYTES:
             position["proof"] = document
         others = [
-            f"the node at {other.mcp_url} answered otherwise"
+            f"the node at {redact(other.mcp_url)} answered otherwise"
             for other, answer in said
             if differ and other != address and _key(answer) != _key(release)
         ]
@@ -272,7 +273,7 @@ def _hit(found: object) -> NodeHit | None:
 
 def _odd(address: NodeAddress, how: str) -> Unavailable:
     return Unavailable(
-        f"the answer of the node at {address.mcp_url} cannot be used",
+        f"the answer of the node at {redact(address.mcp_url)} cannot be used",
         Code.NODE_UNAVAILABLE,
         why=how,
         fix="name another node",
@@ -284,11 +285,12 @@ def _differ(
 ) -> VerificationFailure:
     words = []
     for address, answer in said:
+        node = redact(address.mcp_url)
         if isinstance(answer, CapdexError):
-            words.append(f"{address.mcp_url} says {answer.code}")
+            words.append(f"{node} says {answer.code}")
         else:
             one = answer.announcement
-            words.append(f"{address.mcp_url} says {one.semver} with sha256 {one.sha256.hex()[:16]}")
+            words.append(f"{node} says {one.semver} with sha256 {one.sha256.hex()[:16]}")
     return VerificationFailure(
         f"the nodes differ about {uri}",
         why="; ".join(words),

@@ -15,9 +15,10 @@ from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.net.http import redact
 from capdex.net.ipfs.source import FetchOutcome, SourceFault
 from capdex.net.rpc.aiohttp_transport import Response, words_of
-from capdex.net.rpc.endpoint import redact, without_secrets
+from capdex.net.rpc.endpoint import without_secrets
 from capdex.net.rpc.errors import retry_after
 from capdex.net.rpc.replies import what_it_seems
 

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
+from capdex.net.http import redact
 from capdex.net.rpc.abilities import Abilities
 from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import Batches, Breaker, Circuit, Throttle, full_jitter
@@ -115,17 +116,6 @@ class Endpoint:
             self.last_error.fault if self.last_error else None,
             self.abilities,
         )
-
-
-def redact(url: str) -> str:
-    """Return a URL without user, path and query, which contain vendors' API keys."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "an invalid URL"
-    host = parts.netloc.rpartition("@")[2]
-    secret = parts.path.strip("/") or parts.query
-    return f"{parts.scheme}://{host}" + ("/…" if secret else "")
 
 
 def without_secrets(text: str, url: str) -> str:

@@ -71,6 +71,8 @@ def read_header(value: object) -> Header | None:
         raise ValueError("a block's number has more than 63 bits")
     if timestamp > MAX_TIME:
         raise ValueError("a block's time is after the year 9999; it must be in seconds")
+    if number and not timestamp:  # some chains begin with 0; each later block has a later time
+        raise ValueError("a block's time is 0")
     return Header(
         number,
         _hash(value.get("hash")),
@@ -114,14 +116,14 @@ def _is_pending(log: object) -> bool:
 def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
     """Return block times (seconds) by number; empty unless all logs have one and agree.
 
-    Many vendors do not send the `blockTimestamp` of a log yet.
+    Many vendors do not send the `blockTimestamp` of a log yet, some send 0.
     """
     try:
         said = {(log["blockNumber"], log.get("blockTimestamp")) for log in value}
         times = {quantity(number): quantity(time) for number, time in said}
     except (ValueError, TypeError):  # missing, or a list or an object
         return {}
-    return times if len(times) == len(said) else {}
+    return times if len(times) == len(said) and all(times.values()) else {}
 
 
 def _ordered(found: LogColumns) -> LogColumns:

@@ -14,7 +14,7 @@ from capdex.uri import check_name
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, TEXT, command
 from capdex_cli.terminal.output import Format
-from capdex_cli.terminal.text import columns, number_of, safe, size
+from capdex_cli.terminal.text import columns, number_of, safe, size, without_secrets
 
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest
@@ -120,7 +120,9 @@ def init_command(
     from capdex.manifest.editor_schema import PATH
 
     network = app.settings.network
-    schema = f"{network.node_url.rstrip('/')}{PATH}" if network and network.node_url else ""
+    node_url = network.node_url.rstrip("/") if network else ""
+    # The file is published: an address with a password or a key in it stays out.
+    schema = f"{node_url}{PATH}" if node_url and without_secrets(node_url) == node_url else ""
     more |= {"title": title, "description": description, "schema": schema}
     text = scaffold(name, kind=PackageKind(kind), **more)
     path = _write(out, name, text)

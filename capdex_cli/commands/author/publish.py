@@ -26,7 +26,7 @@ from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import OK, show, worst
 from capdex_cli.terminal.file_arguments import expand, package_file
 from capdex_cli.terminal.output import Format
-from capdex_cli.terminal.text import safe, short
+from capdex_cli.terminal.text import safe, short, without_secrets
 from capdex_cli.views.progress import not_served, open_registry, until_served
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
     values = []
     for one in published:
         name = one.cap_uri.removeprefix(PREFIX).partition("@")[0]
-        page = f"{network.node_url}/c/{name}.json" if network.node_url and not dry_run else None
+        node_url = without_secrets(network.node_url)
+        page = f"{node_url}/c/{name}.json" if node_url and not dry_run else None
         where = {"chain_id": network.chain_id, "registry": network.registry, "page": page}
         value = one.to_json() | where | {"dry_run": dry_run}
         values.append({k: x for k, x in value.items() if not (dry_run and k in SENT)})

@@ -79,7 +79,7 @@ def add_to_command(
     then: list[str] = []
     if not remove:
         asks = [x for x in (found.asks, found.asks_project if scope == "project" else "") if x]
-        node = app.settings.network.mcp_url if app.settings.network else ""
+        node = _shown(app.settings.network.mcp_url) if app.settings.network else ""
         value |= {"asks": asks, "check": found.check, "node": node or None}
         then = [*asks, f"look at it by: {found.check}", _asked(node, scope)]
     if edit.action == "unchanged":

@@ -21,7 +21,7 @@ import orjson
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, Refused, Unavailable, UsageError
-from capdex.net.rpc.endpoint import redact
+from capdex.net.http import redact
 from capdex_publisher.keys.signer import Signed
 from capdex_publisher.keys.signer_replies import (
     check_message,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from capdex.diff.diff import Allowance
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError, untrusted_text
-from capdex.net.http import HttpClient, HttpError
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
+from capdex.net.http import HttpClient, HttpError, redact
 from capdex.net.node_client import as_error
 from capdex.package import VerifiedPackage
 from capdex_publisher.commit_reveal.commit import NO_SECRET, find_commitments
@@ -139,13 +139,13 @@ async def _post(http: HttpClient, url: str, body: bytes) -> dict[str, Any]:
 
 def _no_sponsor(url: str, why: str) -> UsageError:
     return UsageError(
-        f"{untrusted_text(url)} is no sponsor", why=why, fix="give the URL of one, as http://…"
+        f"{redact(url)} is no sponsor", why=why, fix="give the URL of one, as http://…"
     )
 
 
 def _unavailable(url: str, why: str) -> CapdexError:
     return Unavailable(
-        f"the sponsor at {untrusted_text(url)} does not answer",
+        f"the sponsor at {redact(url)} does not answer",
         Code.SERVICE_UNAVAILABLE,
         why=why,
         fix="run the same command again: nothing is paid twice",

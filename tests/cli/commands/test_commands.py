@@ -524,6 +524,28 @@ def test_where_no_node_runs_the_fix_is_to_start_one(
     assert "start one: capdex up" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("search tea", "resolve tea", "resolve tea --proof", "show tea", "list", "get tea"),
+        *("install tea --yes", "index digest", "publish tea.acp.yaml --yes", "claim tea --yes"),
+        *("init cup", "add-to claude --dry-run", "config", "doctor", "sponsor send x --to URL"),
+    ],
+)
+@pytest.mark.parametrize("url", ["http://me:KEY@127.0.0.1:1", "http://127.0.0.1:1/v3/KEY"])
+def test_no_command_shows_or_writes_the_secret_of_a_url(
+    capdex: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, url: str, call: str
+) -> None:
+    url = url.replace("KEY", "4fe1c0de4fe1c0de")
+    monkeypatch.setenv("CAPDEX_CHAIN_ID", "1")
+    monkeypatch.setenv("CAPDEX_REGISTRY", "0x622D9635044afa47502c16a33cb6E57927F6E3e9")
+    for name in ("RPC_URL", "NODE_URL", "TRUST_RPC_URL", "NODES"):
+        monkeypatch.setenv(f"CAPDEX_{name}", url)
+    result = capdex(*call.replace("URL", url).split())
+    written = [x.read_bytes() for x in folder.rglob("*") if x.is_file()]
+    assert not [x for x in (result.output.encode(), *written) if b"c0de4fe1c0de" in x]
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"null", b'{"releases": 3}', b"\xff", b"[" * 9999])
 def test_a_page_that_is_no_answer_is_the_nodes_fault(
     capdex: Any, node: Any, content: bytes

@@ -199,6 +199,7 @@ async def test_a_block_that_one_endpoint_never_answers_for_is_asked_of_the_other
     ("field", "value"),
     [
         ("number", 2**63),
+        ("timestamp", 0),
         ("timestamp", 2**256 - 1),
         ("timestamp", 1_700_000_000_000),  # milliseconds
         ("timestamp", 1_700_000_000_000_000_000),  # nanoseconds, as Quorum's Raft has them

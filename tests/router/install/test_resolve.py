@@ -91,7 +91,7 @@ async def test_a_silent_node_is_named_and_the_other_one_is_taken(
     nodes[0].down = True
     found = await resolve(uri("weather"), of(*nodes))
     assert found.announcement.semver == "1.1.0"
-    assert found.warnings == (f"the node at {nodes[0].url}/mcp did not answer",)
+    assert found.warnings == (f"the node at {nodes[0].url}/… did not answer",)
     nodes[1].down = True
     assert isinstance(await refused(of(*nodes)), Unavailable)
 
