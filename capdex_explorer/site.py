@@ -153,7 +153,12 @@ def not_found(what: str, fix: str = "") -> InvalidInput:
 
 
 def release_tag(release: Json) -> CacheTag:
-    """Return the cache tag of a page about a release, which is in the JSON of answers."""
+    """Return the cache tag of a page about a release, which is in the JSON of answers.
+
+    What became of the name that replaces a deprecated one is on its pages, too.
+    """
     chain = release["chain"]
+    if release["status"]["replaced_by"]:
+        return NO_TAG
     waits = chain["finality"] != "finalized"
     return CacheTag(release["name"], chain["block_number"] if waits else None)

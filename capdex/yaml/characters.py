@@ -22,6 +22,9 @@ _NOT_CHARACTERS = r"\ud800-\udfff\ufdd0-\ufdef" + "".join(
     rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(17)
 )
 _SUSPECT = re.compile(f"[{_BREAKS_AND_CONTROLS}{_INVISIBLE}{_NOT_CHARACTERS}]")
+# Characters that show nothing although a package may hold them: a pattern of Braille without
+# dots, a note without a head, a filler of Khitan.
+BLANK = frozenset("\u2800\U0001d159\U00016fe4")
 _PLAIN = bytes([*b"\t\n", *range(0x20, 0x7F)])
 
 # Characters with an emoji form (emoji-variation-sequences.txt, emoji-data.txt), by block.

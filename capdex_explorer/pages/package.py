@@ -19,9 +19,11 @@ from capdex_explorer.site import PageRequest, Site, View, release_tag
 from capdex_explorer.views.markdown import markdown
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 from capdex_explorer.views.snippets import checking_commands, connections
+from capdex_explorer.views.text import visible
+from capdex_explorer.views.verdicts import title_of
 from capdex_indexer.query import MAX_MESSAGE_CHARS
 from capdex_service.queries import proofs
-from capdex_service.queries.releases import ShownRelease, list_versions
+from capdex_service.queries.releases import ShownRelease, find_release, list_versions
 
 MAX_TOOL_CHARS: Final = 24_000  # of the tools on one page, which shows their texts twice
 MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed if it is random
@@ -103,8 +105,29 @@ async def open_page(
         "tab": tab,
         "address": f"/c/{name}/{release['semver']}",
         "contents": None if manifest is None else contents_of(manifest),
+        "instead": await _replacement(site, release),
     }
     return found, manifest, data
+
+
+async def _replacement(site: Site, release: Json) -> Json | None:
+    """Return the name that the owner of a deprecated one names in its place, and its fate.
+
+    The owner may name any, also the deprecated one itself, or one that is deprecated in turn.
+    """
+    name: str | None = release["status"]["replaced_by"]
+    if not name:
+        return None
+    fate = ", which this node does not list"
+    try:
+        found = (await find_release(site.reader, name)).json["release"]
+        if found["latest"]:
+            fate = ", which is deprecated, too" if found["status"]["name_deprecated"] else ""
+    except InvalidInput:
+        found = {"latest": False}
+    if name == release["name"]:
+        found, fate = {"latest": False}, ", which is this name itself"
+    return {"name": name, "listed": found["latest"], "fate": fate}
 
 
 def _hits(manifest: Manifest, message: str) -> list[Json]:
@@ -202,7 +225,7 @@ def page_view(
     title = f"{release['name']} {release['semver']}" + (f": {part}" if part else "")
     summary, linked = f"A release of {release['name']} that is not verified.", None
     if manifest is not None:
-        summary = f"From the publisher: {manifest.summary or manifest.description}"
+        summary = f"From the publisher: {visible(manifest.summary or manifest.description)}"
         linked = None if part else _linked_data(manifest, release)
     latest = f"/c/{release['name']}" if release["latest"] and not part else ""
     return View(
@@ -224,7 +247,7 @@ def _linked_data(manifest: Manifest, release: Json) -> Json:
     found = {
         "@context": "https://schema.org",
         "@type": "SoftwareApplication",
-        "name": manifest.title,
+        "name": title_of(release) or release["name"],
         "identifier": release["cap_uri"],
         "applicationCategory": manifest.domain,
         "description": manifest.summary or manifest.description,

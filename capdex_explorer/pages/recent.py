@@ -99,7 +99,7 @@ def _entry(release: Json) -> Json:
         "id": release["cap_uri"],
         "title": f"{title and title + ': '}{release['name']} {release['semver']}",
         "address": f"/c/{release['name']}/{release['semver']}",
-        "summary": f"{', '.join(words)}. From the publisher: {summary}"[:500],
+        "summary": f"{', '.join(words)}. From the publisher: {visible(summary)}"[:500],
         "author": release["chain"]["publisher"],
         "at": release["chain"]["timestamp"],
     }

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from capdex.manifest.prompt_injection import LABELS, Label
 from capdex.problems import Reason, Verdict
-from capdex_explorer.views.text import name_of
+from capdex_explorer.views.text import is_blank, name_of
 
 
 class Badge(NamedTuple):
@@ -140,13 +140,14 @@ def marks_of(release: dict[str, Any]) -> list[Mark]:
 
 
 def title_of(release: dict[str, Any]) -> str:
-    """Return the title that a publisher gave; empty if it is not known, or may deceive."""
+    """Return the title that a publisher gave; empty if it is not known, blank, or may deceive."""
     verdict, lint = release["verification"]["verdict"], release["verification"]["lint"] or {}
     if verdict not in (Verdict.VERIFIED, Verdict.SIGNED) or not release["acp_metadata"]:
         return ""
     if DECEPTIVE & set(lint.get("codes") or ()):
         return ""
-    return str(release["acp_metadata"].get("name") or "")
+    title = str(release["acp_metadata"].get("name") or "")
+    return "" if is_blank(title) else title
 
 
 def kind_of(event: str) -> str:

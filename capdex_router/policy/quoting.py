@@ -15,13 +15,12 @@ from unicodedata import category
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from capdex.yaml.characters import forbidden
+from capdex.yaml.characters import BLANK, forbidden
 
 MAX_CHARS: Final = 200  # of a text that is shown whole
 MAX_DEPTH: Final = 16  # of a value whose keys a person can still follow
 MAX_MARKS: Final = 3  # on one character: more of them cover the lines around it
-# Characters that show nothing although P7 allows them, and those that look like our marks.
-_BLANK: Final = frozenset("\u2800\U0001d159\U00016fe4")
+# Characters that look like our marks.
 _MARKS: Final = frozenset("\u201c\u201d\u201e\u201f\u2033\u2036\u02ba\u02ee\u02dd\u05f4\u3003"
                           "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02")  # fmt: skip
 _JOINERS: Final = frozenset("\u200c\u200d")
@@ -47,7 +46,7 @@ def visible(text: str) -> str:
         kind = category(char)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         odd = kind[0] in "CZ" and char != " " and char not in _JOINERS
-        if place in unseen or odd or marks > MAX_MARKS or char in _BLANK or char in _MARKS:
+        if place in unseen or odd or marks > MAX_MARKS or char in BLANK or char in _MARKS:
             shown.append(json.dumps(char)[1:-1])
         else:
             shown.append(char)

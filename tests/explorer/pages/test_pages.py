@@ -257,7 +257,8 @@ def test_the_banner_of_a_yanked_version_has_its_reason(base: str) -> None:
     )
     assert "<img src=x" not in page.text
     loose = Answer(f"{base}/c/loose", **HTML)
-    assert "Deprecated name. The owner says: use forecast . Use forecast instead" in loose.words
+    said = "The owner says: use forecast . The owner names forecast as its replacement."
+    assert f"Deprecated name. {said}" in loose.words
 
 
 def test_a_refused_release_shows_its_reason_and_nothing_of_its_file(base: str) -> None:

@@ -1,0 +1,73 @@
+"""What pages say of a publisher's words: whose they are, and what became of names in them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.explorer.addresses import ACCOUNT
+from tests.explorer.conftest import Growing
+from tests.explorer.pages.test_pages import HTML, Answer
+from tests.indexer import making
+
+BRAILLE_BLANK = "\u2800"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("/", "/search?q=weather", "/browse", "/recent", "/domain/weather", f"/p/{ACCOUNT}"),
+        "/triggers?message=weather",
+    ],
+)
+def test_each_list_says_once_whose_words_its_cards_have(base: str, address: str) -> None:
+    words = Answer(base + address, **HTML).words
+    assert words.count("Titles and texts are from the publishers. Nobody has checked them.") == 1
+
+
+def test_a_blank_title_is_no_title_and_no_link_is_empty(growing: Growing) -> None:
+    blank = BRAILLE_BLANK * 3
+    growing.publish("unseen", title=blank, summary=blank, tags=[blank])
+    for address in ("/", "/c/unseen", "/browse", "/c/unseen/feed.atom", "/search?q=unseen"):
+        text = Answer(growing.base + address, **HTML).text
+        assert blank not in text, address
+    page = Answer(f"{growing.base}/c/unseen", **HTML)
+    assert '<h1><span class="">unseen ' in page.text
+    assert "⟨U+2800⟩⟨U+2800⟩⟨U+2800⟩</bdi></a>" in page.text
+    assert '"name":"unseen"' in page.text.replace('": "', '":"')
+
+
+def test_a_text_in_braille_keeps_its_spaces(growing: Growing) -> None:
+    text = f"⠓⠑⠇⠇⠕{BRAILLE_BLANK}⠺⠕⠗⠇⠙"
+    growing.publish("hello", title=text)
+    assert f"<bdi>{text}</bdi>" in Answer(f"{growing.base}/c/hello", **HTML).text
+
+
+def test_a_replacement_is_linked_where_it_is_listed_and_else_its_fate_is_said(
+    growing: Growing,
+) -> None:
+    replaced = {"first": "second", "second": "first", "round": "round", "lost": "nowhere"}
+    for name in ("second", "round", "lost", "moved"):
+        growing.publish(name)
+    for name, instead in (replaced | {"moved": "later"}).items():
+        growing.chain.mine(making.name_deprecated(name, "", instead))
+    growing.publish("other")
+
+    def said(name: str, query: str = "") -> tuple[str, bool]:
+        page = Answer(f"{growing.base}/c/{name}/1.0.0{query}", **HTML)
+        found = re.search("The owner names .*? as its replacement[^.]*", page.words)
+        assert found is not None
+        return found[0].strip(), f'href="/c/{(replaced | {"moved": "later"})[name]}">' in page.text
+
+    names = "The owner names {} as its replacement"
+    assert said("first") == (names.format("second") + ", which is deprecated, too", True)
+    assert said("second") == (names.format("first") + ", which is deprecated, too", True)
+    assert said("round") == (names.format("round") + ", which is this name itself", False)
+    assert said("lost") == (names.format("nowhere") + ", which this node does not list", False)
+    assert said("moved") == (names.format("later") + ", which this node does not list", False)
+    growing.publish("later")
+    assert said("moved", "?again") == (names.format("later"), True)
+    history = Answer(f"{growing.base}/c/lost/history", **HTML)
+    assert "named as its replacement: nowhere" in history.words
+    assert "/c/nowhere" not in history.text
