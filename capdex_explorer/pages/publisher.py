@@ -41,8 +41,10 @@ async def publisher(site: Site, request: PageRequest) -> View:
     if account:
         past = await account_history(site.reader, account, request.before_event())
         events = past["events"]
+    word = "Publisher" if names["total"] else "Account" if account else "Key"
     data = {
         "names": names,
+        "word": word,
         "who": account or who,
         "account": account,
         "homepages": list(dict.fromkeys(x for x in pages if x))[:MAX_HOMEPAGES],
@@ -51,4 +53,4 @@ async def publisher(site: Site, request: PageRequest) -> View:
         "events": events,
     }
     feed = f"/p/{account}/feed.atom" if account else ""
-    return View("publisher.html", f"Publisher {account or who}", data, feed=feed)
+    return View("publisher.html", f"{word} {account or who}", data, feed=feed)

@@ -38,7 +38,7 @@ def line_chart(points: Sequence[Point], *, title: str, unit: str, window_s: floa
     lines = Markup("").join(
         Markup('<polyline points="{}"/>').format(" ".join(piece)) for piece in pieces if piece
     )
-    words = f"now {number(round(known[-1], 1))}{unit}, most {number(round(most, 1))}{unit}"
+    words = f"last {number(round(known[-1], 1))}{unit}, most {number(round(most, 1))}{unit}"
     return Markup(
         '<figure class="chart"><svg role="img" viewBox="0 0 {w} {h}" preserveAspectRatio="none"'
         ' aria-label="{title}: {words}"><title>{title}</title><desc>{words}</desc>{lines}</svg>'

@@ -42,15 +42,16 @@ def connections(
     """
     server = {"url": f"{base}/mcp"}
     settings = json.dumps({"mcpServers": {"capdex": server}}, indent=2)
+    typed = {"type": "http"} | server
     links = {
         # https://cursor.com/docs/mcp/install-links
         "cursor": "cursor://anysphere.cursor-deeplink/mcp/install?name=capdex&config="
         + quote(b64encode(json.dumps(server).encode()).decode()),
         # https://code.visualstudio.com/api/extension-guides/ai/mcp
-        "vscode": "vscode:mcp/install?"
-        + quote(json.dumps({"name": "capdex", "type": "http"} | server)),
+        "vscode": "vscode:mcp/install?" + quote(json.dumps({"name": "capdex"} | typed)),
     }
     commands = {
+        "vscode": json.dumps({"servers": {"capdex": typed}}, indent=2),  # of its mcp.json
         "claude": f"claude mcp add --transport http capdex {base}/mcp",
         "codex": f"codex mcp add capdex --url {base}/mcp",
         "gemini": f"gemini mcp add --transport http capdex {base}/mcp",

@@ -11,6 +11,7 @@ from capdex_indexer.query import (
     HistoryEvent,
     read_account_history,
     read_block_history,
+    read_first_seen,
     read_name_history,
     read_revision,
 )
@@ -36,8 +37,13 @@ async def block_history(reader: Reader, number: int, first: int = 0) -> Json:
 
 
 async def _history(reader: Reader, find: Callable[[Connection], list[HistoryEvent]]) -> Json:
+    """Return events, and of each whether anything is `released` under its name."""
+
     def read(connection: Connection) -> Json:
         _, position = read_revision(connection)
-        return {"events": [x.to_json() for x in find(connection)], "as_of": as_of(position)}
+        found = find(connection)
+        known = read_first_seen(connection, {x.name for x in found if x.name})
+        events = [x.to_json() | {"released": x.name in known} for x in found]
+        return {"events": events, "as_of": as_of(position)}
 
     return await reader.read(read)

@@ -55,7 +55,7 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
         wanted = version or read_shown_version(connection, name)
         found = wanted and read_version(connection, name, wanted)
         if not found:
-            what = f"no release of {name} is {version}" if version else f"nothing is named {name}"
+            what = f"no release of {name} is {version}" if version else f"{name} has no release"
             raise InvalidInput(what, Code.NOT_FOUND, fix="search for it, or see all versions")
         found = found.redacted(reader.index.denial_cache.read(connection))
         state, (_, position) = read_name_state(connection, name), read_revision(connection)
@@ -81,7 +81,7 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
         found = read_versions(connection, name, PAGE, (page - 1) * PAGE)
         total = count_versions(connection, name)
         if not total:
-            raise InvalidInput(f"nothing is named {name}", Code.NOT_FOUND, fix="search for it")
+            raise InvalidInput(f"{name} has no release", Code.NOT_FOUND, fix="search for it")
         return {
             "releases": [shown(x.redacted(denials)) for x in found],
             "total": total,

@@ -257,7 +257,7 @@ def test_the_banner_of_a_yanked_version_has_its_reason(base: str) -> None:
     )
     assert "<img src=x" not in page.text
     loose = Answer(f"{base}/c/loose", **HTML)
-    said = "The owner says: use forecast . The owner names forecast as its replacement."
+    said = "The owner names forecast as its replacement. The owner says: use forecast"
     assert f"Deprecated name. {said}" in loose.words
 
 
@@ -376,7 +376,7 @@ def test_a_publisher_has_names_keys_and_history(base: str) -> None:
     by_name = Answer(f"{base}/p/{ACCOUNT}?sort=name", **HTML).text
     named = by_name.partition("Packages on this page name")[2].partition("</p>")[0]
     assert 'rel="nofollow noopener ugc"' in named
-    assert "This node has not checked it" in named
+    assert "This node has not checked them" in named
     assert page.text.count('class="identicon"') == 1
     assert page.words.index("Capabilities") < page.words.index("Account and keys")
     signer = Answer(f"{base}/p/{making.AUTHOR}", **HTML)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+from urllib.parse import urljoin
 
 import pytest
 
 from tests.explorer.addresses import ACCOUNT
-from tests.explorer.conftest import Growing
+from tests.explorer.conftest import OTHER, Growing
 from tests.explorer.pages.test_pages import HTML, Answer
 from tests.indexer import making
 
@@ -71,3 +73,44 @@ def test_a_replacement_is_linked_where_it_is_listed_and_else_its_fate_is_said(
     history = Answer(f"{growing.base}/c/lost/history", **HTML)
     assert "named as its replacement: nowhere" in history.words
     assert "/c/nowhere" not in history.text
+
+
+def test_a_tag_leads_to_its_list_whatever_its_characters(growing: Growing) -> None:
+    tags = [".", "..", "../x", "x/../y", "x/y", "a.json", "a b", "?q=1", "#part", "%2e%2e"]
+    growing.publish("tagged", tags=tags)
+    page = Answer(f"{growing.base}/c/tagged", **HTML).text
+    links = re.findall('href="(/(?:tag/|search[?]tag=)[^"]*)"', page)
+    assert len(links) == len(tags)
+    for link in links:
+        listed = Answer(urljoin(growing.base + "/c/tagged", link), **HTML)
+        assert 'href="/c/tagged/1.0.0"' in listed.text, link
+
+
+def test_what_no_page_is_of_is_named_without_a_link(growing: Growing) -> None:
+    growing.chain.mine(making.of_name("Claimed", "empty"))
+    growing.publish("other")
+    page = Answer(f"{growing.base}/p/{ACCOUNT}", **HTML)
+    assert "Name claimed empty" in page.words
+    assert "/c/empty" not in page.text
+    assert "empty has no release" in Answer(f"{growing.base}/c/empty", **HTML).words
+    nobody = Answer(f"{growing.base}/p/did:web:nobody.example", **HTML).words
+    assert "Key did:web:nobody.example" in nobody
+    assert "signs" not in nobody
+    account = Answer(f"{growing.base}/p/{OTHER}", **HTML).words
+    assert f"Account {OTHER}".lower() in account.lower()
+    assert "Publisher" not in account
+
+
+def test_a_step_from_a_pre_release_is_called_changes(growing: Growing) -> None:
+    for version in ("1.0.0-rc.1", "1.0.0", "1.0.1"):
+        growing.publish("stepped", version)
+    words = Answer(f"{growing.base}/c/stepped/versions", **HTML).words
+    assert "changes since 1.0.0-rc.1" in words
+    assert "patch step since 1.0.0" in words
+
+
+def test_vs_code_gets_the_settings_that_it_reads(base: str) -> None:
+    page = Answer(f"{base}/index.json").json
+    shown = next(x["text"] for x in page["connections"] if x["title"] == "VS Code")
+    server = {"type": "http", "url": f"{base}/mcp"}
+    assert json.loads(shown) == {"servers": {"capdex": server}}

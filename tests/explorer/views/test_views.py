@@ -137,7 +137,7 @@ def test_a_chart_says_its_figures_in_words(points: list[tuple[float, float | Non
     if len(points) < 2 or not known:
         assert "not enough samples yet" in chart
     else:
-        assert "<title>Lag</title><desc>now " in chart
+        assert "<title>Lag</title><desc>last " in chart
         for piece in str(chart).split('points="')[1:]:
             for point in piece.partition('"')[0].split():
                 x, y = map(float, point.split(","))
