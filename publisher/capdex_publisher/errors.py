@@ -6,9 +6,9 @@ from capdex.errors import Code, InvalidInput, Refused
 
 
 def name_taken(name: str, taken_by: str, owner: str = "", account: str = "<you>") -> Refused:
-    """Return the error for a name that another account owns, itself or in a look-alike form.
+    """Return the error for a name that another account owns, or that looks like a name in use.
 
-    Its owner could let `account` publish under it.
+    Without `owner`, the name in use was given up, or nobody has looked whose it is.
     """
     if name == taken_by:
         message = f'"{name}" belongs to another account'
@@ -17,8 +17,12 @@ def name_taken(name: str, taken_by: str, owner: str = "", account: str = "<you>"
         message = f'"{name}" looks the same as "{taken_by}"'
         why = 'names are unique after 0→o, 1→l, i→l and without "-"'
     owned = f" (owner {owner})" if owner else ""
-    command = f"capdex maintainer add {taken_by} {account}"
-    fix = f"pick another name, or ask the owner to run: {command}"
+    fix = "pick another name"
+    if owner == account:
+        fix += f", or publish under {taken_by}, which is yours"
+    elif owner:
+        command = f"capdex maintainer add {taken_by} {account}"
+        fix += f", or publish under {taken_by} after its owner ran: {command}"
     return Refused(message + owned, Code.NAME_TAKEN, why=why, fix=fix)
 
 

@@ -179,6 +179,17 @@ async def test_a_name_belongs_to_its_first_publisher(registry, signer, blocks, l
         await plan(await package(second, name="n0te"), registry, second, blocks)
     assert looks_alike.value.code is Code.NAME_TAKEN
     assert signer.address in looks_alike.value.message
+    assert f"capdex maintainer add note {second.address}" in looks_alike.value.fix
+
+
+async def test_who_owns_the_name_that_looks_alike_is_not_sent_to_its_owner(
+    registry, signer, blocks
+):
+    await publish(await package(signer), registry, signer, blocks)
+    with pytest.raises(Refused) as refused:
+        await plan(await package(signer, name="n0te"), registry, signer, blocks)
+    assert refused.value.code is Code.NAME_TAKEN
+    assert refused.value.fix == "pick another name, or publish under note, which is yours"
 
 
 async def test_what_no_node_would_serve_costs_nothing(registry, signer, blocks, local_chain):
