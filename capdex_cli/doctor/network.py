@@ -26,6 +26,7 @@ from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
+from capdex_publisher.ethereum.transaction import ether
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
 SKEW_S: Final = 60  # an error in a commitment's age that does no harm
@@ -155,7 +156,7 @@ async def account(subject: Subject) -> DoctorCheck:
     if wei == 0:
         result = f"{address} holds nothing on {network.name}"
         return fail(result, f"send some to {address}: it pays the fees")
-    return ok(f"{address} holds {wei / 10**18:.4g} ether")
+    return ok(f"{address} holds {ether(wei)}")
 
 
 def clock(subject: Subject) -> DoctorCheck:

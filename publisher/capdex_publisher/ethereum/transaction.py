@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from capdex.registry.logs import RawLog
@@ -136,8 +137,13 @@ class Shallow:
 
 
 def ether(wei: int) -> str:
-    """Return an amount of wei in ether, with four significant digits."""
-    return f"{wei / 10**18:.4g} ether"
+    """Return an amount of wei in ether, such as `0.000093 ether`."""
+    return f"{written(wei / 10**18)} ether"
+
+
+def written(amount: float) -> str:
+    """Return an amount with four significant digits, and never with an exponent."""
+    return f"{Decimal(f'{amount:.4g}'):f}"
 
 
 def _an_eighth_more(fee: int) -> int:

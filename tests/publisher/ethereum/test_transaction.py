@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex_publisher.ethereum.transaction import Fees, Transaction
+from capdex_publisher.ethereum.transaction import Fees, Transaction, ether
 
 FEES = st.builds(Fees, st.integers(0, 10**13), st.integers(0, 10**13))
 TRANSACTIONS = st.builds(
@@ -48,3 +49,17 @@ def test_a_replacement_pays_an_eighth_more_of_both_or_does_not_happen(transactio
         assert raised.max_priority_fee_per_gas <= raised.max_fee_per_gas
         assert raised.max_fee_per_gas >= fees.base + raised.max_priority_fee_per_gas
         assert (raised.gas, raised.data) == (transaction.gas, transaction.data)
+
+
+@pytest.mark.parametrize(
+    ("wei", "text"),
+    [
+        (0, "0 ether"),
+        (1, "0.000000000000000001 ether"),
+        (93 * 10**12, "0.000093 ether"),
+        (10**18, "1 ether"),
+        (250_000 * 10**18, "250000 ether"),
+    ],
+)
+def test_an_amount_is_written_without_an_exponent(wei, text):
+    assert ether(wei) == text
