@@ -8,6 +8,7 @@ keys are used. The name of a public chain (`TEMPLATES`) never means another chai
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -86,6 +87,7 @@ OTHER_VARIABLES: Final = {
     "PROFILE": "the tools that MCP clients see: default or minimal",
 }
 
+_HTTP: Final = re.compile("https?://[^/?#]")
 FROM_NODE: Final = {"mcp-url": "/mcp", "gateway-url": ""}  # what a node's address alone says
 
 
@@ -139,6 +141,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
             origins.setdefault(key, origins["node-url"])
             values.setdefault(key, node.rstrip("/") + path)
     _check_chain(chosen, values, origins)
+    _check_nodes(values, origins)
     if origins.get("votes") == BUILT_IN != origins.get("registry"):
         del values["votes"], origins["votes"]  # they are votes on another registry's names
     network = None
@@ -168,6 +171,19 @@ def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[s
             why=f"set by {origins['chain-id']}",
             fix="give a network of your own another name",
         )
+
+
+def _check_nodes(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
+    """Refuse an address of a node that no request could be sent to."""
+    for key in ("node-url", "mcp-url", "nodes"):
+        for url in values.get(key, "").replace(",", " ").split():
+            if not _HTTP.match(url):
+                raise UsageError(
+                    f"{key} is not an http(s) URL: {url[:40]!r}",
+                    Code.CONFIG,
+                    why=f"set by {origins[key]}",
+                    fix="write it like http://127.0.0.1:8765",
+                )
 
 
 def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
