@@ -113,7 +113,7 @@ class Output:
         value: Mapping[str, Any],
         *,
         human: Iterable[Sequence[str]] = (),
-        plain: Sequence[object] = (),
+        plain: Sequence[object],
     ) -> None:
         """Write the result: `human` are lines or rows of cells, `plain` the values for scripts."""
         if self.format is Format.HUMAN:
@@ -132,7 +132,7 @@ class Output:
         values: Sequence[Mapping[str, Any]],
         *,
         human: Iterable[Sequence[str]] = (),
-        plain: Sequence[object] = (),
+        plain: Sequence[object],
         **envelope: object,
     ) -> None:
         """Write a list: as json `{results: […], **envelope}`, as jsonl one object a line."""

@@ -69,10 +69,10 @@ def validate_command(
     if form == "json":
         values = [_value(one) for one in validated]
         if app.output.format is Format.JSON and len(values) == len(names) == 1:
-            app.output.result("validation", values[0])
+            app.output.result("validation", values[0], plain=())
         else:
             ok = all(one.valid for one in validated) and not codes
-            app.output.results("validation", values, ok=ok)
+            app.output.results("validation", values, plain=(), ok=ok)
     else:
         _write(app, validated, form)
     return worst([*codes, *(OK if one.valid else NO for one in validated)])

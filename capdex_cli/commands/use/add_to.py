@@ -84,12 +84,12 @@ def add_to_command(
         then = [*asks, f"look at it by: {found.check}", _asked(node, scope)]
     if edit.action == "unchanged":
         known = "has no router" if remove else "has the router already"
-        app.output.result("host", value, human=[f"{safe(file)} {known}", *then])
+        app.output.result("host", value, human=[f"{safe(file)} {known}", *then], plain=[file])
         return
     _show(app, edit)
     if dry_run:
         value["action"] = "planned"
-        app.output.result("host", value, human=["nothing was changed"])
+        app.output.result("host", value, human=["nothing was changed"], plain=[file])
         return
     confirm(app, "Change it?")
     backup = write(edit, user_directories().state / "backups", private=scope == "user")
@@ -97,7 +97,7 @@ def add_to_command(
     human = [f"{edit.action}; start {found.title} again to see it", *then]
     if backup is not None:
         human.append(f"as it was: {safe(backup)}")
-    app.output.result("host", value, human=human)
+    app.output.result("host", value, human=human, plain=[file])
 
 
 def _file(host: Host, scope: Scope) -> Path | None:
@@ -161,5 +161,5 @@ def _list(app: App, scope: Scope) -> None:
         except CapdexError as error:
             state = error.line
         values.append({"host": host.name, "title": host.title, "file": str(file), "state": state})
-    human = [(x["host"], x["state"], x["file"]) for x in values]
-    app.output.results("host", values, human=[tuple(map(safe, row)) for row in human])
+    human = [tuple(map(safe, (x["host"], x["state"], x["file"]))) for x in values]
+    app.output.results("host", values, human=human, plain=[x["host"] for x in values])

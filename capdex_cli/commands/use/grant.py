@@ -73,7 +73,7 @@ def grant_command(
             audit.write("revoke", capability_id=name, asked=list(targets))
         none = f"nothing was granted to {safe(name)}: capdex grant lists what is"
         human = [f"{count} taken back" if count else none]
-        app.output.result("grant", {"revoked": count}, human=human)
+        app.output.result("grant", {"revoked": count}, human=human, plain=[count])
         return
     if not targets or digest is None or _DIGEST.fullmatch(digest) is None:
         raise UsageError(
@@ -99,7 +99,7 @@ def grant_command(
     given = proposal.grants(time.time())
     grants.grant(given)
     value = {"granted": list(targets), "until": given[0].until}
-    app.output.result("grant", value, human=["granted"])
+    app.output.result("grant", value, human=["granted"], plain=[name])
 
 
 def _meaning(target: str) -> str:
@@ -117,4 +117,5 @@ def _list(app: App, found: list[Grant]) -> None:
         for x in found
     ]
     human = [(safe(x.name), safe(x.target), x.digest[:12]) for x in found]
-    app.output.results("grant", values, human=human or ["nothing is granted"])
+    plain = list(dict.fromkeys(x.name for x in found))
+    app.output.results("grant", values, human=human or ["nothing is granted"], plain=plain)

@@ -211,9 +211,9 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
             problems = check(installer)
             if problems:
                 raise drift(problems)
-            count = len(installer.lock.packages)
-            human = [f"{number_of(count, 'package')} as the lock file says"]
-            app.output.result("sync", {"packages": count}, human=human)
+            plain = [f"{x.name}@{x.version}" for x in installer.lock.packages.values()]
+            human = [f"{number_of(len(plain), 'package')} as the lock file says"]
+            app.output.result("sync", {"packages": len(plain)}, human=human, plain=plain)
             return 0
         outcomes = app.run(sync(installer, Terminal(app), frozen=frozen))
     return _show(app, "sync", outcomes)
@@ -261,7 +261,9 @@ def audit_command(app: App, last: int) -> None:
         (safe(x.get("at", "")), safe(x.get("event", "")), safe(x.get("capability_id", "")), _how(x))
         for x in lines
     ]
-    app.output.results("audit", lines, human=human, lines=report.lines, broken=report.broken)
+    plain = [" ".join(filter(None, row)) for row in human]
+    about = {"lines": report.lines, "broken": report.broken}
+    app.output.results("audit", lines, human=human, plain=plain, **about)
     if report.broken is not None:
         raise VerificationFailure(
             f"the audit log was changed at line {report.broken}",

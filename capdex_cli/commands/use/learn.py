@@ -74,7 +74,7 @@ def learn_command(
         if remove:
             found = learning.forget(program)
             human = [f"{safe(found.tool.manifest.name)} is forgotten"]
-            app.output.result("learned", _value(found, "removed"), human=human)
+            _show(app, found, "removed", human)
             return
         adapter = _adapter(intents) if intents else None
         visible = [path.resolve() for path in readable]
@@ -87,16 +87,21 @@ def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> No
     known = learning.store.all().get(found.tool.manifest.name)
     if known is not None and known.content == found.content:
         human = [f"{safe(found.tool.manifest.name)} is learned already"]
-        app.output.result("learned", _value(found, "unchanged"), human=human)
+        _show(app, found, "unchanged", human)
         return
     show_proposal(app, learning.proposal(found))
     if dry_run:
-        app.output.result("learned", _value(found, "planned"), human=["nothing was changed"])
+        _show(app, found, "planned", ["nothing was changed"])
         return
     confirm(app, "Learn it?")
     learning.keep(found)
     human = [f"learned; call it as {one['capability_id']}" for one in _calls(found)]
-    app.output.result("learned", _value(found, "learned"), human=human)
+    _show(app, found, "learned", human)
+
+
+def _show(app: App, found: Learned, action: str, human: list[str]) -> None:
+    plain = [found.tool.manifest.name]
+    app.output.result("learned", _value(found, action), human=human, plain=plain)
 
 
 def _adapter(path: Path) -> Adapter:

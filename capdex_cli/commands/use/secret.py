@@ -62,4 +62,5 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
         audit.write("secret", capability=of, host=host.lower(), name=name, removed=remove)
     done = {"capability": of, "host": host.lower(), "name": name, "removed": remove}
     words = "removed" if remove else "stored"
-    app.output.result("secret", done, human=[f"{words}: {safe(name)} of {safe(of)}"])
+    human = [f"{words}: {safe(name)} of {safe(of)}"]
+    app.output.result("secret", done, human=human, plain=[name])

@@ -57,7 +57,8 @@ def list_command(app: App) -> None:
         )
         for x in found
     ]
-    app.output.results("state_list", values, human=human or ["nothing is kept"])
+    plain = list(dict.fromkeys(x.space.owner for x in found))
+    app.output.results("state_list", values, human=human or ["nothing is kept"], plain=plain)
 
 
 @command(
@@ -79,7 +80,8 @@ def export_command(app: App, capability: str, file: Path, public: bool) -> None:
 
     with _store() as store:
         count = export(store, _owner(capability), file, public=public)
-    app.output.result("state_export", {"objects": count}, human=[number_of(count, "object")])
+    human = [number_of(count, "object")]
+    app.output.result("state_export", {"objects": count}, human=human, plain=[file])
 
 
 @command("import", examples=["capdex state import note.state"])
@@ -106,7 +108,8 @@ def _merge(app: App, file: Path, what: str, *, empty: bool) -> None:
     with _store() as store:
         owner, found = merge(store, file, empty=empty)
     human = [f"{safe(owner)}: {found.new} new, {found.changed} changed, {found.same} as before"]
-    app.output.result(what, {"capability": owner, **found._asdict()}, human=human)
+    value = {"capability": owner, **found._asdict()}
+    app.output.result(what, value, human=human, plain=[owner])
 
 
 @command("purge", examples=["capdex state purge", "capdex state purge note"])
@@ -117,7 +120,8 @@ def purge_command(app: App, capability: str | None) -> None:
     confirm(app, f"Erase what {'all capabilities' if owner is None else owner} deleted?")
     with _store() as store:
         count = store.purge(owner)
-    app.output.result("state_purge", {"objects": count}, human=[number_of(count, "object")])
+    human = [number_of(count, "object")]
+    app.output.result("state_purge", {"objects": count}, human=human, plain=[count])
 
 
 state_command = Group(

@@ -259,6 +259,9 @@ def test_audit_checks_the_chain_of_decisions(capdex: Any, publish: Any) -> None:
     assert capdex("install", "weather", "--yes").exit_code == 0
     found = capdex.json("audit", "--last", "1")
     assert (found["lines"], [line["event"] for line in found["results"]]) == (2, ["install"])
+    consent, install = capdex("audit", "--plain").stdout.splitlines()
+    assert consent.endswith(" consent did:nuwa:cap:weather agreed")
+    assert install.endswith(" install did:nuwa:cap:weather 1.0.0")
     log = home() / "audit.jsonl"
     log.write_bytes(log.read_bytes().replace(b'"agreed":true', b'"agreed":null'))
     result = capdex("audit")

@@ -50,6 +50,14 @@ def test_a_program_is_learned_listed_and_forgotten(capdex: Any) -> None:
     assert events == ["learn", "forget"]
 
 
+def test_plain_names_the_program_that_is_learned_and_whose_rights_these_are(capdex: Any) -> None:
+    for words in (("learn", "wc", "--dry-run"), ("learn", "wc"), ("learn", "wc"), ("learn",)):
+        assert capdex("--yes", *words, "--plain").stdout == "wc\n", words
+    assert capdex("grant", "--plain").stdout == "learned:wc\n"
+    assert capdex("learn", "wc", "--remove", "--plain").stdout == "wc\n"
+    assert capdex("learn", "--plain").stdout == capdex("grant", "--plain").stdout == ""
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
