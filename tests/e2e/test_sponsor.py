@@ -63,6 +63,10 @@ def test_an_author_without_ether_publishes(
     assert again["already"]
     whole = shell.json("sponsor", "send", package.name, "--to", url, *allowed, **author)
     assert (whole["already"], whole["cid"]) == (True, sent["cid"])
+    Path(request["file"]).unlink()
+    signed = shell.json("sponsor", "sign", package.name, *allowed, **author)
+    assert signed == whole
+    assert not Path(request["file"]).exists()
     status, body = http(url)
     told = json.loads(body)
     assert status == 200

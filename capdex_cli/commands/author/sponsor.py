@@ -78,6 +78,8 @@ async def sign_command(
             "the signed publication needs a name", why="FILE is stdin", fix="add --out FILE"
         )
     request = await _sign(app, file, hours, **allowed)
+    if request is None:
+        return
     path = out or Path(file.removesuffix(".acp.yaml") + SUFFIX)
     document = json.dumps(request.to_json(), indent=2, ensure_ascii=False)
     write_atomically(path, f"{document}\n".encode())
@@ -118,17 +120,10 @@ async def send_command(
 
     if file.endswith(".json"):
         request = SponsorRequest.parse(read(file, MAX_REQUEST_BYTES))
+    elif (signed := await _sign(app, file, hours, **allowed)) is not None:
+        request = signed
     else:
-        try:
-            request = await _sign(app, file, hours, **allowed)
-        except InvalidInput as error:
-            if error.code is not Code.ALREADY_DONE:
-                raise
-            app.output.step("ok", "unchanged", safe(error.message))
-            value = {"already": True, **(error.details or {})}
-            plain = [value["cid"]]
-            app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
-            return
+        return
     with StatusLine(app.output) as line:
         answer = await send_request(request, to, on_wait=lambda words: line.show(safe(words)))
     uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
@@ -252,7 +247,10 @@ sponsor_command = Group(
 )
 
 
-async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> SponsorRequest:
+async def _sign(
+    app: App, name: str, hours: int, **allowed: Unpack[Allowed]
+) -> SponsorRequest | None:
+    """Return the signed publication of a package; None, and say so, if it is published already."""
     from contextlib import AsyncExitStack
 
     from capdex.net.ipfs.open import Gateway
@@ -280,14 +278,23 @@ async def _sign(app: App, name: str, hours: int, **allowed: Unpack[Allowed]) -> 
         sources = [Gateway(url) for url in urls]
         for source in sources:
             parts.push_async_callback(source.close)
-        request = await sign_request(
-            package,
-            registry=registry,
-            signer=signer,
-            sources=sources,
-            allow=allowed["allow"],
-            valid_s=hours * 3600,
-        )
+        try:
+            request = await sign_request(
+                package,
+                registry=registry,
+                signer=signer,
+                sources=sources,
+                allow=allowed["allow"],
+                valid_s=hours * 3600,
+            )
+        except InvalidInput as error:
+            if error.code is not Code.ALREADY_DONE:
+                raise
+            app.output.step("ok", "unchanged", f"{safe(error.message)}, and nothing was signed")
+            value = {"already": True, **(error.details or {})}
+            plain = [value["cid"]]
+            app.output.result("publication", value, human=[safe(value["cap_uri"])], plain=plain)
+            return None
     words = f"{package.announcement.cap_uri} as {short(signer.address)}, valid for {hours} h"
     app.output.step("ok", "signed", safe(words))
     return request
