@@ -116,8 +116,11 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
         ours, theirs = getattr(entry, field), getattr(plan.entry, field)
         if ours != theirs:
             raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
-    if plan.entry.chain["publisher"] != entry.chain["publisher"]:
-        raise _not_announced(entry, f"its publisher is {plan.entry.chain['publisher']}")
+    # What a sync may not write anew has to be right already: the place on chain, too.
+    for field in ("publisher", *(("contract", "block_number", "sequence") if frozen else ())):
+        ours, theirs = entry.chain.get(field), plan.entry.chain.get(field, "unknown")
+        if field in entry.chain and ours != theirs:
+            raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
     if frozen:
         check_entry(entry, verify(entry.announcement, plan.package.data))
         return replace(plan, entry=entry)
