@@ -119,8 +119,8 @@ class InstallPlan:
         yield from _broad(self.package)
         yield from self._files()
         yield f"published by: {entry.chain['publisher']}"
-        asked = f": {escaped(', '.join(self.asked))}" if self.asked else ""
-        yield f"proof: {self.proven or f'none: it is the word of the nodes asked{asked}'}"
+        asked = f" ({escaped(', '.join(self.asked))})" if self.asked else ""
+        yield f"proof: {self.proven or f'none, only the word of the nodes that were asked{asked}'}"
 
     def _files(self) -> Iterator[str]:
         if not self.files:

@@ -70,7 +70,7 @@ async def test_a_package_is_installed_after_one_question(
         "now: GET https://tools.example.org/do",
         "state.create on the objects of did:nuwa:state:weather#v1 in the scope weather",
         "text lint: nothing found",
-        f"proof: none: it is the word of the nodes asked: 127.0.0.1:{node.port}",
+        f"proof: none, only the word of the nodes that were asked (127.0.0.1:{node.port})",
         f"content: sha256 {Cid.of(data).digest.hex()}",
         f"granted as long as the content is the same: {HOST}",
     ):
