@@ -71,7 +71,7 @@ def test_a_result_has_a_face_for_people_programs_and_scripts() -> None:
 def test_a_list_is_one_document_or_a_line_each() -> None:
     lines, document = output(Format.JSONL), output(Format.JSON)
     for to in (lines, document):
-        to.results("thing", [{"a": 1}, {"a": 2}], total=2)
+        to.results("thing", [{"a": 1}, {"a": 2}], plain=(), total=2)
     assert [json.loads(x) for x in written(lines.out).splitlines()] == [
         {"schema": "capdex.thing/1", "a": 1},
         {"schema": "capdex.thing/1", "a": 2},
