@@ -37,6 +37,7 @@ from capdex_router.policy.tokens import Token, carrying
 
 MAX_REQUESTS: Final = 64  # of one call
 LATE_S: Final = 0.25  # an executor ends by itself before, and says better why it is late
+_MAYBE: Final = "it may have been done: find that out before you call it again"
 _NO_JSON: Final = "give numbers within 64 bits, and text without half of a surrogate pair"
 
 log = structlog.get_logger(part="router")
@@ -251,17 +252,22 @@ class Invoker:
     async def _execute(self, call: _Call, caller: Caller) -> Any:
         limit = min(caller.timeout_s or self.limits.deadline_s, self.limits.longest_deadline_s)
         deadline = time.monotonic() + limit
-        owner = call.capability.owner
+        owner, runs = call.capability.owner, False
         turn = self._turns.turn(f"{owner.source} {owner.name}")
         try:
             async with asyncio.timeout(limit + LATE_S), turn:
-                left = max(0.0, deadline - time.monotonic())
+                left, runs = max(0.0, deadline - time.monotonic()), True
                 with carrying(self._token(call, left)):
                     return await call.executor.run(call.arguments, timeout_s=left)
         except TimeoutError:
-            raise Unavailable(
-                f"the tool did not answer within {limit:g} s", Code.TIMEOUT, fix="try again"
-            ) from None
+            late = Unavailable(f"the tool did not answer within {limit:g} s", fix="try again")
+        except Unavailable as error:
+            if error.code is not Code.TIMEOUT:
+                raise
+            late = error
+        if runs and asks_each_time(owner.source, call.capability.annotations, call.requests):
+            late = replace(late, code=Code.MAYBE_DONE, fix=_MAYBE)
+        raise late
 
     def _token(self, call: _Call, left: float) -> Token | None:
         """Return a token for the state verbs of this call alone, until its deadline."""

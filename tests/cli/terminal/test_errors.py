@@ -31,6 +31,7 @@ TABLE = {
         "AMBIGUOUS",
         "LOCK_DRIFT",
         "EXECUTION_FAILED",
+        "MAYBE_DONE",
         "OUTPUT_INVALID",
     },
     2: {"USAGE", "UNREADABLE", "CONFIG", "MISSING_PART", "NO_CONTRACT", "FOREIGN_DATABASE"},

@@ -312,6 +312,20 @@ async def test_at_the_deadline_the_tool_is_cancelled(runtime: Make) -> None:
     assert (waits.now, waits.cancelled) == (0, 1)
 
 
+async def test_a_late_call_that_may_have_changed_something_is_not_to_be_repeated(
+    runtime: Make,
+) -> None:
+    run = runtime(tool("t", Waits(), DESTROYS), tool("late", Raises(Unavailable("x")), DESTROYS))
+    for found in (
+        await run.call("t", {"text": ""}, Person(), timeout_s=0.01),
+        await run.call("late", {"text": ""}, Person()),
+    ):
+        error = found["error"]
+        assert (error["code"], error["reason"]) == ("TIMEOUT", "MAYBE_DONE")
+        assert error["retryable"] is False
+        assert "it may have been done" in error["details"]["fix"]
+
+
 async def test_a_caller_that_goes_away_ends_its_call(runtime: Make) -> None:
     waits = Waits()
     run = runtime(tool("t", waits))
