@@ -78,22 +78,28 @@ def check_free(folder: Path) -> None:
 def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
     """Write a folder beside its place, durably; the function given puts it there, whole.
 
-    Raises UsageError UNREADABLE. What is not put in its place is gone at the end.
+    Raises UsageError UNREADABLE. What is not put in its place is gone at the end, with the folders
+    above it that are new.
     """
+    above: list[Path] = []
+    beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        drop_leftovers(folder.parent)
-        beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
-        beside.mkdir(mode=0o700)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
+        try:
+            above += [x for x in (folder.parent, *folder.parent.parents) if not x.exists()]
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            drop_leftovers(folder.parent)
+            beside.mkdir(mode=0o700)
+        except OSError as error:
+            raise _unwritable(folder, error) from None
         new = beside / folder.name
         modes = {x: 0o755 if file.executable else 0o644 for x, file in expected.items()}
         write_folder(new, {x: (file.data, modes[x]) for x, file in expected.items()})
         yield lambda: _put(new, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        with suppress(OSError):  # one is not empty, or was not made
+            for one in above:
+                one.rmdir()
 
 
 def take_away(folder: Path, expected: Content) -> None:

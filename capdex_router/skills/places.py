@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from capdex.errors import UsageError
-
-NEAR: Final = 0.7  # likeness to a host from which a text is taken for it
 
 
 class SkillPlace(NamedTuple):
@@ -40,15 +37,14 @@ PLACES: Final[Mapping[str, SkillPlace]] = {
 def folder_of(to: str, name: str, *, user: bool, project: Path, environ: Mapping[str, str]) -> Path:
     """Return the folder of a skill for a host, or below a directory; links above it are resolved.
 
-    `to` is a host of PLACES or a directory, which may be new. Raises UsageError for a directory
-    with `user`, for an empty text, and for what looks like a host that is misspelt.
+    `to` is a host of PLACES, a directory that is there, or the path of a new one. Raises UsageError
+    for a directory with `user`, and for a word that is none of these, such as another host.
     """
     place = PLACES.get(to)
-    near = [] if os.sep in to else get_close_matches(to.lower(), PLACES, 1, NEAR)
-    if not to.strip() or (place is None and near and not (project / to).is_dir()):
+    if not to.strip() or (place is None and os.sep not in to and not (project / to).is_dir()):
         raise UsageError(
             f"{to!r} is neither a host nor a directory that is there",
-            fix=f"did you mean {near[0]}? a new directory is ./{to}" if near else "name one",
+            fix=f"choose one of {', '.join(PLACES)}; a new directory is ./{to.strip() or 'NAME'}",
         )
     if place is None:
         if user:

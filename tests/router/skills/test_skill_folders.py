@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from capdex.errors import CapdexError, Code
+from capdex.errors import CapdexError, Code, UsageError
 from capdex.yaml import read_yaml
 from capdex_publisher.authoring.imports.skill import split
 from capdex_router.install.lock_store import LockStore
@@ -408,7 +408,7 @@ def test_each_host_has_a_folder_of_a_project_and_of_a_user(tmp_path: Path) -> No
         folder_of("./here", "x", user=True, project=tmp_path, environ={})
 
 
-@pytest.mark.parametrize("to", ["", " ", "Claude", "curser", "claude-code", "gemini-cli"])
+@pytest.mark.parametrize("to", ["", " ", "Claude", "curser", "claude-code", "vscode"])
 def test_what_looks_like_a_host_is_no_new_directory(to: str, tmp_path: Path) -> None:
     with pytest.raises(CapdexError, match="neither a host nor a directory that is there"):
         folder_of(to, "x", user=False, project=tmp_path, environ={})
@@ -421,6 +421,20 @@ def test_what_looks_like_a_host_is_no_new_directory(to: str, tmp_path: Path) -> 
 def test_front_matter_is_the_same_for_any_text() -> None:
     for text in ('a "quote": and \\', "é 日 😀", "\u2028 \x85 \x7f", "- x", "yes", "# no"):
         assert read_yaml(f"a: {_text(text)}\n".encode()).value == {"a": text}
+
+
+async def test_where_the_disk_is_full_no_new_folder_stays(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def full(path: Path, files: object) -> None:
+        raise UsageError(f"{path} cannot be written", Code.UNREADABLE, why="no space left")
+
+    publish(node, forms())
+    monkeypatch.setattr("capdex_router.skills.folder.write_folder", full)
+    with pytest.raises(UsageError, match="cannot be written"):
+        await install(machine(node), person, folder)
+    assert not folder.parents[2].exists()
 
 
 async def test_a_folder_that_cannot_be_written_leaves_the_old_lock(
