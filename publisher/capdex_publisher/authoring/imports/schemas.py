@@ -21,7 +21,7 @@ from capdex_publisher.authoring.imports.references import (
     write_pointers,
 )
 from capdex_publisher.authoring.imports.report import Note
-from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
+from capdex_publisher.authoring.imports.text import clean, cut, pattern_fault, tool_name_of
 from capdex_publisher.authoring.secret_shapes import secret_like
 
 MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
@@ -91,6 +91,15 @@ def is_object(schema: Any) -> bool:
     return any(str(x).lower() == "object" for x in names)
 
 
+def _is_typed(schema: Json, key: str) -> bool:
+    """Return True if the values of a keyword are of the schema's type; null says nothing."""
+    if key not in schema or "type" not in schema:
+        return True
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    values = schema[key] if key == "enum" else [schema[key]]
+    return jsonschema_rs.is_valid({"items": {"type": sorted({*types, "null"})}}, values)
+
+
 class Resolver:
     """Copies schemas in the words of JSON Schema 2020-12.
 
@@ -150,6 +159,8 @@ class Resolver:
         self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
+        for key in [x for x in ("enum", *_ANY_VALUE) if not _is_typed(made, x)]:
+            self._lose(key, made.pop(key), "not of its type (in YAML, a text like 1.0 has quotes)")
         if "required" in made:
             made["required"] = [x for x in made["required"] if x not in hidden]
         if told := self.discriminator(value):
@@ -248,12 +259,8 @@ class Resolver:
             return self._value(kept)
         if key == "examples" and next(secret_like(item), None):
             raise Unfit("it looks like a secret, and a package is public")
-        if key == "pattern" and isinstance(item, str):
-            try:
-                options = jsonschema_rs.RegexOptions()
-                jsonschema_rs.Draft202012Validator({"pattern": item}, pattern_options=options)
-            except ValueError:
-                raise Unfit("a router cannot run this pattern in linear time") from None
+        if key == "pattern" and (why := pattern_fault(item)):
+            raise Unfit(why)
         if key == "$ref":
             item = renamed(self._root, str(item))
         return self._value(item)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import jsonschema_rs
+
 from capdex.errors import InvalidInput
 from capdex.manifest.tools import NAME
 from capdex.uri import MAX_NAME_CHARS, check_name
@@ -52,3 +54,15 @@ def cut(text: str, most_bytes: int) -> str:
     return (
         text if len(data) <= most_bytes else data[: most_bytes - 4].decode("utf-8", "ignore") + "…"
     )
+
+
+def pattern_fault(value: object) -> str:
+    """Return why a router cannot run a pattern of a schema; empty if it can, or is no text."""
+    options = jsonschema_rs.RegexOptions()
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": value}, pattern_options=options)
+    except ValueError:
+        if jsonschema_rs.is_valid({"format": "regex"}, value, validate_formats=True):
+            return "a router cannot run this pattern in linear time"
+        return "it is no regular expression of JSON Schema"
+    return ""

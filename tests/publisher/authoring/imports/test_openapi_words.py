@@ -163,6 +163,41 @@ def test_a_word_that_is_none_of_a_schema_is_said() -> None:
     assert rows(imported(query(schema=schema))) == [("schema word maxLenght", "left out", "3")]
 
 
+@pytest.mark.parametrize(
+    ("schema", "word"),
+    [
+        ({**TEXT, "enum": [1.0, 2.0]}, "enum"),  # of YAML without quotes
+        ({**TEXT, "default": 1.0}, "default"),
+        ({"type": "integer", "enum": ["1"]}, "enum"),
+        ({"type": ["string", "boolean"], "const": 3}, "const"),
+    ],
+)
+def test_a_value_that_the_type_excludes_is_left_out_and_said(
+    manifest_of: ManifestOf, schema: Json, word: str
+) -> None:
+    package = imported(query(schema=schema), "3.1.0")
+    ((what, how, _),) = rows(package)
+    assert (what, how) == (f"schema word {word}", "left out")
+    assert manifest_of(package).tools[0].parameters["properties"]["q"] == {"type": schema["type"]}
+
+
+def test_values_of_the_type_and_null_are_kept(manifest_of: ManifestOf) -> None:
+    schema = {"type": "number", "enum": [1, 2.5, None], "default": None}
+    package = imported(query(schema=schema), "3.1.0")
+    assert rows(package) == []
+    assert manifest_of(package).tools[0].parameters["properties"]["q"] == schema
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("(unclosed", "it is no regular expression"), ("^(?=a)b", "a router cannot run this")],
+)
+def test_a_pattern_that_is_none_is_told_from_one_that_is_too_slow(pattern: str, why: str) -> None:
+    package = imported(query(schema={**TEXT, "pattern": pattern}))
+    (note,) = [x for x in package.notes if x.subject == "schema word pattern"]
+    assert note.after.startswith(why)
+
+
 PART: Json = {  # a schema of another file, bundled: the root of its references is itself
     "$id": "https://a.dev/s/place",
     "type": "object",
