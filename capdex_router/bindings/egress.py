@@ -138,7 +138,7 @@ class Egress:
         sent = {**OWN_HEADERS, **(headers or {})}
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s), self.open(method, url, sent, body) as response:
-                _check_redirect(url, response)
+                self._check_redirect(response)
                 content = await _read(response, max_bytes)
                 found = {name.lower(): value for name, value in response.headers.items()}
                 return Reply(response.status, found, content)
@@ -170,6 +170,32 @@ class Egress:
                 why=str(error)[:200],
                 fix=f"give other text, or {AUTHOR}",
             ) from None
+
+    def _check_redirect(self, response: aiohttp.ClientResponse) -> None:
+        if not 300 <= response.status < 400:
+            return
+        host, origin = response.url.raw_host, response.url.origin()
+        fix = f"{AUTHOR}: the binding must name the final URL"
+        if any(origin == url.origin() for url in self._addresses.values()):
+            fix = "a person can name the final URL with --at"
+        try:
+            location = URL(response.headers.get("Location", ""))
+            same = not location.absolute or location.origin() == origin
+        except ValueError:
+            location, same = URL(), False
+        if not same:
+            raise Refused(
+                f"{host} redirects to another host",
+                Code.PERMISSION_DENIED,
+                why=f"it names {(location.raw_host or 'no host')[:200]!r}, which nobody agreed to",
+                fix=fix,
+            )
+        raise ExecutionFailed(
+            f"{host} redirects to another path",
+            why="redirects are not followed",
+            fix=fix,
+            details={"status": response.status},
+        )
 
     def _moved(self, url: URL) -> URL:
         base = self._addresses.get(str(url.origin())) if url.absolute else None
@@ -222,29 +248,6 @@ def _check_url(url: URL, inside: bool) -> None:
             why=why,
             fix="if you run the service yourself, allow its host in the router's configuration",
         )
-
-
-def _check_redirect(url: URL, response: aiohttp.ClientResponse) -> None:
-    if not 300 <= response.status < 400:
-        return
-    try:
-        location = URL(response.headers.get("Location", ""))
-        same = not location.absolute or location.origin() == response.url.origin()
-    except ValueError:
-        location, same = URL(), False
-    if not same:
-        raise Refused(
-            f"{url.raw_host} redirects to another host",
-            Code.PERMISSION_DENIED,
-            why=f"it names {(location.raw_host or 'no host')[:200]!r}, which the binding does not",
-            fix="tell the author of the package: the binding must name the final host",
-        )
-    raise ExecutionFailed(
-        f"{url.raw_host} redirects to another path",
-        why="redirects are not followed",
-        fix="tell the author of the package: the binding must name the final URL",
-        details={"status": response.status},
-    )
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:

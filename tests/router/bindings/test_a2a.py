@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from capdex.did import did_key, did_url
 from capdex.encoding.multiformats import decode_multibase
-from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused
 from capdex.signing import verify_signature
 from capdex_router.bindings.a2a import Agents, AgentTool, signed_bytes
 from capdex_router.bindings.egress import Egress
@@ -102,6 +102,19 @@ async def test_a_did_that_the_user_did_not_allow_is_refused(did: str, agents: An
 def test_a_text_that_is_no_did_is_refused(did: Any, agents: Any) -> None:
     with pytest.raises(InvalidInput):
         AgentTool(BINDING, agents=agents()).requests({"contact_did": did})
+
+
+@pytest.mark.parametrize("location", ["/there", "https://elsewhere.example/"])
+async def test_a_redirect_of_an_address_that_the_user_gave_is_for_the_user(
+    location: str, serve: Any, agents: Any
+) -> None:
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": location})
+
+    tool = AgentTool(BINDING, agents=agents({BOB: await serve(elsewhere)}))
+    with pytest.raises(CapdexError, match="redirects to another") as refused:
+        await tool.run({"contact_did": BOB}, timeout_s=5)
+    assert refused.value.fix == "a person can name the final URL with --at"
 
 
 async def test_an_error_of_the_agent_is_a_failure(serve: Any, agents: Any) -> None:
