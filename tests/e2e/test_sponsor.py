@@ -63,10 +63,10 @@ def test_an_author_without_ether_publishes(
     assert again["already"]
     whole = shell.json("sponsor", "send", package.name, "--to", url, *allowed, **author)
     assert (whole["already"], whole["cid"]) == (True, sent["cid"])
-    Path(request["file"]).unlink()
+    (shell / request["file"]).unlink()
     signed = shell.json("sponsor", "sign", package.name, *allowed, **author)
     assert signed == whole
-    assert not Path(request["file"]).exists()
+    assert not (shell / request["file"]).exists()
     status, body = http(url)
     told = json.loads(body)
     assert status == 200
@@ -94,7 +94,10 @@ def test_a_sponsor_answers_each_refusal_with_its_code(
     kind = {"Content-Type": "application/json"}
     status, body = http(f"{url}/publications", b"{}", **kind)
     assert (status, json.loads(body)["code"]) == (400, "INVALID_INPUT")
-    assert http(f"{url}/publications")[0] == 405
+    for status, path in ((405, "/publications"), (404, "/mcp")):
+        found, body = http(f"{url}{path}")
+        assert found == status
+        assert "POST /publications takes" in json.loads(body)["details"]["fix"]
     assert network
 
 

@@ -307,9 +307,9 @@ def _app(
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
 
-    from capdex_publisher.sponsor.http import routes
+    from capdex_publisher.sponsor.http import PLACES, routes
     from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES
-    from capdex_service.http.problem import EXCEPTION_HANDLERS
+    from capdex_service.http.problem import exception_handlers
     from capdex_service.limits.bodies import WholeBody
     from capdex_service.limits.clients import client_check
     from capdex_service.limits.hosts import HostCheck
@@ -321,7 +321,7 @@ def _app(
             Middleware(HostCheck, allowed=names),
             Middleware(WholeBody, faults=faults, max_bytes=MAX_REQUEST_BYTES),
         ],
-        exception_handlers=EXCEPTION_HANDLERS,
+        exception_handlers=exception_handlers(PLACES),
     )
 
 

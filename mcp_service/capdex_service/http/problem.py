@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -12,7 +13,7 @@ from capdex.errors import CapdexError, Code, InvalidInput
 from capdex_service.answers import errors
 from capdex_service.limits.refusal import problem_document
 
-_PLACES: Final = "MCP is at /mcp; /openapi.json lists the rest"
+Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def problem(error: Exception) -> Response:
@@ -27,14 +28,18 @@ async def _error(_: Request, error: Exception) -> Response:
     return problem(error)
 
 
-async def _routing_error(_: Request, error: Exception) -> Response:
-    """Return an error of the routing (no such page, wrong method) as a problem document."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 404:
-        found = InvalidInput("there is nothing here", Code.NOT_FOUND, fix=_PLACES)
-    else:
-        found = InvalidInput("that is not done here", fix=_PLACES)
-    return problem_document(found, status, getattr(error, "headers", None) or {})
+def exception_handlers(places: str) -> dict[type[Exception], Handler]:
+    """Return the handlers of an application; `places` says to strangers what it has, and where."""
+
+    async def routing_error(_: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        if status == 404:
+            found = InvalidInput("there is nothing here", Code.NOT_FOUND, fix=places)
+        else:
+            found = InvalidInput("that is not done here", fix=places)
+        return problem_document(found, status, getattr(error, "headers", None) or {})
+
+    return {CapdexError: _error, HTTPException: routing_error, Exception: _error}
 
 
-EXCEPTION_HANDLERS: Final = {CapdexError: _error, HTTPException: _routing_error, Exception: _error}
+EXCEPTION_HANDLERS: Final = exception_handlers("MCP is at /mcp; /openapi.json lists the rest")

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 from capdex_publisher.sponsor.send import PUBLICATIONS
 from capdex_publisher.sponsor.sponsor import Sponsor
 
+PLACES: Final = f"POST {PUBLICATIONS} takes a signed publication; GET / says who pays for what"
 ANSWER_WAIT_S: Final = 15.0  # below what proxies and `HttpClient` wait for
 
 
