@@ -150,7 +150,9 @@ class Answers:
 
     async def _near(self, request: Request) -> list[str]:
         """Return the names that are like the one that an address wanted."""
-        wanted = request.path_params.get("name") or request.url.path.rpartition("/")[2]
+        first, _, rest = request.url.path.removeprefix("/c/").strip("/").partition("/")
+        of_name = request.url.path.startswith("/c/") or not rest
+        wanted = request.path_params.get("name") or (first if of_name else "")
         try:
             return await near_names(self.site, wanted)
         except CapdexError:  # the index cannot be read: the page says what was wrong at first

@@ -10,6 +10,7 @@ from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.metadata import DOMAINS
 from capdex.uri import CapabilityURI
+from capdex.version import Version
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.pages.publisher import is_publisher
 from capdex_explorer.pages.recent import names_in_order
@@ -18,7 +19,7 @@ from capdex_explorer.views.snippets import connections
 from capdex_indexer.query import FILTER_NAMES
 from capdex_indexer.query.search.filters import NOT
 from capdex_service.queries.names import names_like
-from capdex_service.queries.releases import listed_by
+from capdex_service.queries.releases import find_release, listed_by
 from capdex_service.queries.route import route
 from capdex_service.queries.search import FACETS, SearchRequest, explained_search, search
 
@@ -74,7 +75,7 @@ async def results(site: Site, request: PageRequest) -> View:
         "without": without,
         "corrected": {word: list(instead) for word, instead in corrected.items()},
         "suggested": [],
-        "named": _page_named(query),
+        "named": await _page_named(site, query),
         "first_page": not wanted["cursor"],
     }
     data["next"] = request.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
@@ -118,13 +119,16 @@ async def browse(site: Site, request: PageRequest) -> View:
     return View("browse.html", "Browse", data, feed="/feed.atom")
 
 
-def _page_named(query: str) -> str | None:
+async def _page_named(site: Site, query: str) -> str | None:
     """Return the address of the page that a query names by a capability URI, account or DID."""
     if is_uri(query):
         try:
-            return address_of(CapabilityURI.loose(query))
+            uri = CapabilityURI.loose(query)
+            exact = isinstance(uri.selector, Version)
+            await find_release(site.reader, uri.name, str(uri.selector) if exact else None)
         except InvalidInput:
             return None
+        return address_of(uri)
     return f"/p/{quote(query, safe=':')}" if is_publisher(query) else None
 
 

@@ -92,7 +92,9 @@ class SimulatedNode:
         found = [x for x in self.releases if wanted.admits(CapabilityURI.exact(x["cap_uri"]))]
         if not found:
             known = [x["semver"] for x in self.releases if f"{wanted.name}@" in x["cap_uri"]]
-            details = {"versions": known, "fix": f"its newest are {known[0]}"} if known else {}
+            details = (
+                {"versions": known, "fix": f"choose one of its newest: {known[0]}"} if known else {}
+            )
             return {"code": "NOT_FOUND", "message": f"no {cap_uri}", "details": details}, True
         return max(found, key=lambda x: Version.parse(x["semver"])), False
 

@@ -147,7 +147,7 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
         return InvalidInput(
             f"no release of {uri.name} matches {uri.selector or 'latest'}",
             Code.NOT_FOUND,
-            fix=f"its newest are {', '.join(versions)}",
+            fix=f"choose one of its newest: {', '.join(versions)}",
             details={"versions": versions},
         )
     near = [PREFIX + name for name in _similar_names(connection, uri.name)]

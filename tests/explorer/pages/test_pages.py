@@ -145,7 +145,8 @@ def test_a_misspelt_search_shows_what_was_searched_instead(base: str) -> None:
     ("text", "address"),
     [
         ("did:nuwa:cap:city-weather@1.0.0", "/c/city-weather/1.0.0"),
-        ("city-weather@1.0.0-rc.1", "/c/city-weather/1.0.0-rc.1"),
+        ("city-weather@1.0.0-rc.1", None),
+        ("did:nuwa:cap:nobody-has-it", None),
         ("did:nuwa:cap:city-weather", "/c/city-weather"),
         ("city-weather@^1", "/c/city-weather"),
         (ACCOUNT, f"/p/{ACCOUNT}"),
@@ -413,7 +414,8 @@ def test_a_pasted_file_is_validated_at_its_lines_and_not_kept(base: str) -> None
     sent = f"package={_quoted(text)}".encode()
     form: dict[str, Any] = {"Content_Type": "application/x-www-form-urlencoded"}
     page = Answer(f"{base}/try", sent, **HTML, **form)
-    assert "Not valid." in page.words
+    told = "Not valid. [0-9]+ errors?, [0-9]+ (warning or note|warnings and notes)[.]"
+    assert re.search(told, page.words)
     assert page.headers["Cache-Control"] == "no-store"
     assert 'id="L2"' in page.text
     assert "BAD_ID" in page.words
@@ -503,6 +505,9 @@ def test_a_wrong_address_leads_on(base: str) -> None:
     assert 'Did you mean <a href="/c/city-weather">' in page.text
     assert 'action="/search"' in page.text
     assert 'href="/c/forecast"' in Answer(f"{base}/c/fxrecast/1.0.0/tools", **HTML).text
+    assert 'href="/c/forecast"' in Answer(f"{base}/c/forecast/1.0.0/note", **HTML).text
+    assert 'href="/c/forecast"' in Answer(f"{base}/forcast", **HTML).text
+    assert "Did you mean" not in Answer(f"{base}/help/NOTE", **HTML).text
 
 
 @pytest.mark.parametrize(
