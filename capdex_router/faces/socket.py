@@ -18,7 +18,7 @@ from typing import Final
 import orjson
 import structlog
 
-from capdex.errors import CapdexError, Code, ExecutionFailed, UsageError
+from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, UsageError
 from capdex.json import Json
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
@@ -58,6 +58,8 @@ async def serving(
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is None or len(connections) >= MAX_CONNECTIONS:
+            told = f"{MAX_CONNECTIONS} connections are open already: end one, then connect again"
+            writer.write(orjson.dumps(_error(None, _CODES["EXECUTION_FAILED"], told)) + b"\n")
             writer.close()
             return
         connections.add(task)
@@ -113,16 +115,25 @@ async def _talk(
     cmp: Method | None,
 ) -> None:
     """Answer the requests of a connection one after another, until it ends."""
+    too_long = False
     while True:
         try:
             line = await reader.readuntil(b"\n")
-        except asyncio.LimitOverrunError:
+        except asyncio.LimitOverrunError as error:
+            await reader.readexactly(error.consumed)  # a client that still writes reads no answer
+            too_long = True
+            continue
+        except asyncio.IncompleteReadError as error:  # the last line may lack its end
+            line = error.partial
+        except ConnectionError:
+            return
+        if not line and not too_long:
+            return
+        if too_long:
             answer: Json | None = _error(None, INVALID_REQUEST, "the request is too long")
-            writer.write(orjson.dumps(answer) + b"\n")
-            return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return
-        answer = await _answer(line, methods, cmp)
+            too_long = False
+        else:
+            answer = await _answer(line, methods, cmp)
         if answer is not None:
             writer.write(orjson.dumps(answer) + b"\n")
             with suppress(ConnectionError):
@@ -168,8 +179,14 @@ def _is_cmp(request: object) -> bool:
 async def _cmp_answer(request: Json, cmp: Method) -> Json | None:
     if "jsonrpc" in request and "id" not in request:
         return None
+    if "jsonrpc" in request and not isinstance(request["id"], str | int | None):
+        return _error(None, INVALID_REQUEST, "id is not an id")
     try:
         return await cmp(request, _caller(request.get("params")))
+    except InvalidInput as error:
+        return _error(
+            _shown(request.get("id")), _CODES[error.kind.cap], error.line, error.to_json()
+        )
     except Exception:  # a bug of ours: its details only in the log
         log.exception("call failed", method=request["method"][:64])
         return _error(
@@ -180,9 +197,11 @@ async def _cmp_answer(request: Json, cmp: Method) -> Json | None:
 def _caller(params: object) -> Caller:
     """Return the caller of a request, whose deadline is among its parameters; it asks nobody."""
     limit = params.get("timeout_s") if isinstance(params, dict) else None
-    if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
-        return Caller(timeout_s=float(limit))
-    return Caller()
+    if limit is None:
+        return Caller()
+    if not isinstance(limit, int | float) or isinstance(limit, bool) or limit <= 0:
+        raise InvalidInput("timeout_s is no number of seconds", fix="give one over 0, such as 10")
+    return Caller(timeout_s=float(limit))
 
 
 def _shown(id_: object) -> str | int | None:

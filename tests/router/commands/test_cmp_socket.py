@@ -120,6 +120,16 @@ async def test_the_five_methods_of_v01(tmp_path: Path) -> None:
     assert intent == {"success": True, "output": DELETED, "tool": "inboxd", "command": COMMAND}
 
 
+async def test_an_id_and_a_deadline_that_are_none_are_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as (path, _):
+        by_id, late = await ask(
+            path, rpc("domains") | {"id": 1.5}, rpc("intent", want="unread count", timeout_s="5")
+        )
+    assert (by_id["id"], by_id["error"]["message"]) == (None, "id is not an id")
+    assert (late["id"], late["error"]["code"]) == (1, -32602)
+    assert "timeout_s" in late["error"]["message"]
+
+
 async def test_the_caller_s_confirm_is_no_person_s_yes(tmp_path: Path) -> None:
     async with served(tmp_path) as (path, _):
         (found,) = await ask(path, {"method": "intent", "params": DELETE})

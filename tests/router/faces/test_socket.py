@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from capdex.errors import UsageError
 from capdex_router.faces.cap import Cap
-from capdex_router.faces.socket import MAX_LINE_BYTES, serving
+from capdex_router.faces.socket import MAX_CONNECTIONS, MAX_LINE_BYTES, serving
 from tests.router.faces.demo import actions
 
+LISTING = b'{"jsonrpc": "2.0", "id": 7, "method": "capability.list"}'
 ECHO = {"capability_id": "did:nuwa:cap:demo#echo", "version": "1.0.0"}
 
 
@@ -133,6 +134,7 @@ async def test_another_file_is_not_removed(tmp_path: Path) -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "method": "capability.describe"}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"cursor":-1}}', -32602),
         (b"a" * (MAX_LINE_BYTES + 1), -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"timeout_s":"5"}}', -32602),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -140,6 +142,34 @@ async def test_a_bad_request_has_its_code(tmp_path: Path, line: bytes, code: int
     async with served(tmp_path) as path:
         (answer,) = await ask(path, line)
     assert answer["error"]["code"] == code
+
+
+async def test_a_line_that_is_far_too_long_is_told_and_the_next_one_answered(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as path:
+        refused, answered = await ask(path, b"a" * (20 * MAX_LINE_BYTES), LISTING)
+    assert refused["error"]["message"] == "the request is too long"
+    assert answered["id"] == 7
+
+
+async def test_a_last_line_without_its_end_is_answered(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        for line, found in ((b'{"jsonrpc": "2.0", "id": 1', "error"), (LISTING, "result")):
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(line)
+            writer.write_eof()
+            assert found in orjson.loads(await reader.read())
+            writer.close()
+
+
+async def test_a_connection_too_many_is_told(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        held = [await asyncio.open_unix_connection(path) for _ in range(MAX_CONNECTIONS)]
+        reader, writer = await asyncio.open_unix_connection(path)
+        assert "open already" in orjson.loads(await reader.read())["error"]["message"]
+        for _, one in (*held, (reader, writer)):
+            one.close()
 
 
 async def test_a_notification_is_not_answered(tmp_path: Path) -> None:
