@@ -124,7 +124,8 @@ def outcome_row(app: App, outcome: InstallOutcome) -> tuple[str, ...]:
     if outcome.error is not None:
         return (out.mark("fail"), safe(outcome.name), "", safe(outcome.error.line))
     version = outcome.entry.version if outcome.entry is not None else ""
-    was = f", before {outcome.old.version}" if outcome.old is not None else ""
+    old = outcome.old and outcome.old.version
+    was = f", before {old}" if old and old != version else ""
     kind = "plan" if outcome.status == "unchanged" else "ok"
     pinned = f": {safe(outcome.pinned)}" if outcome.pinned else ""
     return (out.mark(kind), safe(outcome.name), safe(version), f"{outcome.status}{was}{pinned}")

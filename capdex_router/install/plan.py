@@ -79,7 +79,7 @@ class InstallPlan:
     def proposal(self) -> Proposal:
         """Return all that the installation does, whose lines are ours, with the package's words."""
         entry, manifest = self.entry, self.package.manifest
-        kind: Kind = "install" if self.fresh or self.old is None else "upgrade"
+        kind: Kind = "install" if self.fresh or self.same or self.old is None else "upgrade"
         new = set(self.widened)
         asked = tuple(
             replace(one, lines=tuple(f"new: {x}" if x in new else x for x in one.lines))

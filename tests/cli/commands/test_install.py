@@ -213,6 +213,15 @@ def test_a_skill_is_written_for_a_host_compared_and_taken_away(
     assert not (tmp_path / "other/weather").exists()
 
 
+def test_one_more_folder_of_the_same_version_is_no_upgrade(capdex: Any, publish: Any) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    again = capdex("install", "weather", "--to", "claude", "--yes", "--format", "human")
+    assert "Install weather 1.0.0?" in again.stderr
+    assert "new: writes SKILL.md" in again.stderr
+    assert "before" not in again.stdout
+
+
 def test_a_user_s_folder_needs_a_host(capdex: Any, publish: Any) -> None:
     publish()
     for to, told in (([], "--user needs --to"), (["--to", "./here"], "is no host")):
