@@ -82,4 +82,6 @@ def completion_command(app: App, shell: str) -> None:
         raise click.BadParameter(shell)
     # Not script.source(): for bash that starts a shell to read its version.
     script = completion(root, {}, "capdex", "_CAPDEX_COMPLETE")
-    app.output.out.write((script.source_template % script.source_vars()).rstrip())
+    text = script.source_template % script.source_vars()
+    # That of fish cuts a description at its first comma.
+    app.output.out.write(text.replace('string split ","', 'string split -m 1 ","').rstrip())

@@ -163,6 +163,10 @@ def test_the_script_of_each_shell_asks_the_program(capdex: Any, shell: str) -> N
     assert f"_CAPDEX_COMPLETE={shell}_complete" in script
 
 
+def test_fish_shows_a_description_beyond_its_first_comma(capdex: Any) -> None:
+    assert 'string split -m 1 "," $completion' in capdex("completion", "fish").stdout
+
+
 def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     program = Path(sys.executable).parent / "capdex"
     lines = [
