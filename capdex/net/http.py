@@ -253,10 +253,11 @@ async def _connect(address: Address) -> _Connection:
         raise HttpError(f"no connection within {CONNECT_S:.0f} s") from None
     except OSError as error:
         failed = error
-    raise HttpError(_words(failed)) from None
+    raise HttpError(words_of_connection(failed)) from None
 
 
-def _words(error: OSError | None) -> str:
+def words_of_connection(error: OSError | None) -> str:
+    """Return in a few words why no connection could be made."""
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or 'no details'}"
     if error is None or error.errno is None:

@@ -72,7 +72,8 @@ class Progress:
                 self._step("ok", self._done, f"{place}{many}, cost {ether(step.fee_wei)}")
             case Served():
                 self._served.append(step)
-                self._status.show(f"served {len(self._served)} of {self._total}")
+                served = sum(one.after_s is not None for one in self._served)
+                self._status.show(f"served {served} of {self._total}")
                 if len(self._served) == self._total:
                     self._say_served()
 

@@ -10,7 +10,7 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from typing_extensions import override
 
-from capdex.net.http import CONNECT_S, MAX_INFORMATIONAL, READ_S
+from capdex.net.http import CONNECT_S, MAX_INFORMATIONAL, READ_S, words_of_connection
 from capdex.net.rpc.errors import RpcFault, retry_after, rpc_error
 from capdex.net.rpc.replies import RpcReply
 from capdex.net.rpc.transport import HEADERS, MAX_REPLY_BYTES, Transport, no_answer, too_large
@@ -51,6 +51,8 @@ def open_session() -> aiohttp.ClientSession:
 
 def words_of(error: Exception) -> str:
     """Return in one line what an error says, without the address that aiohttp adds to some."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return words_of_connection(error.os_error)
     words = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return " ".join(words.split()) or type(error).__name__
 

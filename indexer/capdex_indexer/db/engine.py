@@ -29,7 +29,7 @@ from capdex_indexer.db.revision import check_revision
 @contextmanager
 def translated_errors(engine: Engine) -> Iterator[None]:
     """Turn an error of the driver into Unavailable or UsageError, without the URL's password."""
-    where = engine.url.render_as_string(hide_password=True)
+    where = str(engine.url.set(drivername=engine.url.get_backend_name()))  # without the password
     try:
         yield
     except PoolTimeout:

@@ -446,6 +446,7 @@ def test_errors_keep_the_password_to_themselves() -> None:
         Index("postgresql://me:secret@127.0.0.1:1/none").status()
     assert refusal.value.code is Code.DATABASE_UNAVAILABLE
     assert "secret" not in str(refusal.value.to_json())
+    assert "postgresql://me:***@127.0.0.1:1/none" in refusal.value.message
 
 
 def test_a_password_with_a_sign_of_urls_is_not_shown_as_a_host() -> None:
