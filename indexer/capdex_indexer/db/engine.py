@@ -259,7 +259,7 @@ def _bounded(options: str = "") -> dict[str, Any]:
 
 
 def _lock_file(path: Path) -> FileLock:
-    lock = FileLock(f"{path}.lock", timeout=0, thread_local=False)
+    lock = FileLock(f"{path.resolve()}.lock", timeout=0, thread_local=False)
     try:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, "it is a directory")
