@@ -118,9 +118,13 @@ class Rpc:
         """
         if genesis not in (b"", self._failover.genesis):
             self._failover.genesis = genesis
-            for endpoint in self._failover.pool.endpoints:
-                endpoint.verified = False
+            self.doubt()
         self._failover.chain_id = chain_id
+
+    def doubt(self) -> None:
+        """Verify each endpoint's chain again before its next use."""
+        for endpoint in self._failover.pool.endpoints:
+            endpoint.verified = False
 
     async def lacks(self, name: str) -> bool:
         """True if the endpoint used last lacks an ability, probed if that is not known."""

@@ -3,9 +3,9 @@
 | the endpoint                                      | what happens                             |
 |---------------------------------------------------|------------------------------------------|
 | shows another block above the finalised one       | the fork is returned                     |
-| shows another block instead of a final one        | a quorum of endpoints or an operator     |
-|                                                   | must confirm it (`choose_fork`), or it   |
-|                                                   | is refused with STALLED                  |
+| shows another block instead of a final one        | its chain is verified again; a quorum of |
+|                                                   | endpoints or an operator must confirm it |
+|                                                   | (`choose_fork`), or STALLED is raised    |
 | is behind, or has no answer                       | nothing is undone; another one is asked  |
 | is behind on a development chain                  | its newest block is the fork             |
 """
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.client import EndpointAnswer, Rpc
+from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import Header, hex_, read_header
 from capdex.registry.logs import BlockRef
 from capdex_indexer.projection.block_range import BlockRange, ChainChanged
@@ -174,11 +175,14 @@ class ReorgDetector:
     async def _confirm_replaced(self, ours: BlockRef) -> None:
         """Return if a chain without `ours`, the lowest contradicted block, may be followed."""
         endpoint = self._rpc.endpoint
+        self._rpc.doubt()  # one that became an endpoint of another chain has no say
         reports = await self._rpc.survey(
             "eth_getBlockByNumber", [hex(ours.number), False], _read_hash
         )
         theirs = next((report.answer for report in reports if report.label == endpoint), None)
-        if not isinstance(theirs, bytes) or theirs == ours.hash:
+        if isinstance(theirs, RpcError):
+            raise theirs
+        if theirs in (None, ours.hash):
             raise ChainChanged(f"it says one thing and another of block {ours.number}")
         choice = choose_fork(ours.hash, reports)
         replaced = choice.replaced_by
@@ -214,6 +218,7 @@ class ReorgDetector:
         if now - self._behind_since > LAG_SWITCH_S and not self._rpc.alone:
             self._rpc.blame(f"it is {behind} blocks behind the index")
         if now - self._behind_since > LAG_PATIENCE_S:
+            self._rpc.doubt()  # a shorter chain may be another one: the next call shows it
             raise Unavailable(
                 f"the RPC endpoint is {behind} blocks behind the index",
                 Code.STALLED,

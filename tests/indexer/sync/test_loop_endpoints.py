@@ -338,6 +338,27 @@ async def test_another_chain_behind_a_second_endpoint_is_never_read(twins, follo
     assert set(foreign.calls) <= {"eth_chainId"}
 
 
+@pytest.mark.parametrize("count", [1, 2])
+async def test_endpoints_that_change_their_chain_are_told_as_of_another_one(
+    twins, following, monkeypatch, count
+):
+    monkeypatch.setattr(failover, "FOREIGN_COOLDOWN_S", 0.2)
+    sims = await twins(count)
+    async with following(urls(sims), registry=sims[0].registry, start_block=1) as it:
+        await it.reach(sims[0].head.hash)
+        stored, ours = list(it.logs), list(sims[0].blocks)
+        sims[0].reorg(20, events=4)
+        for sim in sims:
+            sim.chain_id, sim.blocks = 5, list(sims[0].blocks)
+        await it.until(lambda: it.troubles)
+        assert it.troubles[0].code == Code.WRONG_CHAIN
+        assert it.logs == stored
+        for sim in sims:
+            sim.chain_id, sim.blocks = 1, list(ours)
+        sims[0].publish()
+        await it.reach(sims[0].head.hash)
+
+
 async def test_an_endpoint_that_wants_patience_is_not_hammered(twins, following, garbage):
     (sim,) = await twins(1)
     async with following([sim.url], registry=sim.registry, start_block=1) as it:
