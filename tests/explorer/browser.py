@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCREENS = REPOSITORY / ".capdex" / "screens"
 AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = (

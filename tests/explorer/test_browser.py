@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import missing
 from tests.explorer import hostile
 from tests.explorer.addresses import PAGES
-from tests.explorer.browser import SCREENS, Visit, find, launch, visit
+from tests.explorer.browser import Visit, find, launch, visit
 from tests.explorer.conftest import Growing
 from tests.indexer import making
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.real
 WIDTHS = (360, 800, 1400)
 MAX_SHIFT = 0.02  # the sum of what moved, in the measure of the Layout Instability API
 NARROW = 1000  # two columns with hardly any margin: what leaves its column leaves the window
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-# For axe and pictures: each width and each theme, as all six pairs of them take minutes more.
-LOOKED_AT = {(360, "light"), (800, "light"), (1400, "dark")}
+# How axe sees a page: in each theme once, folded and unfolded. Themes differ in colours alone, and
+# between these widths a page is laid out as on one side or the other.
+LOOKED_AT: tuple[tuple[int, Literal["light", "dark"]], ...] = ((360, "light"), (1400, "dark"))
 
 _STRUCTURE = """() => {
   const seen = (one) => one.checkVisibility() && one.getBoundingClientRect().width > 0;
@@ -74,36 +74,47 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_sound_at_every_size_and_in_both_themes(
-    browser: Browser, base: str, name: str
-) -> None:
-    SCREENS.mkdir(parents=True, exist_ok=True)
+@pytest.fixture(scope="module")
+def window(browser: Browser, base: str) -> Iterator[Visit]:
+    """A window that tests go on with, as a new one takes longer than most pages."""
     with visit(browser, base) as seen:
-        seen.go(PAGES[name])
-        assert seen.page.evaluate(_STRUCTURE) == []
-        for scheme in SCHEMES:
-            seen.page.emulate_media(color_scheme=scheme)
-            for width in WIDTHS:
-                seen.page.set_viewport_size({"width": width, "height": 900})
-                assert seen.overflow() <= 0, f"{width} px"
-                if (width, scheme) in LOOKED_AT:
-                    picture = SCREENS / f"{name}-{width}-{scheme}.png"
-                    seen.page.screenshot(path=picture, full_page=True, animations="disabled")
-                    assert seen.axe() == [], f"{width} px, {scheme}"
-        assert seen.faults == []
+        yield seen
+
+
+@pytest.fixture(scope="module")
+def window_without_script(browser: Browser, base: str) -> Iterator[Visit]:
+    with visit(browser, base, script=False) as seen:
+        yield seen
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_works_without_script(browser: Browser, base: str, name: str) -> None:
-    with visit(browser, base, width=WIDTHS[0], script=False) as seen:
-        seen.go(PAGES[name])
-        for width in (*WIDTHS, NARROW):
-            seen.page.set_viewport_size({"width": width, "height": 900})
-            assert seen.overflow() <= 0, f"{width} px"
-        assert seen.page.locator("h1").is_visible()
-        assert seen.page.locator("button[hidden]:visible").count() == 0
-        assert seen.faults == []
+def test_a_page_is_sound_at_every_size_and_in_both_themes(window: Visit, name: str) -> None:
+    window.faults.clear()
+    for width, scheme in LOOKED_AT:
+        window.page.emulate_media(color_scheme=scheme)
+        window.page.set_viewport_size({"width": width, "height": 900})
+        window.go(PAGES[name])
+        assert window.shift() <= MAX_SHIFT, f"it moves while it loads at {width} px"
+        assert window.axe() == [], f"{width} px, {scheme}"
+    assert window.page.evaluate(_STRUCTURE) == []
+    for width in WIDTHS:
+        window.page.set_viewport_size({"width": width, "height": 900})
+        assert window.overflow() <= 0, f"{width} px"
+    assert window.faults == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_works_without_script(window_without_script: Visit, name: str) -> None:
+    seen = window_without_script
+    seen.faults.clear()
+    seen.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    seen.go(PAGES[name])
+    for width in (*WIDTHS, NARROW):
+        seen.page.set_viewport_size({"width": width, "height": 900})
+        assert seen.overflow() <= 0, f"{width} px"
+    assert seen.page.locator("h1").is_visible()
+    assert seen.page.locator("button[hidden]:visible").count() == 0
+    assert seen.faults == []
 
 
 @pytest.mark.parametrize("number", range(11))
@@ -173,14 +184,6 @@ def test_lists_to_narrow_results_are_folded_below_them_on_a_phone(
         seen.go("/search?q=weather")
         assert not fold.is_visible()
         assert seen.page.locator(".narrow a").first.is_visible()
-
-
-def test_nothing_moves_while_a_page_loads(browser: Browser, base: str) -> None:
-    for width in (WIDTHS[0], WIDTHS[-1]):
-        with visit(browser, base, width=width) as seen:
-            for name, address in PAGES.items():
-                seen.go(address)
-                assert seen.shift() <= MAX_SHIFT, f"{name} at {width} px"
 
 
 def test_a_chosen_theme_is_there_before_the_first_paint(browser: Browser, base: str) -> None:
