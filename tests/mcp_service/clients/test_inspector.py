@@ -20,15 +20,21 @@ Inspect = Callable[..., Awaitable[tuple[int, Any, str]]]
 
 
 @pytest.fixture(params=["http", "stdio"])
+def over(request: pytest.FixtureRequest) -> str:
+    """The transports."""
+    return str(request.param)
+
+
+@pytest.fixture
 def inspect(
-    request: pytest.FixtureRequest,
+    over: str,
     node_binary: str,
     node_url: str,
     stdio: tuple[str, ...],
     tmp_path: Path,
 ) -> Inspect:
     """Run one method; its exit code, the JSON that it prints and its stderr."""
-    target = (f"{node_url}/mcp", "--transport", "http") if request.param == "http" else stdio
+    target = (f"{node_url}/mcp", "--transport", "http") if over == "http" else stdio
 
     async def inspect(*args: str) -> tuple[int, Any, str]:
         process = await asyncio.create_subprocess_exec(
@@ -49,12 +55,14 @@ def inspect(
 
 
 async def test_the_inspector_finds_nothing_wrong_with_the_tools_and_calls_each(
-    inspect: Inspect,
+    over: str, inspect: Inspect
 ) -> None:
     code, listed, errors = await inspect("--method", "tools/list", "--strict")
     assert (code, errors) == (0, "")
     assert {tool["name"] for tool in listed["tools"]} == set(CALLS)
     for tool, (given, word) in CALLS.items():
+        if over == "stdio" and tool != "resolve_capability":
+            continue  # it starts a server anew for each call, and one shows that calls arrive
         pairs = [f"{key}={_argument(value)}" for key, value in given.items()]
         call = ["--method", "tools/call", "--tool-name", tool]
         for pair in pairs:
