@@ -29,6 +29,7 @@ RESERVED = (
 
 def _usual(name: str) -> str:
     """Return a valid name like the given text, or an example."""
+    name = name.removeprefix(PREFIX).partition("@")[0]
     usual = "-".join(re.findall(r"[a-z0-9]+", name[:MAX_NAME_CHARS].lower()))
     return usual if NAME.fullmatch(usual) and len(usual) >= MIN_NAME_CHARS else "weather-reporter"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import override
 
-from capdex.uri import CapabilityURI, check_name
+from capdex.uri import PREFIX, CapabilityURI, check_name
 from capdex_cli.publish.account import fee_cap_wei, open_signer, spending_options
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import together
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _checked(ctx: click.Context, _: click.Parameter, name: str) -> str:
-    return name if ctx.resilient_parsing else check_name(name)
+    return name if ctx.resilient_parsing else check_name(name.removeprefix(PREFIX))
 
 
 NAME = click.argument("name", metavar="NAME", callback=_checked)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from capdex.errors import CapdexError
-from capdex.uri import PREFIX, check_name
+from capdex.uri import PREFIX
 from capdex_cli.publish.account import (
     author_options,
     fee_cap_wei,
@@ -19,7 +19,7 @@ from capdex_cli.publish.account import (
     spending_options,
 )
 from capdex_cli.publish.allowances import Allowed, allow_options, files_option
-from capdex_cli.publish.change import ChangeProgress, sending_options
+from capdex_cli.publish.change import NAME, ChangeProgress, sending_options
 from capdex_cli.publish.publish import PublishProgress
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE_NAME, command
@@ -145,7 +145,7 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
 
 
 @command("claim", examples=["capdex claim weather", "capdex claim weather --dry-run --json"])
-@click.argument("name", metavar="NAME")
+@NAME
 @sending_options
 async def claim_command(app: App, name: str, dry_run: bool) -> None:
     """Claim a name before anything is published under it.
@@ -156,7 +156,6 @@ async def claim_command(app: App, name: str, dry_run: bool) -> None:
     """
     from capdex_publisher.publish.claim import claim
 
-    check_name(name)
     progress = ChangeProgress(app, "claimed", dry_run=dry_run)
     async with open_registry(app) as registry, progress.interruptible():
         done = await claim(

@@ -127,6 +127,13 @@ def test_a_change_is_planned_agreed_to_and_made_once(
     assert nonce(chain) == before + 1
 
 
+def test_a_name_may_be_written_as_its_uri(capdex: Any, chain: Chain) -> None:
+    assert capdex.json("maintainer", "list", "did:nuwa:cap:weather")["owner"] == chain.owner
+    assert capdex.json("claim", "did:nuwa:cap:kettle", "--dry-run")["name"] == "kettle"
+    versioned = capdex("transfer", "cancel", "did:nuwa:cap:weather@1.0.0", "--yes")
+    assert (versioned.exit_code, "fix: write weather\n" in versioned.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_wrong_account_is_told_the_owner_before_anybody_is_asked(
     capdex: Any, chain: Chain, words: tuple[str, ...]
