@@ -30,7 +30,10 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class BlockDirectory:
-    """Blocks as files `<two letters>/<cid>`: written atomically, hashed when read."""
+    """Blocks as files `<two letters>/<cid>`: written atomically, hashed when read.
+
+    `trouble` is why the last new block could not be written; None if it was.
+    """
 
     kind: ClassVar[str] = "dir"
 
@@ -40,6 +43,7 @@ class BlockDirectory:
         self._folder = os.fspath(path)
         self.label = f"dir:{path}"
         self._lock = Lock()
+        self.trouble: UsageError | None = None
 
     def read(self, cid: Cid) -> bytes | None:
         """Return the block, or None if it is absent or its bytes do not match its CID."""
@@ -91,7 +95,10 @@ class BlockDirectory:
             for target in written:  # they may not be durable: the next call writes them again
                 with suppress(OSError):
                     os.unlink(target)
-            raise _unreadable(self.path, error) from None
+            self.trouble = _unreadable(self.path, error)
+            raise self.trouble from None
+        if new:
+            self.trouble = None
 
     def remove(self, cid: Cid) -> None:
         """Remove a block, if it is there; raises OSError."""

@@ -21,6 +21,7 @@ WRITER_SILENT_S: Final = 30.0
 MAX_SKEW_S: Final = 900.0  # clocks are set to a second; blocks may come minutes late
 
 NO_JUDGE: Final = "the processes that judge packages are killed or do not start"
+NO_ROOM: Final = "the directory of packages takes no new one"
 
 HealthFault = dict[str, str]
 
@@ -43,6 +44,7 @@ class Health:
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
     skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
     judging_fails: Callable[[], bool] = lambda: False
+    keeping_fails: Callable[[], bool] = lambda: False
     next_try_s: Callable[[], float] | None = None  # until an endpoint is asked again
     _watching: bool = False
     _at_head_at: float | None = None
@@ -95,6 +97,8 @@ class Health:
         found = [{"code": str(x.code), "message": self._meaning(x)} for x in self._errors()]
         if self.judging_fails():
             found.append({"code": "NO_JUDGE", "message": NO_JUDGE})
+        if self.keeping_fails():
+            found.append({"code": "NO_ROOM", "message": NO_ROOM})
         silence = self._writer_silence()
         if silence and not found:
             found = [{"code": "NO_WRITER", "message": silence}]

@@ -30,10 +30,10 @@ class FaultLog:
                 about = {"endpoint": number, "url": one.label, "fault": str(one.fault)}
                 log.warning("endpoint failed", **about, why=one.last_error)
 
-    def database(self, error: CapdexError) -> None:
-        """Log why the database cannot be read or written."""
-        if self._is_due(error.code):
-            log.warning("database failed", code=str(error.code), what=error.message, why=error.why)
+    def database(self, error: CapdexError, event: str = "database failed") -> None:
+        """Log why the database cannot be read or written, or what else `event` says."""
+        if self._is_due(f"{event} {error.code}"):
+            log.warning(event, code=str(error.code), what=error.message, why=error.why)
 
     def _is_due(self, key: str) -> bool:
         now = self._timer()

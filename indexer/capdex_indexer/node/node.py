@@ -76,8 +76,9 @@ class Node:
                 await run_to_completion(index.position)  # a wrong database fails now
             else:
                 endpoints = resources.rpc.endpoints_state
-                verifier = resources.verifier
+                verifier, blocks = resources.verifier, resources.blocks
                 surface.health.judging_fails = lambda: verifier.trouble is not None
+                surface.health.keeping_fails = lambda: blocks.trouble is not None
                 surface.health.next_try_s = lambda: min(x.cooldown_s for x in endpoints())
                 await node._acquire_or_stand_by(resources)
             if options.role.serves:  # now the database has its tables

@@ -166,6 +166,8 @@ class Writer:
                 except Unavailable as error:
                     health.refused = error
                     faults.database(error)
+                if trouble := self.resources.blocks.trouble:
+                    faults.database(trouble, "packages are not kept")
                 faults.endpoints(self.resources.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 

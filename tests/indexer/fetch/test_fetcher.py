@@ -22,6 +22,7 @@ from capdex_indexer.fetch import fetcher as fetch
 from capdex_indexer.fetch import result_writer
 from capdex_indexer.fetch.fetcher import Fetcher
 from capdex_indexer.fetch.result_writer import MAX_TRIES, delay_s
+from capdex_indexer.monitoring.health import Health
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.pending import read_queue
 from capdex_indexer.store import Delay, Lane, Operator, Store
@@ -516,10 +517,13 @@ async def test_a_disk_that_takes_no_blocks_costs_no_try_and_is_used_when_it_does
     async with queue.fetching():
         await in_time(lambda: len(queue.shelf.asked) > 2)
         await until(lambda: "cannot be used" in queue.error("note"))
+        health = Health(keeping_fails=lambda: queue.kept.trouble is not None)
+        assert [fault["code"] for fault in health.faults()] == ["NO_ROOM"]
         (job,) = queue.store.due(1e12, 1)
         assert job.attempts == 0
         in_the_way.unlink()
         await in_time(lambda: queue.counts == {"available": 1})
+    assert [fault["code"] for fault in health.faults()] == ["BACKFILL"]
     assert queue.kept.read(Cid.of(package)) == package
 
 
