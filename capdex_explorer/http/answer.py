@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
+from urllib.parse import quote
 
 import orjson
 import structlog
@@ -69,7 +70,7 @@ class Answers:
     ) -> Response:
         base = f"{request.url.scheme}://{request.url.netloc}"
         warning = self.site.reader.warning() or ""
-        key = (base, request.url.path, request.url.query, str(as_json), warning)
+        key = (base, request.scope["path"], request.url.query, str(as_json), warning)
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
                 readable, moment = request.method != "POST", await self.site.reader.moment()
@@ -162,7 +163,7 @@ class Answers:
 async def read_page_request(request: Request, base: str) -> PageRequest:
     """Read a request; raises InvalidInput for a form that cannot be read."""
     query = request.scope["query_string"]
-    path = request.url.path.removesuffix(".json") or "/"
+    path = quote(request.scope["path"].removesuffix(".json"), safe="/:@")
     page_request = PageRequest.read(path, request.path_params, query, base)
     if request.method != "POST":
         return page_request

@@ -46,14 +46,12 @@ class PageCache:
         kept = self._pages.get(key)
         if kept is None:
             return None
-        name, final_at = kept.tag
+        (name, final_at), age_s = kept.tag, self._clock() - kept.made_at
         if name:
-            young = self._clock() - kept.made_at < MAX_AGE_S
-            fresh = young and (final_at is None or moment.finalized < final_at)
+            fresh = final_at is None or moment.finalized < final_at
         else:
-            young = self._clock() - kept.made_at < MAX_STALE_S
-            fresh = kept.revision == moment.revision or young
-        if not fresh:
+            fresh = kept.revision == moment.revision or age_s < MAX_STALE_S
+        if not fresh or age_s >= MAX_AGE_S:
             self._forget(key)
             return None
         self._pages.move_to_end(key)

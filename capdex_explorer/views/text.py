@@ -79,8 +79,8 @@ def date(epoch_s: float | None) -> Markup:
 
 
 def age(epoch_s: float | None) -> str:
-    """Return how long ago a time was, in its largest unit of days, months and years."""
-    days = int((time.time() - (epoch_s or 0)) // 86_400)
+    """Return how many days (UTC), months or years ago a time was, in the largest of them."""
+    days = int(time.time() // 86_400 - (epoch_s or 0) // 86_400)
     for name, length in (("year", 365), ("month", 30), ("day", 1)):
         if days >= length:
             return f"{count(days // length, name)} ago"

@@ -76,7 +76,7 @@ def test_a_replacement_is_linked_where_it_is_listed_and_else_its_fate_is_said(
 
 
 def test_a_tag_leads_to_its_list_whatever_its_characters(growing: Growing) -> None:
-    tags = [".", "..", "../x", "x/../y", "x/y", "a.json", "a b", "?q=1", "#part", "%2e%2e"]
+    tags = [".", "..", "../x", "x/../y", "x/y", "a.json", "a b", "?q=1", "#part", "100%41"]
     growing.publish("tagged", tags=tags)
     page = Answer(f"{growing.base}/c/tagged", **HTML).text
     links = re.findall('href="(/(?:tag/|search[?]tag=)[^"]*)"', page)
@@ -84,6 +84,9 @@ def test_a_tag_leads_to_its_list_whatever_its_characters(growing: Growing) -> No
     for link in links:
         listed = Answer(urljoin(growing.base + "/c/tagged", link), **HTML)
         assert 'href="/c/tagged/1.0.0"' in listed.text, link
+        for order in re.findall('href="([^"]*[?]sort=[^"]*name)"', listed.text):
+            sorted_by_name = Answer(urljoin(listed.url, order), **HTML)
+            assert 'href="/c/tagged/1.0.0"' in sorted_by_name.text, order
 
 
 def test_what_no_page_is_of_is_named_without_a_link(growing: Growing) -> None:
@@ -107,6 +110,12 @@ def test_a_step_from_a_pre_release_is_called_changes(growing: Growing) -> None:
     words = Answer(f"{growing.base}/c/stepped/versions", **HTML).words
     assert "changes since 1.0.0-rc.1" in words
     assert "patch step since 1.0.0" in words
+
+
+def test_a_page_of_older_releases_does_not_promise_newer_ones(growing: Growing) -> None:
+    promise = "Reload this page to see newer ones."
+    assert promise in Answer(f"{growing.base}/recent", **HTML).words
+    assert promise not in Answer(f"{growing.base}/recent?before=1", **HTML).words
 
 
 def test_vs_code_gets_the_settings_that_it_reads(base: str) -> None:
