@@ -68,6 +68,11 @@ def forbidden(text: str) -> Iterator[int]:
             yield match.start()
 
 
+def is_blank(text: str) -> bool:
+    """True if nothing of a text can be seen that a package may hold."""
+    return all(x in BLANK or x.isspace() for x in text)
+
+
 def describe(character: str) -> str:
     """Name a forbidden character for people: `a zero-width space (U+200B)`."""
     code = ord(character)

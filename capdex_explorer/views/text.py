@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup, escape
 
 from capdex.uri import PREFIX
-from capdex.yaml.characters import BLANK, forbidden
+from capdex.yaml.characters import forbidden, is_blank
 
 # Nonspacing and enclosing marks of all scripts: those of one character cannot be broken into lines.
 _MARK: Final = "".join(x for x in map(chr, range(0x300, 0x1F000)) if category(x) in ("Mn", "Me"))
@@ -35,19 +35,14 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text  # most are
     text = text.replace("\r\n", "\n")
-    if places := range(len(text)) if is_blank(text) else list(forbidden(text)):
+    blank = is_blank(text) and not text.isspace()
+    if places := range(len(text)) if blank else list(forbidden(text)):
         pieces, at = [], 0
         for place in places:
             pieces += [text[at:place], f"⟨U+{ord(text[place]):04X}⟩"]
             at = place + 1
         text = "".join([*pieces, text[at:]])
     return text if text.isascii() else _MARKS.sub(lambda x: x[0][:MAX_MARKS] + "…", text)
-
-
-def is_blank(text: str) -> bool:
-    """Return whether a text has no character that can be seen, and is more than white space."""
-    seen = (x for x in text if not (x in BLANK or x.isspace() or category(x)[0] == "M"))
-    return not text.isspace() and next(seen, None) is None
 
 
 def shown(value: object) -> Any:

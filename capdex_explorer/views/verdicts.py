@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from capdex.manifest.prompt_injection import LABELS, Label
 from capdex.problems import Reason, Verdict
-from capdex_explorer.views.text import is_blank, name_of
+from capdex.yaml.characters import is_blank
+from capdex_explorer.views.text import name_of
 
 
 class Badge(NamedTuple):

@@ -107,7 +107,7 @@ def tools_database(making: Any, tmp_path_factory: pytest.TempPathFactory) -> str
     chain.publish("maps", domain="travel", tools=[look])
     chain.publish("eyes", domain="media", title="E" * 120, summary="sees " * 24, **both)
     did: dict[str, Any] = {"ask": service("x") | {"service_uri": "did:nuwa:mcp:maps"}}
-    chain.publish("far-away", domain="travel", tools=[ask], bindings=did)
+    chain.publish("far-away", domain="travel", tools=[ask], bindings=did, title="\u2800")
     chain.publish("was-bound", "1.0.0", **both)
     chain.publish("was-bound", "1.1.0", tools=[look])
     chain.publish("now-bound", "1.0.0", tools=[look])

@@ -103,7 +103,7 @@ def _failure(
         return InvalidInput(
             f"every release that matches {uri} is yanked",
             Code.YANKED,
-            why=highest.yank_reason,
+            why=highest.yank_reason and f'the reason given: "{highest.yank_reason}"',
             fix=f"ask for {highest.cap_uri} exactly if you must have it",
             details={"cap_uri": highest.cap_uri, "reason": highest.yank_reason},
         )

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI, check_name
+from capdex.yaml.characters import is_blank
 from capdex_indexer.query import IndexedRelease
 from capdex_service.answers.release import file_of
 
@@ -66,11 +67,12 @@ def server(found: IndexedRelease, document: Mapping[str, Any]) -> Json | None:
     if not bindings:
         return None
     metadata = found.metadata or {}
+    title = str(metadata.get("name") or "")
     says = metadata.get("summary") or metadata.get("description") or found.name
     entry: Json = {
         "$schema": SCHEMA,
         "name": server_name(found.name or ""),
-        "title": _short(metadata.get("name") or found.name),
+        "title": _short(found.name if is_blank(title) else title),
         "description": _short(says),
         "version": found.semver,
     }

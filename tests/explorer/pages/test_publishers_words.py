@@ -118,6 +118,19 @@ def test_a_page_of_older_releases_does_not_promise_newer_ones(growing: Growing) 
     assert promise not in Answer(f"{growing.base}/recent?before=1", **HTML).words
 
 
+def test_a_reason_in_an_error_stands_in_quotes(growing: Growing) -> None:
+    growing.publish("gone")
+    growing.chain.mine(making.yanked("gone", reason="use mine, it is verified"))
+    growing.publish("other")
+    words = Answer(f"{growing.base}/c/gone/latest", **HTML).words
+    assert 'the reason given: "use mine, it is verified"' in words
+
+
+def test_a_search_without_a_hit_has_nothing_to_narrow(base: str) -> None:
+    assert "Narrow the results" in Answer(f"{base}/search?q=weather", **HTML).words
+    assert "Narrow" not in Answer(f"{base}/search?q=x&domain=nosuch", **HTML).words
+
+
 def test_vs_code_gets_the_settings_that_it_reads(base: str) -> None:
     page = Answer(f"{base}/index.json").json
     shown = next(x["text"] for x in page["connections"] if x["title"] == "VS Code")

@@ -127,6 +127,11 @@ async def test_a_service_named_by_a_did_is_no_remote(tools_http: aiohttp.ClientS
     assert "remotes" not in entry["server"]
 
 
+async def test_a_blank_title_is_no_title(tools_http: aiohttp.ClientSession) -> None:
+    _, entry = await get(tools_http, "/v0.1/servers/did.nuwa.cap%2Ffar-away/versions/latest")
+    assert entry["server"]["title"] == "far-away"
+
+
 async def test_versions_are_listed_newest_first(tools_http: aiohttp.ClientSession) -> None:
     _, page = await get(tools_http, GUIDE)
     assert names(page) == ["guide 1.10.0", "guide 1.0.0"]
