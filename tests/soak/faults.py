@@ -447,10 +447,9 @@ def run(count: int, kinds: list[str], hold_s: float, seed: int, verbose: bool) -
             return count
         url = stack.enter_context(anvil("--gas-limit", "1000000000"))
         nodes = stack.enter_context(Nodes.open())
-        fresh = {
-            kind: stack.enter_context(databases(kind, nodes.folder))
-            for kind in ("sqlite", "postgres")
-        }
+        fresh = {"sqlite": stack.enter_context(databases("sqlite", nodes.folder))}
+        if any(kind.startswith(("postgres", "standby")) for kind in kinds):
+            fresh["postgres"] = stack.enter_context(databases("postgres", nodes.folder))
         author = Author.begin(url, nodes.folder / "blocks", random)
         author.fill(FIRST_RELEASES)
         world = World(author, url, nodes, fresh, random, hold_s)

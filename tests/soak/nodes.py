@@ -23,7 +23,7 @@ from typing import TypeVar
 
 ROOT = Path(__file__).absolute().parents[2]
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
-LOOK_S = 0.005
+LOOK_S = 0.05  # each look opens a connection, or asks the node, and takes from its time
 USED = (
     "capdex_cli.node.serve",
     "capdex_indexer.db.migrations",
