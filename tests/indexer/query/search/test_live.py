@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,14 @@ Opened = Callable[..., Index]
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "index.db.search"
+
+
+@pytest.fixture
+def encoder(directory: Path, written: Path) -> MappedEncoder:
+    """The encoder of a reader that finds its weights written."""
+    directory.mkdir()
+    shutil.copy(written / mapped_encoder.FILE, directory)
+    return MappedEncoder(directory)
 
 
 @pytest.fixture
@@ -407,13 +416,12 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
     store: Store,
     chain: Any,
     following: Opened,
-    directory: Path,
+    encoder: MappedEncoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chain.publish("money", description="Converts an amount from one currency to another")
     chain.publish("notes", description="Keeps short texts that you dictate")
     making.follow(store, chain)
-    encoder = MappedEncoder(directory)
     index = following(encoder)
     until(lambda: index.find("x").mode == "semantic")
     found = index.find("我想把美元换成欧元")
@@ -438,10 +446,10 @@ def test_helpers_encode_what_the_reader_encodes(
     publish: Callable[..., None],
     following: Opened,
     directory: Path,
+    encoder: MappedEncoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     publish("apples", "pears", "plums")
-    encoder = MappedEncoder(directory)
     by_itself = vectors(following(encoder))
     (directory / "manifest").unlink()
     monkeypatch.setattr(follower, "MANY", 1)
@@ -453,11 +461,10 @@ def test_helpers_encode_what_the_reader_encodes(
 def test_saved_vectors_of_another_encoding_are_made_again(
     publish: Callable[..., None],
     following: Opened,
-    directory: Path,
+    encoder: MappedEncoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     publish("apples", "pears")
-    encoder = MappedEncoder(directory)
     index = following(encoder)
     until(lambda: index.find("x").mode == "semantic")
     index.close()

@@ -33,14 +33,6 @@ def expected() -> Any:
     return SentenceEncoder().encode(TEXTS)
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the file of weights."""
-    folder = tmp_path_factory.mktemp("written")
-    MappedEncoder(folder).encode(TEXTS)
-    return folder
-
-
 def weights(encoder: MappedEncoder) -> list[Any]:
     """The arrays of the encoder's backend."""
     parts = vars(encoder._encoder._backend).values()
