@@ -70,7 +70,7 @@ NO_TAG = [
 @pytest.mark.parametrize("refusal", TOO_WIDE + PUBLIC, ids=str)
 async def test_a_refused_range_is_asked_in_halves_whatever_the_words(simulate, following, refusal):
     sim = await simulate()
-    for _ in range(60):
+    for _ in range(24):
         sim.publish()
     sim.max_blocks, sim.too_wide = 3, refusal
     async with following([sim.url], registry=sim.registry) as it:
