@@ -144,10 +144,8 @@ def test_every_process_gives_the_same_answers_about_the_node(
     assert counts[0] > 0
 
 
-def test_a_worker_that_ends_is_started_again(
-    start: Callable[..., Served], database_url: str
-) -> None:
-    node = start(database_url, "--workers", "2")
+def test_a_worker_that_ends_is_started_again(start: Callable[..., Served], shell: Any) -> None:
+    node = start(f"sqlite:///{shell / 'index.db'}", "--workers", "2")
     (first,) = node.workers(1)
     os.kill(first, signal.SIGKILL)
     second = node.workers(2)[-1]
@@ -159,9 +157,9 @@ def test_a_worker_that_ends_is_started_again(
 
 
 def test_workers_end_with_a_node_that_is_killed(
-    start: Callable[..., Served], database_url: str, eventually: Callable[..., Any]
+    start: Callable[..., Served], shell: Any, eventually: Callable[..., Any]
 ) -> None:
-    node = start(database_url, "--workers", "3")
+    node = start(f"sqlite:///{shell / 'index.db'}", "--workers", "3")
     node.workers(2)
     node.process.popen.kill()
 
