@@ -47,7 +47,7 @@ async def test_a_client_that_is_connected_at_the_end_is_no_fault(tmp_path: Path)
 async def ask(path: Path, *lines: bytes) -> list[Any]:
     """Send lines, end, and return the answers."""
     reader, writer = await asyncio.open_unix_connection(path, limit=2 * MAX_LINE_BYTES)
-    writer.writelines(line + b"\n" for line in lines)
+    writer.write(b"".join(line + b"\n" for line in lines))
     writer.write_eof()
     answers = [orjson.loads(line) async for line in reader]
     writer.close()
