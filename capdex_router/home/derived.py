@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 
@@ -21,7 +21,7 @@ class Derived:
     def read(self) -> dict[str, bytes]:
         """Return all values."""
         try:
-            with closing(self._open()) as database:
+            with self._open() as database:
                 rows = database.execute(
                     "SELECT key, value FROM derived WHERE version = ?", (self._version,)
                 )
@@ -34,20 +34,21 @@ class Derived:
 
     def write(self, values: Mapping[str, bytes]) -> None:
         """Keep some values; if they cannot be kept, they are derived again when they are needed."""
-        with suppress(sqlite3.Error), closing(self._open()) as database, database:
+        with suppress(sqlite3.Error), self._open() as database, database:
             database.executemany(
                 "INSERT OR REPLACE INTO derived VALUES (?, ?, ?)",
                 [(key, self._version, value) for key, value in values.items()],
             )
 
-    def _open(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._path, timeout=5.0)
-        database.execute("PRAGMA synchronous = OFF")  # what a power cut damages is made anew
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS derived"
-            " (key TEXT PRIMARY KEY, version TEXT NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
-        )
-        return database
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self._path, timeout=5.0)) as database:
+            database.execute("PRAGMA synchronous = OFF")  # what a power cut damages is made anew
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS derived"
+                " (key TEXT PRIMARY KEY, version TEXT NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
+            )
+            yield database
 
     def _remove(self) -> None:
         for name in (self._path.name, f"{self._path.name}-journal"):

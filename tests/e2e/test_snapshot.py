@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,7 @@ def test_a_snapshot_that_lies_is_refused_with_words_and_leaves_nothing(
     trust = ("--trust-block", told["block_hash"], "--trust-digest", told["index_digest"])
     done = shell(*to, *offline, *trust)
     assert "warning" not in done.stderr
-    with sqlite3.connect(shell / "two.db") as connection:
+    with closing(sqlite3.connect(shell / "two.db")) as connection:
         assert connection.execute("SELECT count(*) FROM event").fetchone() == (RELEASES + 1,)
-    connection.close()
     alone = (*to[:-1], f"sqlite:///{shell / 'three.db'}", *offline, *trust[:2])
     assert "are not checked" in shell(*alone).stderr

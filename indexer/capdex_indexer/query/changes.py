@@ -125,7 +125,7 @@ class CommitWatch:
             return int(connection.execute(_REVISION).scalar() or 0)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """End the connection, also after the engine gave up its own."""
         if self._raw is not None:
-            self._raw.close()
+            self._raw.invalidate()
             self._raw = None

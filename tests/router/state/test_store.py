@@ -6,6 +6,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +29,12 @@ MODEL = model(
     {"properties": {"n": {"x-crdt": "counter"}, "tags": {"x-crdt": "grow_only_set"}}},
 )
 SHORT = model("did:nuwa:state:note#v1", {"x-asm": {"x-ttl": "PT10S"}})
+
+
+def sql(path: Path, statement: str) -> Any:
+    """Run a statement in a file, and return its first row."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement).fetchone()
 
 
 class Clock:
@@ -135,7 +142,7 @@ def test_what_expired_is_removed_at_the_next_start(tmp_path: Path, clock: Clock)
         first.create(NOTE, SHORT, "a", {"t": 1})
     clock.now += 100
     ObjectStore(path, clock).close()
-    assert sqlite3.connect(path).execute("SELECT count(*) FROM documents").fetchone() == (0,)
+    assert sql(path, "SELECT count(*) FROM documents") == (0,)
 
 
 def test_another_model_merges_what_is_there_anew(kept: ObjectStore) -> None:
@@ -333,8 +340,7 @@ def test_a_file_that_is_no_database_is_unreadable(tmp_path: Path) -> None:
 
 def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 9")
+    sql(path, "PRAGMA user_version = 9")
     with pytest.raises(UsageError, match="another version"):
         ObjectStore(path)
 
@@ -346,12 +352,7 @@ def test_a_copied_file_writes_under_other_numbers(tmp_path: Path) -> None:
     for name in "ab":
         with ObjectStore(tmp_path / f"{name}.sqlite") as kept:
             kept.update(NOTE, MODEL, "a", patched({"$inc": {"n": 1}}))
-    peers = {
-        sqlite3.connect(tmp_path / f"{name}.sqlite")
-        .execute("SELECT peer FROM documents")
-        .fetchone()
-        for name in "ab"
-    }
+    peers = {sql(tmp_path / f"{name}.sqlite", "SELECT peer FROM documents") for name in "ab"}
     assert len(peers) == 2
 
 
