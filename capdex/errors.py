@@ -6,6 +6,7 @@ happened; `why` names the offending value and its place; `fix` says what to do n
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -172,3 +173,8 @@ def untrusted_text(value: object) -> str:
     A list or an object may be nested too deep for Python to format.
     """
     return str(value)[:MAX_TEXT_CHARS] if isinstance(value, str | int | float) else ""
+
+
+def quoted(text: str) -> str:
+    """Return somebody else's words in quotes that they cannot end: ours stand beside them."""
+    return json.dumps(text, ensure_ascii=False)

@@ -6,7 +6,6 @@ be hostile, too: a reply over its limit is not read further, and each failure is
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from capdex.errors import (
     Unavailable,
     UsageError,
     VerificationFailure,
+    quoted,
     untrusted_text,
 )
 from capdex.json import Json
@@ -170,7 +170,7 @@ def as_error(content: Json, who: str = "the node") -> CapdexError:
 
 
 def _said(who: str, text: str) -> str:
-    return text and f"{who} says {json.dumps(text, ensure_ascii=False)}"
+    return text and f"{who} says {quoted(text)}"
 
 
 def _family(code: Code) -> type[CapdexError]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from capdex.errors import quoted
 from capdex.json import Json
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import safe, short
@@ -123,9 +124,10 @@ def rows_of(standing: Json) -> list[tuple[str, str]]:
     if standing["pending_owner"]:
         rows.append(("on offer to", standing["pending_owner"]))
     if standing["deprecated"]:
-        instead = f"; use {standing['replaced_by']} instead" if standing["replaced_by"] else ""
-        words = safe(standing["message"] or "") + instead
-        rows.append(("deprecated", words.removeprefix("; ") or "by its owner"))
+        instead = standing["replaced_by"]
+        words = f"by its owner, who names {instead} in its place" if instead else "by its owner"
+        words += f": {quoted(safe(standing['message']))}" if standing["message"] else ""
+        rows.append(("deprecated", words))
     if standing["votes"]:
         rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))
     return rows

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
 from capdex.codes import reason_codes
+from capdex.errors import quoted
 from capdex.manifest.prompt_injection import LABELS, lint_summary
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX
@@ -242,12 +243,12 @@ def _warnings(row: Row[Any]) -> Iterator[str]:
     if row.deprecated:
         yield _with_reason("this release is deprecated", row.deprecation_message)
     if row.name_deprecated:
-        instead = f"; use {PREFIX}{row.replaced_by} instead" if row.replaced_by else ""
-        yield _with_reason(f"{row.name} is deprecated by its owner", row.name_message) + instead
+        instead = f", who names {PREFIX}{row.replaced_by} in its place" if row.replaced_by else ""
+        yield _with_reason(f"{row.name} is deprecated by its owner{instead}", row.name_message)
 
 
 def _with_reason(what: str, reason: str) -> str:
-    return f"{what}: {reason}" if reason else what
+    return f"{what}: {quoted(reason)}" if reason else what
 
 
 def _lint(row: Row[Any]) -> dict[str, Any] | None:

@@ -10,7 +10,14 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, bindparam, select
 
 from capdex.codes import reason_codes
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
+from capdex.errors import (
+    CapdexError,
+    Code,
+    InvalidInput,
+    Unavailable,
+    VerificationFailure,
+    quoted,
+)
 from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX, CapabilityURI
 from capdex.version import Version
@@ -103,7 +110,7 @@ def _failure(
         return InvalidInput(
             f"every release that matches {uri} is yanked",
             Code.YANKED,
-            why=highest.yank_reason and f'the reason given: "{highest.yank_reason}"',
+            why=highest.yank_reason and f"the reason given: {quoted(highest.yank_reason)}",
             fix=f"ask for {highest.cap_uri} exactly if you must have it",
             details={"cap_uri": highest.cap_uri, "reason": highest.yank_reason},
         )

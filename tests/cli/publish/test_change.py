@@ -245,7 +245,7 @@ def test_show_tells_owner_maintainers_offer_and_flags_from_the_chain_alone(
         f"owner        {chain.owner}",
         f"maintainer   {chain.other}",
         f"on offer to  {STRANGER}",
-        "deprecated   gone; use forecast instead",
+        'deprecated   by its owner, who names forecast in its place: "gone"',
         "",
         "1.1.0  minor    · on chain, deprecated      wait for 2",
         "1.0.0           · on chain, yanked          wrong unit",

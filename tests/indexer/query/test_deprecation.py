@@ -38,7 +38,7 @@ def test_a_deprecated_release_is_resolved_as_before_with_a_warning_and_sinks_in_
     for asked in ("note", "note@^1", "note@1.1.0"):
         found = resolve(search_index, asked)
         assert (found.semver, *said(found)) == ("1.1.0", True, "it is slow", *NOTHING[2:])
-        assert found.warnings == ["this release is deprecated: it is slow"]
+        assert found.warnings == ['this release is deprecated: "it is slow"']
     assert said(resolve(search_index, "note@1.0.0")) == NOTHING
     after = search_page(search_index, "keeps notes")
     assert [x.release.name for x in before.hits] == ["note", "note-taker"]
@@ -57,7 +57,8 @@ def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
     chain.publish("note", "1.1.0")
     chain.publish("memo")
     making.follow(store, chain)
-    warning = "note is deprecated by its owner: no time for it; use did:nuwa:cap:memo instead"
+    owners = "by its owner, who names did:nuwa:cap:memo in its place"
+    warning = f'note is deprecated {owners}: "no time for it"'
     for found in search_index.releases("note"):
         assert said(found) == (False, "", True, "no time for it", "memo")
         assert found.warnings == [warning]
@@ -69,8 +70,8 @@ def test_a_deprecated_name_says_what_to_use_instead_with_each_of_its_releases(
     ("message", "replaced_by", "warning"),
     [
         ("", "", "note is deprecated by its owner"),
-        ("dead", "", "note is deprecated by its owner: dead"),
-        ("", "memo", "note is deprecated by its owner; use did:nuwa:cap:memo instead"),
+        ("dead", "", 'note is deprecated by its owner: "dead"'),
+        ("", "memo", "note is deprecated by its owner, who names did:nuwa:cap:memo in its place"),
     ],
 )
 def test_a_warning_says_no_more_than_the_owner_did(
@@ -86,7 +87,7 @@ def test_a_warning_says_no_more_than_the_owner_did(
     chain.mine(making.deprecated("note", "1.0.0", ""), making.yanked("note", "1.0.0", "leaks"))
     making.follow(store, chain)
     assert resolve(search_index, "note@1.0.0").warnings == [
-        "this release was yanked: leaks",
+        'this release was yanked: "leaks"',
         "this release is deprecated",
         warning,
     ]

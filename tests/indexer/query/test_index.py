@@ -240,7 +240,7 @@ def test_only_an_exact_uri_finds_a_yanked_release(
 ) -> None:
     chain.mine(chain.release("note"), making.yanked("note", "1.0.0", "leaks"))
     making.follow(store, chain)
-    assert resolve(search_index, "note@1.0.0").warnings == ["this release was yanked: leaks"]
+    assert resolve(search_index, "note@1.0.0").warnings == ['this release was yanked: "leaks"']
     for uri in ("note", "note@^1"):
         with pytest.raises(InvalidInput) as refusal:
             resolve(search_index, uri)

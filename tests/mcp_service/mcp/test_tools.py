@@ -172,7 +172,7 @@ async def test_what_is_deprecated_is_served_with_the_words_of_its_owner(connect:
         note, newer, weather = [await resolve(client, x) for x in ("note@1.0.0", "note", "weather")]
         hits = (await search(client, "weather"))["list_of_results"]
     assert note["status"] == FREE | {"deprecated": True, "deprecation_message": "use 1.1.0"}
-    assert note["warnings"] == ["this release is deprecated: use 1.1.0"]
+    assert note["warnings"] == ['this release is deprecated: "use 1.1.0"']
     assert (newer["status"], newer["warnings"]) == (FREE, [])
     assert weather["status"] == FREE | {
         "name_deprecated": True,
@@ -180,7 +180,8 @@ async def test_what_is_deprecated_is_served_with_the_words_of_its_owner(connect:
         "replaced_by": "climate",
     }
     assert weather["warnings"] == [
-        "weather is deprecated by its owner: the source closes; use did:nuwa:cap:climate instead"
+        "weather is deprecated by its owner, who names did:nuwa:cap:climate in its place:"
+        ' "the source closes"'
     ]
     assert (hits[0]["status"], hits[0]["warnings"]) == (weather["status"], weather["warnings"])
 
