@@ -118,6 +118,7 @@ class Verifier:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        await asyncio.sleep(0)  # a task that is cancelled before its first step ends no process
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)

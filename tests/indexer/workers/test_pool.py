@@ -126,6 +126,15 @@ def announce(making: Any) -> Any:
     return make
 
 
+async def test_a_pool_that_got_no_package_ends_its_process(
+    hostile: tuple[str, ...], tmp_path: Path
+) -> None:
+    async with Verifier(command=hostile):
+        pass
+    ((_, pid),) = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
+    assert not is_there(int(pid))
+
+
 async def test_the_judgement_is_the_one_that_is_made_here(making: Any, announce: Any) -> None:
     good, unbound = making.package_bytes(), making.package_bytes(publisher=None)
     async with Verifier(1) as verifier:
