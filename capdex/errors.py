@@ -176,5 +176,5 @@ def untrusted_text(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return somebody else's words in quotes that they cannot end: ours stand beside them."""
+    """Return a text of a publisher, an owner or a node as a JSON string, for use in a message."""
     return json.dumps(text, ensure_ascii=False)

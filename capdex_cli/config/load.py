@@ -179,7 +179,7 @@ def _check_nodes(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
         for url in values.get(key, "").replace(",", " ").split():
             if not _HTTP.match(url):
                 raise UsageError(
-                    f"{key} is not an http(s) URL: {url[:40]!r}",
+                    f"{key} is not an http(s) URL",  # the value may hold a password
                     Code.CONFIG,
                     why=f"set by {origins[key]}",
                     fix="write it like http://127.0.0.1:8765",

@@ -37,7 +37,7 @@ def safe(text: object) -> str:
 
 
 def json_safe(document: str) -> str:
-    r"""Return JSON text of the same meaning, with every hidden character as `\uXXXX`."""
+    r"""Return JSON text of the same meaning, with each hidden character as a `\u` escape."""
     if document.isascii() and "\x7f" not in document:  # json.dumps escapes all below a space
         return document
     return "".join(x if x == "\n" or not _hidden(x) else json.dumps(x).strip('"') for x in document)

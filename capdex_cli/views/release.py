@@ -126,7 +126,7 @@ def rows_of(standing: Json) -> list[tuple[str, str]]:
     if standing["deprecated"]:
         instead = standing["replaced_by"]
         words = f"by its owner, who names {instead} in its place" if instead else "by its owner"
-        words += f": {quoted(safe(standing['message']))}" if standing["message"] else ""
+        words += f": {safe(quoted(standing['message']))}" if standing["message"] else ""
         rows.append(("deprecated", words))
     if standing["votes"]:
         rows.append(("votes", f"{standing['votes']['up']} up, {standing['votes']['down']} down"))

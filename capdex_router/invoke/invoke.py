@@ -252,11 +252,11 @@ class Invoker:
     async def _execute(self, call: _Call, caller: Caller) -> Any:
         limit = min(caller.timeout_s or self.limits.deadline_s, self.limits.longest_deadline_s)
         deadline = time.monotonic() + limit
-        owner, runs = call.capability.owner, False
+        owner, began = call.capability.owner, False
         turn = self._turns.turn(f"{owner.source} {owner.name}")
         try:
             async with asyncio.timeout(limit + LATE_S), turn:
-                left, runs = max(0.0, deadline - time.monotonic()), True
+                left, began = max(0.0, deadline - time.monotonic()), True
                 with carrying(self._token(call, left)):
                     return await call.executor.run(call.arguments, timeout_s=left)
         except TimeoutError:
@@ -265,7 +265,7 @@ class Invoker:
             if error.code is not Code.TIMEOUT:
                 raise
             late = error
-        if runs and asks_each_time(owner.source, call.capability.annotations, call.requests):
+        if began and asks_each_time(owner.source, call.capability.annotations, call.requests):
             late = replace(late, code=Code.MAYBE_DONE, fix=_MAYBE)
         raise late
 

@@ -119,10 +119,10 @@ async def send_command(
     from capdex_publisher.sponsor.send import send_request
 
     if file.endswith(".json"):
-        request = SponsorRequest.parse(read(file, MAX_REQUEST_BYTES))
-    elif (signed := await _sign(app, file, hours, **allowed)) is not None:
-        request = signed
+        request: SponsorRequest | None = SponsorRequest.parse(read(file, MAX_REQUEST_BYTES))
     else:
+        request = await _sign(app, file, hours, **allowed)
+    if request is None:
         return
     with StatusLine(app.output) as line:
         answer = await send_request(request, to, on_wait=lambda words: line.show(safe(words)))

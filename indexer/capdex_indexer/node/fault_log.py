@@ -30,8 +30,8 @@ class FaultLog:
                 about = {"endpoint": number, "url": one.label, "fault": str(one.fault)}
                 log.warning("endpoint failed", **about, why=one.last_error)
 
-    def database(self, error: CapdexError, event: str = "database failed") -> None:
-        """Log why the database cannot be read or written, or what else `event` says."""
+    def failure(self, event: str, error: CapdexError) -> None:
+        """Log that something of the node fails, such as its database, and why."""
         if self._is_due(f"{event} {error.code}"):
             log.warning(event, code=str(error.code), what=error.message, why=error.why)
 

@@ -147,7 +147,7 @@ class Node:
                 locked = error.code is Code.DATABASE_LOCKED
                 self.surface.health.kept_out = None if locked else error
                 if not locked:
-                    faults.database(error)
+                    faults.failure("database failed", error)
                 elif not self.options.standby:
                     locked_since = locked_since or time.monotonic()
                     if time.monotonic() - locked_since > LEASE_RETRY_S:
@@ -183,7 +183,7 @@ class Node:
                     health.observe(*found)
             except CapdexError as error:
                 health.database_failed(error)
-                faults.database(error)
+                faults.failure("database failed", error)
             await asyncio.sleep(BEAT_S)
 
     def _report(self, now: SyncProgress) -> None:

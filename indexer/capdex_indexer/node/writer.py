@@ -165,9 +165,9 @@ class Writer:
                     raise
                 except Unavailable as error:
                     health.refused = error
-                    faults.database(error)
+                    faults.failure("database failed", error)
                 if trouble := self.resources.blocks.trouble:
-                    faults.database(trouble, "packages are not kept")
+                    faults.failure("packages are not kept", trouble)
                 faults.endpoints(self.resources.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 

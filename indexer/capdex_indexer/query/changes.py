@@ -125,7 +125,7 @@ class CommitWatch:
             return int(connection.execute(_REVISION).scalar() or 0)
 
     def close(self) -> None:
-        """End the connection, also after the engine gave up its own."""
+        """Close the connection, also if the engine was disposed before."""
         if self._raw is not None:
             self._raw.invalidate()
             self._raw = None

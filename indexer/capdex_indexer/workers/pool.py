@@ -118,7 +118,7 @@ class Verifier:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await asyncio.sleep(0)  # a task that is cancelled before its first step ends no process
+        await asyncio.sleep(0)  # a task must have begun, or its clean-up does not run
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)

@@ -23,7 +23,7 @@ from capdex_publisher.ethereum.transaction import (
     Mined,
     Transaction,
     ether,
-    written,
+    four_digits,
 )
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
@@ -231,7 +231,7 @@ class Chain:
             raise Refused(
                 f"the fee would be {ether(gas * now)}, over the cap of {ether(fee_cap_wei)}",
                 Code.FEE_OVER_CAP,
-                why=f"{gas} gas at {written(now / 10**9)} gwei",
+                why=f"{gas} gas at {four_digits(now / 10**9)} gwei",
                 fix="wait for a quieter hour, or raise the cap with --fee-cap",
             )
         await self.check_balance(sender, priced.max_fee_wei)

@@ -138,10 +138,10 @@ class Shallow:
 
 def ether(wei: int) -> str:
     """Return an amount of wei in ether, such as `0.000093 ether`."""
-    return f"{written(wei / 10**18)} ether"
+    return f"{four_digits(wei / 10**18)} ether"
 
 
-def written(amount: float) -> str:
+def four_digits(amount: float) -> str:
     """Return an amount with four significant digits, and never with an exponent."""
     return f"{Decimal(f'{amount:.4g}'):f}"
 

@@ -163,13 +163,18 @@ def test_what_cannot_be_meant_is_an_error_with_a_suggestion(
 
 
 @pytest.mark.parametrize(
-    "text", ["node-url=foo", "mcp-url=127.0.0.1:8765/mcp", "nodes=http://a ftp://b", "node-url=//a"]
+    "text",
+    [
+        *("node-url=foo", "mcp-url=127.0.0.1:8765/mcp", "nodes=http://a ftp://b", "node-url=//a"),
+        "node-url=me:4fe1c0de@node.example.org",
+    ],
 )
 def test_an_address_of_a_node_that_is_no_url_is_told_before_anything_is_asked(text: str) -> None:
     with pytest.raises(UsageError, match="is not an http") as caught:
         load(overrides=[text])
     assert (caught.value.code, caught.value.why) == (Code.CONFIG, "set by --config")
     assert "http://127.0.0.1:8765" in caught.value.fix
+    assert "4fe1c0de" not in str(caught.value.to_json())
 
 
 def test_an_unknown_override_is_an_error_with_a_suggestion() -> None:

@@ -35,7 +35,7 @@ def test_each_fault_of_the_database_is_logged_once_a_minute() -> None:
     locked = Unavailable("it is locked", Code.DATABASE_LOCKED)
     with capture_logs() as lines:
         for error in (full, locked, full, locked):
-            faults.database(error)
+            faults.failure("database failed", error)
     assert [(x["code"], x["what"], x["why"]) for x in lines] == [
         ("DATABASE_UNAVAILABLE", "it takes nothing", "the disk is full"),
         ("DATABASE_LOCKED", "it is locked", ""),

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -427,12 +429,16 @@ async def test_where_the_disk_is_full_no_new_folder_stays(
     machine: Open, node: SimulatedNode, person: Person, folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    def full(path: Path, files: object) -> None:
-        raise UsageError(f"{path} cannot be written", Code.UNREADABLE, why="no space left")
+    sync = os.fsync
+
+    def full(file: int) -> None:
+        if Path(f"/proc/self/fd/{file}").readlink().is_relative_to(folder.parent):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(file)
 
     publish(node, forms())
-    monkeypatch.setattr("capdex_router.skills.folder.write_folder", full)
-    with pytest.raises(UsageError, match="cannot be written"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match="cannot write"):
         await install(machine(node), person, folder)
     assert not folder.parents[2].exists()
 
