@@ -20,11 +20,7 @@ def door(room: str) -> Callable[[str], Any]:
         home = _homes(room).get(name)
         if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        module = import_module(home)
-        for other, its_home in _homes(room).items():
-            if its_home == home:  # the module itself may have the name of one of them
-                setattr(sys.modules[room], other, getattr(module, other))
-        return getattr(module, name)
+        return getattr(import_module(home), name)
 
     return get
 

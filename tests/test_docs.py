@@ -21,8 +21,8 @@ from capdex import limits as shared
 from capdex.codes import error_codes, reason_codes
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
-from capdex.manifest import bindings, manifest, metadata, tools, triggers, urls
-from capdex.manifest.bindings import http_auth, http_header, http_request
+from capdex.manifest import manifest, metadata, tools, triggers, urls
+from capdex.manifest.bindings import binding, http_auth, http_header, http_request
 from capdex.manifest.resources import paths, resource
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import Availability, Reason, Verdict
@@ -77,7 +77,7 @@ def limit_rows() -> list[str]:
         "characters on one line",
         "`domain`, the tool of an example": f"{metadata.MAX_WORD_CHARS} characters",
         "`author`, `publisher`": f"{metadata.MAX_DID_CHARS} characters on one line",
-        "a URL, a binding's field": f"{urls.MAX_URL_CHARS}, {bindings.MAX_FIELD_CHARS} characters "
+        "a URL, a binding's field": f"{urls.MAX_URL_CHARS}, {binding.MAX_FIELD_CHARS} characters "
         "on one line",
         "triggers": f"{triggers.MAX_TRIGGERS}; a pattern {triggers.MAX_PATTERN_BYTES} bytes",
         "tools, bindings": f"{tools.MAX_TOOLS} each; a tool's description "

@@ -55,12 +55,6 @@ def test_a_room_imports_no_module_before_a_name_is_asked_for() -> None:
     assert loaded == ["capdex.door"]
 
 
-def test_a_name_is_not_the_module_that_has_the_same_name() -> None:
-    code = "from capdex.routing import Combined, combine; print(type(combine).__name__)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "function\n"
-
-
 def test_all_that_a_room_has_is_imported_by_a_star() -> None:
     code = "from capdex_router import *; print(Home.__name__, open_agent.__name__)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -22,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from capdex.json_schema.words import words_of
-from capdex.search import Document, Engine, ToolText, WordSegment, merge
+from capdex.search.document import Document, ToolText
 from capdex.search.encoder import SentenceEncoder
+from capdex.search.engine import Engine
+from capdex.search.segments.merging import merge
+from capdex.search.segments.segment import WordSegment
 from capdex.search.semantic import Encoder, encode_documents, encode_query
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "service"))

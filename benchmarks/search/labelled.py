@@ -18,7 +18,7 @@ from typing import Any, Final
 from adapter import document
 from fit import lines
 
-from capdex.search import Document
+from capdex.search.document import Document
 
 MOST: Final = 3_000  # questions of one set
 # Repository, commit, licence. The last two say nothing of a licence: they test, and teach nothing.

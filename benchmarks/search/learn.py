@@ -23,8 +23,9 @@ from fit import ndcg
 from labelled import Labelled, given, teaching, testing
 from numpy.typing import NDArray
 
-from capdex.search import Engine, semantic
+from capdex.search import semantic
 from capdex.search.encoder import QUESTION_MAP, QUESTION_STEP, SentenceEncoder
+from capdex.search.engine import Engine
 from capdex.search.semantic import encode_documents, encode_query
 
 STEPS: Final = 300

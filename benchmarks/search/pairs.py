@@ -15,8 +15,9 @@ from pathlib import Path
 from adapter import build, document
 from fit import lines
 
-from capdex.search import Document, Engine
+from capdex.search.document import Document
 from capdex.search.encoder import SentenceEncoder
+from capdex.search.engine import Engine
 from capdex.search.semantic import Encoder, encode_query
 
 SUBJECTS = Path(__file__).with_name("pairs_zh.tsv").read_text("utf-8").splitlines()

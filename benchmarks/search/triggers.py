@@ -16,8 +16,10 @@ from functools import partial
 from pathlib import Path
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment, TriggerSet, from_bytes, merge, to_bytes
 from capdex.routing.patterns import compiled
+from capdex.routing.segment import Segment, merge
+from capdex.routing.stored import from_bytes, to_bytes
+from capdex.routing.triggers import TriggerSet
 
 PACKAGES = 100_000
 CHUNK = 10_000

@@ -12,7 +12,7 @@ from capdex.diff.semver_step import Rule
 from capdex.diff.tool_changes import TAKES_LESS, tool_changes
 from capdex.json_schema.keywords import same
 from capdex.json_schema.subschema import Effort, Schema
-from capdex.manifest.bindings import SecretUse, contacts, secret_uses
+from capdex.manifest.bindings.contacts import SecretUse, contacts, secret_uses
 from capdex.manifest.manifest import SECTIONS, Manifest
 
 

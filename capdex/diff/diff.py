@@ -17,17 +17,6 @@ from capdex.errors import Code, InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex.version import Version
 
-__all__ = [
-    "Allowance",
-    "Change",
-    "Difference",
-    "Rule",
-    "Step",
-    "check_step",
-    "compare",
-    "taken_step",
-]
-
 
 class Allowance(StrEnum):
     """Exceptions that an author may insist on; none for an incompatible schema under one `$id`."""

@@ -18,7 +18,8 @@ from typing import Final
 
 from capdex.json import Json
 from capdex.json_schema import schema as schemas
-from capdex.manifest import bindings, manifest, metadata, tools, triggers
+from capdex.manifest import manifest, metadata, tools, triggers
+from capdex.manifest.bindings import binding
 from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS
 from capdex.manifest.editor_schema_parts import (
     FILLED,
@@ -273,11 +274,11 @@ _TARGETS: Final = {
 
 
 def _bindings() -> Json:
-    kinds = {"type": needed("How the tool is called.", *bindings.FIELDS)}
+    kinds = {"type": needed("How the tool is called.", *binding.FIELDS)}
     cases = []
-    for kind, names in bindings.FIELDS.items():
+    for kind, names in binding.FIELDS.items():
         fields = {
-            name: needed(about, most=bindings.MAX_FIELD_CHARS, pattern=pattern)
+            name: needed(about, most=binding.MAX_FIELD_CHARS, pattern=pattern)
             for name, (about, pattern) in _TARGETS.items()
             if name in names
         }

@@ -15,7 +15,7 @@ from capdex.diagnostics import Findings, LineColumn, Path, show, type_name
 from capdex.errors import InvalidInput
 from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.manifest import metadata as meta
-from capdex.manifest.bindings import read_bindings
+from capdex.manifest.bindings.binding import read_bindings
 from capdex.manifest.fields import Fields
 from capdex.manifest.prompt_injection import deceptive_word, imitated_mark, lint
 from capdex.manifest.resources import Resource, read_resources

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from capdex.json import Json
-from capdex.manifest.bindings import contacts, secret_uses
+from capdex.manifest.bindings.contacts import contacts, secret_uses
 from capdex.manifest.effects import effects
 from capdex.manifest.manifest import Manifest, read
 from capdex_explorer.site import Site

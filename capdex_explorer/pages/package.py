@@ -11,7 +11,7 @@ from capdex.json import Json
 from capdex.manifest.manifest import Manifest
 from capdex.proof.document import Proof
 from capdex.proof.verify import Anchor, verify
-from capdex.routing import TriggerSet
+from capdex.routing.triggers import TriggerSet
 from capdex.uri import CapabilityURI
 from capdex_explorer.pages.contents import contents_of, open_release
 from capdex_explorer.pages.growth import add_growth

@@ -6,7 +6,9 @@ from difflib import unified_diff
 from itertools import accumulate, takewhile
 from typing import Final
 
-from capdex.diff.diff import Change, compare, taken_step
+from capdex.diff.change import Change
+from capdex.diff.diff import compare
+from capdex.diff.semver_step import taken_step
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest

@@ -11,7 +11,7 @@ from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
-from capdex.manifest.bindings import carried_secrets
+from capdex.manifest.bindings.contacts import carried_secrets
 from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
 from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import Egress, Reply

@@ -17,7 +17,6 @@ from yarl import URL
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex.manifest.bindings import PLACEHOLDER
 from capdex.manifest.bindings.http_auth import auths
 from capdex.manifest.bindings.http_header import HEADER_VALUE, header_fault
 from capdex.manifest.bindings.http_request import (
@@ -31,6 +30,7 @@ from capdex.manifest.bindings.http_request import (
     STYLES,
     method_of,
 )
+from capdex.manifest.bindings.placeholder import PLACEHOLDER
 from capdex_router.bindings.styles import (
     PLAIN,
     ArgumentPlace,

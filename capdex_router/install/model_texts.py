@@ -13,7 +13,8 @@ from itertools import takewhile
 from typing import Any, Final
 
 from capdex.diagnostics import walk
-from capdex.diff.diff import Change, Rule
+from capdex.diff.change import Change
+from capdex.diff.semver_step import Rule
 from capdex.manifest.manifest import Manifest
 from capdex_router.policy.quoting import quoted
 

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from capdex.diff.diff import Change, Rule, compare
+from capdex.diff.change import Change
+from capdex.diff.diff import compare
+from capdex.diff.semver_step import Rule
 from capdex.errors import Code, Refused, VerificationFailure
 from capdex.manifest.tools import BUILT_IN
 from capdex.package import VerifiedPackage

@@ -42,7 +42,7 @@ from attempts import conclude
 
 from capdex.errors import CapdexError, InvalidInput
 from capdex.manifest.manifest import read
-from capdex_publisher.authoring.imports import Imported, write_package
+from capdex_publisher.authoring.imports.draft import Imported, write_package
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument as Source
 from capdex_publisher.authoring.imports.openapi.tool import import_operations
 from capdex_publisher.authoring.imports.source import parse

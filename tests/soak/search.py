@@ -30,7 +30,6 @@ from state import loaded
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from capdex import search
 from capdex_indexer.query import Index, SearchFilters
 from capdex_indexer.query.search import follower, live, snapshots
 from capdex_indexer.store import Store
@@ -73,7 +72,7 @@ def follow(db: str, directory: Path, point: int) -> None:
     os.fsync = die_at(halve, os.fsync)
     for name in ("replace", "unlink"):
         setattr(Path, name, die_at(nothing, getattr(Path, name)))
-    search.merge = die_at(nothing, search.merge)  # type: ignore[assignment]
+    live.merge_words = die_at(nothing, live.merge_words)  # type: ignore[assignment]
     live.LiveSearch.restore = die_at(nothing, live.LiveSearch.restore)  # type: ignore[method-assign]
     follower.SAVE_S = follower.LOOK_S = 0.001  # type: ignore[misc]
     with closing(Index(db)) as index:

@@ -11,19 +11,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.kubo import Kubo
-from capdex.net.ipfs.multi_source import MultiSource
 from capdex.net.ipfs.source import BlockSource
-
-__all__ = [
-    "BlockDirectory",
-    "BlockSource",
-    "Gateway",
-    "Kubo",
-    "MultiSource",
-    "Storage",
-    "open_ipfs",
-    "open_storage",
-]
 
 
 class Storage(BlockSource, Protocol):

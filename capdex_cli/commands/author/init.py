@@ -18,7 +18,7 @@ from capdex_cli.terminal.text import columns, number_of, safe, size, without_sec
 
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest
-    from capdex_publisher.authoring.imports import Imported
+    from capdex_publisher.authoring.imports.draft import Imported
 
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
@@ -140,14 +140,12 @@ async def _import(
     tools: tuple[str, ...],
     values: dict[str, Any],
 ) -> Imported:
-    from capdex_publisher.authoring.imports import (
-        import_mcp,
-        import_openai,
-        import_openapi,
-        import_skill,
-        read_source,
-        write_package,
-    )
+    from capdex_publisher.authoring.imports.draft import write_package
+    from capdex_publisher.authoring.imports.mcp import import_mcp
+    from capdex_publisher.authoring.imports.openai import import_openai
+    from capdex_publisher.authoring.imports.openapi.tool import import_openapi
+    from capdex_publisher.authoring.imports.skill import import_skill
+    from capdex_publisher.authoring.imports.source import read_source
 
     if len(sources) > 1:
         raise UsageError("init imports from one source", fix="make a package of each")

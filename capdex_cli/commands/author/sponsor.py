@@ -253,7 +253,7 @@ async def _sign(
     """Return the signed publication of a package; None, and say so, if it is published already."""
     from contextlib import AsyncExitStack
 
-    from capdex.net.ipfs.open import Gateway
+    from capdex.net.ipfs.gateway import Gateway
     from capdex.package import VerifiedPackage
     from capdex_publisher.progress import ignore
     from capdex_publisher.publish.prepare import Preparation

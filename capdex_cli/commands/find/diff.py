@@ -22,7 +22,8 @@ from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import safe
 
 if TYPE_CHECKING:
-    from capdex.diff.diff import Change, Difference
+    from capdex.diff.change import Change
+    from capdex.diff.diff import Difference
     from capdex.manifest.manifest import Manifest
     from capdex.manifest.resources import Resource
 
@@ -117,7 +118,8 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
 
 
 def _compare(app: App, old: Side, new: Side, *, text: bool) -> Comparison:
-    from capdex.diff.diff import check_step, compare, taken_step
+    from capdex.diff.diff import check_step, compare
+    from capdex.diff.semver_step import taken_step
 
     difference = compare(old.manifest, new.manifest)
     was, now = old.manifest.uri, new.manifest.uri
@@ -179,7 +181,7 @@ def _human(stream: Stream, found: Comparison) -> list[str]:
 
 def _line(stream: Stream, change: Change, difference: Difference) -> str:
     """Return the row of one change: mark, SemVer step, text; red for security."""
-    from capdex.diff.diff import Rule
+    from capdex.diff.semver_step import Rule
 
     conflict = difference.schema_conflict and change.rule is Rule.SCHEMA_INCOMPATIBLE
     mark = stream.mark("fail" if conflict else "warn" if change.rule.risk else "plan")

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from capdex import __version__
 from capdex.errors import CapdexError, InvalidInput
-from capdex.net.ipfs.open import BlockDirectory
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex_indexer.monitoring import metrics
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.monitoring.metrics import Counters

@@ -13,7 +13,8 @@ import structlog
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError, Code, Unavailable
-from capdex.net.ipfs.open import BlockDirectory, open_ipfs
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.ipfs.open import open_ipfs
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import end, run_to_completion

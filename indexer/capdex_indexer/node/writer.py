@@ -18,7 +18,7 @@ import structlog
 
 from capdex.errors import Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.open import BlockSource
+from capdex.net.ipfs.source import BlockSource
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import cause, run_to_completion
 from capdex_indexer.chain.reader import ChainReader

@@ -18,7 +18,7 @@ import orjson
 from msgspec import Meta
 
 from capdex.json_schema.words import words_of
-from capdex.manifest.bindings import contacts
+from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.prompt import placeholders
 from capdex.manifest.triggers import Trigger

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from capdex.manifest.bindings import secret_uses
+from capdex.manifest.bindings.contacts import secret_uses
 from capdex_indexer.query import IndexedRelease
 
 HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from capdex.json import Json
-from capdex.routing import MatchedTrigger
+from capdex.routing.matches import MatchedTrigger
 from capdex_indexer.query import Route
 from capdex_service.answers import text
 from capdex_service.answers.card import Card, Hit, render_hits

@@ -16,7 +16,8 @@ from capdex.net.tasks import together
 from capdex_publisher.progress import FilesUploaded, OnStep, Uploaded
 
 if TYPE_CHECKING:
-    from capdex.net.ipfs.open import BlockSource, Storage
+    from capdex.net.ipfs.open import Storage
+    from capdex.net.ipfs.source import BlockSource
 
 MAX_CONCURRENT_UPLOADS: Final = 8  # a storage at home has little more bandwidth
 GATEWAY_WAIT_S: Final = 60.0  # a public gateway finds new bytes through the DHT within a minute
@@ -42,7 +43,8 @@ class Uploader:
         cls, ipfs: str, *, gateway_url: str = "", node_url: str = ""
     ) -> AsyncIterator[Uploader]:
         """Open a storage (`dir:PATH` or a Kubo RPC) and gateways; an empty URL means none."""
-        from capdex.net.ipfs.open import Gateway, open_storage  # aiohttp, for those who upload
+        from capdex.net.ipfs.gateway import Gateway  # aiohttp, for those who upload
+        from capdex.net.ipfs.open import open_storage
 
         gateway = Gateway(gateway_url) if gateway_url and gateway_url != node_url else None
         uploader = cls(open_storage(ipfs), gateway, Gateway(node_url) if node_url else None)

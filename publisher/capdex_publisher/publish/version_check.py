@@ -18,7 +18,7 @@ from capdex_publisher.publish.preflight import ReleaseCandidate
 from capdex_publisher.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from capdex.net.ipfs.open import BlockSource
+    from capdex.net.ipfs.source import BlockSource
 
 
 @dataclass(frozen=True, slots=True)

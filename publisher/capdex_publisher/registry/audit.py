@@ -113,7 +113,8 @@ async def latest_manifest(audited: NameAudit, gateway_url: str) -> Manifest | No
     latest = next((x for x in audited.releases if x.get("latest") is True), None)
     if latest is None or latest.get("denied"):
         return None
-    from capdex.net.ipfs.open import Gateway, MultiSource  # aiohttp, which takes 0.1 s
+    from capdex.net.ipfs.gateway import Gateway  # aiohttp, which takes 0.1 s
+    from capdex.net.ipfs.multi_source import MultiSource
 
     try:
         async with Gateway(gateway_url) as gateway:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.net.ipfs.open import Gateway, MultiSource
+from capdex.net.ipfs.gateway import Gateway
+from capdex.net.ipfs.multi_source import MultiSource
 from capdex.net.node_client import NodeClient
 from capdex.package import VerifiedPackage, judge_announcement, verify
 from capdex.registry.events import Announcement

@@ -23,7 +23,7 @@ from capdex_publisher.registry.registry import Registry
 from capdex_publisher.sponsor.request import SponsorRequest
 
 if TYPE_CHECKING:
-    from capdex.net.ipfs.open import BlockSource
+    from capdex.net.ipfs.source import BlockSource
 
 VALID_S: Final = 24 * 3600  # of a signature: a pipeline that waits for approval, and no longer
 SEND_WAIT_S: Final = 600.0  # a new name takes a minute where it has to be reserved

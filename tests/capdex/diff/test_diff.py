@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.diff.diff import Allowance, Difference, Rule, Step, check_step, compare, taken_step
-from capdex.diff.semver_step import next_version, predecessor, required_step
+from capdex.diff.diff import Allowance, Difference, check_step, compare
+from capdex.diff.semver_step import Rule, Step, next_version, predecessor, required_step, taken_step
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
-from capdex.manifest.bindings import contacts
+from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest, read
 from capdex.version import Version
 

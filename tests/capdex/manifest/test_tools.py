@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capdex.diagnostics import Findings
-from capdex.manifest.bindings import read_bindings
+from capdex.manifest.bindings.binding import read_bindings
 from capdex.manifest.fields import Fields
 from capdex.manifest.tools import Annotations, Tool, read_tools
 from capdex.problems import Problem, Reason, Severity

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.routing import Match, combine
+from capdex.routing.combine import combine
+from capdex.routing.matches import Match
 
 NAMES = st.sampled_from("abcdef")
 SCORES = st.floats(0.01, 0.99)

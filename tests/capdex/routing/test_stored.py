@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger
-from capdex.routing import Segment, TriggerSet, from_bytes, merge, to_bytes
+from capdex.routing.segment import Segment, merge
+from capdex.routing.stored import from_bytes, to_bytes
+from capdex.routing.triggers import TriggerSet
 
 SEGMENT = Segment.build(
     [

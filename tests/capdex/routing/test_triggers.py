@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger, compile_pattern
-from capdex.routing import Segment, TriggerSet, merge
 from capdex.routing.patterns import MAX_CANDIDATES, MAX_OPEN, Level
+from capdex.routing.segment import Segment, merge
 from capdex.routing.text import fold, has_word, views
-from capdex.routing.triggers import MAX_SHOWN
+from capdex.routing.triggers import MAX_SHOWN, TriggerSet
 
 NOTE, WEATHER = "did:nuwa:cap:note", "did:nuwa:cap:weather"
 

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.search import After, Document, Engine, Filters, RankedHit, ToolText
+from capdex.search.document import Document, ToolText
+from capdex.search.engine import Engine
+from capdex.search.filters import Filters
+from capdex.search.ranked import After, RankedHit
 
 WEATHER = Document(
     "weather-now",

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from capdex.errors import InvalidInput
-from capdex.search import Document, Engine, ToolText
+from capdex.search.document import Document, ToolText
+from capdex.search.engine import Engine
 from capdex.search.plain import PlainEngine
 from capdex.search.query import MAX_QUERY_CHARS
 

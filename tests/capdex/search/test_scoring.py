@@ -15,22 +15,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capdex.search import (
-    Document,
-    Engine,
-    Filters,
-    RankedHit,
-    RankedPage,
-    ToolText,
-    WordSegment,
-    from_bytes,
-    merge,
-    to_bytes,
-)
 from capdex.search.analyser import document_terms, squash
-from capdex.search.document import FIELDS, TOOLS, VOTES
+from capdex.search.document import FIELDS, TOOLS, VOTES, Document, ToolText
+from capdex.search.engine import Engine
+from capdex.search.filters import Filters
 from capdex.search.query import Query
-from capdex.search.segments.segment import prior
+from capdex.search.ranked import RankedHit, RankedPage
+from capdex.search.segments.merging import merge
+from capdex.search.segments.segment import WordSegment, prior
+from capdex.search.segments.stored import from_bytes, to_bytes
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from capdex.search import Document, Engine, Filters, ToolText, from_bytes, merge, to_bytes
+from capdex.search.document import Document, ToolText
 from capdex.search.encoder import SentenceEncoder
+from capdex.search.engine import Engine
+from capdex.search.filters import Filters
+from capdex.search.segments.merging import merge
+from capdex.search.segments.stored import from_bytes, to_bytes
 from capdex.search.segments.vectors import Vectors, quantise
 from capdex.search.semantic import (
     MAX_BEGINNING_CHARS,

@@ -20,7 +20,7 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import walk
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
-from capdex.net.ipfs.open import MultiSource
+from capdex.net.ipfs.multi_source import MultiSource
 from capdex_indexer.http.gateway import BlockFormat, ByteRange, read_request
 from capdex_indexer.http.status import Surface
 from capdex_indexer.monitoring.health import Health

@@ -11,7 +11,7 @@ from aiohttp import web
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.open import Gateway
+from capdex.net.ipfs.gateway import Gateway
 from capdex_publisher.progress import Step
 from capdex_publisher.publish.upload import Uploader
 

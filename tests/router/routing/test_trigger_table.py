@@ -7,8 +7,8 @@ import random
 import pytest
 
 from capdex.manifest.triggers import Trigger
-from capdex.routing import TriggerSet
 from capdex.routing.patterns import MAX_CANDIDATES, MAX_KEYWORDS, distinct, traits
+from capdex.routing.triggers import TriggerSet
 from capdex_router.routing.trigger_table import TriggerTable
 
 WORDS = [

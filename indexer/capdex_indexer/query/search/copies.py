@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, bindparam, func, select
 
-from capdex.search import Engine
+from capdex.search.engine import Engine
 from capdex.search.segments.segment import Mask
 from capdex.text.edits import distance
 from capdex.text.neighbours import FACTORS, Neighbours, mistakes_of

@@ -11,7 +11,7 @@ from dataclasses import astuple
 from typing import Final
 
 from capdex.errors import InvalidInput
-from capdex.search import After
+from capdex.search.ranked import After
 from capdex_indexer.query.search.filters import SearchFilters
 
 MAX_CURSOR_CHARS: Final = 512

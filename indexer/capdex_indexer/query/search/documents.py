@@ -11,8 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, selec
 
 from capdex.manifest.prompt_injection import label
 from capdex.manifest.triggers import Trigger
-from capdex.search import Document, ToolText
-from capdex.search.document import CONTEXT_WINDOW, LIKE, PUBLISHED, SUNK, VOTES
+from capdex.search.document import CONTEXT_WINDOW, LIKE, PUBLISHED, SUNK, VOTES, Document, ToolText
 from capdex_indexer.db.bulk_insert import chunks
 from capdex_indexer.db.models import EVENT, LISTING, PACKAGE, RELEASE, VOTE
 from capdex_indexer.query.release import LATEST_OF_NAME, LATEST_OF_RELEASE, OF_NAME, OF_RELEASE

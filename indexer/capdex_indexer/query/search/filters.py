@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from capdex import search
 from capdex.errors import InvalidInput
 from capdex.problems import Verdict
 from capdex.search.document import CONTEXT_WINDOW, PUBLISHED
+from capdex.search.filters import Filters
 from capdex_indexer.projection.package_rows import MAX_FACET_CHARS, facet_value
 
 FILTER_NAMES: Final = (
@@ -71,9 +71,9 @@ class SearchFilters:
             raise InvalidInput(f"the filter {WINDOW} is not a number of tokens", fix=fix)
         return cls(tuple(has), tuple(lacks), None if since is None else _moment(since), window)
 
-    def of_engine(self) -> search.Filters:
+    def of_engine(self) -> Filters:
         """Return these filters as the engine takes them."""
-        return search.Filters(
+        return Filters(
             _by_key(self.has),
             _by_key(self.lacks),
             {} if self.since is None else {PUBLISHED: self.since},

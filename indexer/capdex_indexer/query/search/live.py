@@ -11,9 +11,11 @@ from typing import Final
 import numpy as np
 from sqlalchemy import Connection, select
 
-from capdex import routing, search
 from capdex.errors import Code, Unavailable
-from capdex.search import Engine
+from capdex.routing.segment import merge as merge_triggers
+from capdex.routing.triggers import TriggerSet
+from capdex.search.engine import Engine
+from capdex.search.segments.merging import merge as merge_words
 from capdex.search.segments.vectors import Vector
 from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY
@@ -154,10 +156,10 @@ class LiveSearch:
         if (state := self.state) is None:
             return False
         if words := state.engine.mergeable():
-            of_words = search.merge(words)
+            of_words = merge_words(words)
             self._replace(lambda now: replace(now, engine=now.engine.merged(words, of_words)))
         elif triggers := state.triggers.mergeable():
-            merged = routing.merge(triggers)
+            merged = merge_triggers(triggers)
             self._replace(lambda now: replace(now, triggers=now.triggers.merged(triggers, merged)))
         else:
             return False
@@ -235,7 +237,7 @@ class LiveSearch:
                 progress(*self.done)
         words, triggers = Segments.merge(built) if built else Segments.build([])
         identity = self.encoder.identity if self.encoder else None
-        engine, of_triggers = Engine([(words, None)]), routing.TriggerSet([(triggers, None)])
+        engine, of_triggers = Engine([(words, None)]), TriggerSet([(triggers, None)])
         self.state = State(engine, of_triggers, revision, key, identity)
         self._first.set()
         return self.state

@@ -8,9 +8,9 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from capdex import search
 from capdex.errors import InvalidInput
 from capdex.search.explain import Explanation, explain, wanted_tokens
+from capdex.search.ranked import RankedHit
 from capdex.search.semantic import Encoder, encode_query
 from capdex_indexer.db.models import LISTING
 from capdex_indexer.query.release import IndexedRelease, read_releases
@@ -37,7 +37,7 @@ class SearchResult:
     all pages: the commonest values of the filters that were asked for, with their numbers.
     """
 
-    hits: list[search.RankedHit]
+    hits: list[RankedHit]
     next_cursor: str | None
     total: int
     facets: dict[str, list[tuple[str, int]]]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex.errors import InvalidInput
-from capdex.routing import Combined, combine
-from capdex.search import RankedHit
+from capdex.routing.combine import Combined, combine
 from capdex.search.query import MAX_QUERY_CHARS
+from capdex.search.ranked import RankedHit
 from capdex.search.semantic import Encoder
 from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.query.search.page import LEXICAL, MAX_PAGE, find

@@ -21,10 +21,14 @@ import msgspec
 import numpy as np
 from filelock import FileLock, Timeout
 
-from capdex import routing, search
 from capdex.errors import CapdexError, InvalidInput
 from capdex.net.files import replacing
-from capdex.search.segments.segment import Mask
+from capdex.routing import stored as stored_triggers
+from capdex.routing.segment import Segment
+from capdex.routing.triggers import TriggerSet
+from capdex.search.engine import Engine
+from capdex.search.segments import stored as stored_words
+from capdex.search.segments.segment import Mask, WordSegment
 from capdex.text.arrays import Chunk, Data
 from capdex_indexer.query.search.state import State
 
@@ -32,7 +36,7 @@ MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024  # a bit for each document
 MAX_SEGMENT_BYTES: Final = 8 * 1024**3
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _LEFT: Final = re.compile(r"[0-9a-f]{64}|\.(?:[0-9a-f]{64}|manifest)\.[0-9a-f]{8}")
-_S = TypeVar("_S", search.WordSegment, routing.Segment)
+_S = TypeVar("_S", WordSegment, Segment)
 _Written = dict[int, tuple[object, str]]  # by id; the segment keeps it from reuse
 
 
@@ -87,8 +91,8 @@ class Snapshots:
             raise _damaged(f"the manifest is invalid: {error}") from None
         if manifest.index != sha256(key).hexdigest():
             return None
-        engine = search.Engine(self._sources(manifest.segments, search.from_bytes))
-        triggers = routing.TriggerSet(self._sources(manifest.triggers, routing.from_bytes))
+        engine = Engine(self._sources(manifest.segments, stored_words.from_bytes))
+        triggers = TriggerSet(self._sources(manifest.triggers, stored_triggers.from_bytes))
         return State(engine, triggers, manifest.revision, key, manifest.encoder)
 
     def lock(self) -> bool:
@@ -105,9 +109,9 @@ class Snapshots:
         """Save a state; the caller has the lock, or works for who has it. Raises OSError."""
         written: _Written = {}
         parts = [(x.segment, x.live) for x in state.engine.parts]
-        segments = self._store(parts, search.to_chunks, written)
+        segments = self._store(parts, stored_words.to_chunks, written)
         pieces = [(x.segment, x.live) for x in state.triggers.parts]
-        triggers = self._store(pieces, routing.to_chunks, written)
+        triggers = self._store(pieces, stored_triggers.to_chunks, written)
         index = sha256(state.key).hexdigest()
         manifest = _Manifest(state.revision, index, segments, triggers, state.encoder)
         body = msgspec.json.encode(manifest)

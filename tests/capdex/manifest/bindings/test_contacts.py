@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capdex.manifest.bindings import SecretUse, contacts, secret_uses
+from capdex.manifest.bindings.contacts import SecretUse, contacts, secret_uses
 
 URL = "https://API.example.com:8443/v1"
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.diagnostics import Findings
-from capdex.manifest.bindings import read_bindings
+from capdex.manifest.bindings.binding import read_bindings
 from capdex.manifest.bindings.http_header import header_fault
 from capdex.manifest.bindings.http_request import MAX_HEADERS, MAX_MAPPED
 from capdex.manifest.fields import Fields

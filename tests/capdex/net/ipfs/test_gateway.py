@@ -27,7 +27,8 @@ from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import MANY, BlockDirectory
 from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, FetchLimits, Gateway
 from capdex.net.ipfs.kubo import Kubo, multiaddr_of, url_of
-from capdex.net.ipfs.open import MultiSource, open_ipfs, open_storage
+from capdex.net.ipfs.multi_source import MultiSource
+from capdex.net.ipfs.open import open_ipfs, open_storage
 from capdex.net.ipfs.source import FetchOutcome, SourceFault
 
 PACKAGE = b"metadata:\n  id: did:nuwa:cap:note@1.0.0\n" * 50

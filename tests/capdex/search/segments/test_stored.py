@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.search import Document, ToolText, WordSegment, from_bytes, to_bytes
+from capdex.search.document import Document, ToolText
+from capdex.search.segments.segment import WordSegment
+from capdex.search.segments.stored import from_bytes, to_bytes
 
 SEGMENT = WordSegment.build(
     [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.search import After
+from capdex.search.ranked import After
 from capdex_indexer.query.search.cursor import read_cursor, write_cursor
 from capdex_indexer.query.search.filters import SearchFilters
 

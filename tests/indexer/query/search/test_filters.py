@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex import search
 from capdex.errors import InvalidInput
+from capdex.search.filters import Filters
 from capdex_indexer.query.search.filters import MAX_VALUES, SearchFilters
 
 JSON = st.recursive(
@@ -23,22 +23,22 @@ JSON = st.recursive(
 @pytest.mark.parametrize(
     ("given_", "means"),
     [
-        ({}, search.Filters()),
-        ({"tag": "City"}, search.Filters({"tag": ("city",)})),
-        ({"tag": ["a", "b"], "tool": "T"}, search.Filters({"tag": ("a", "b"), "tool": ("T",)})),
-        ({"kind": "Skill"}, search.Filters({"kind": ("skill",)})),
-        ({"not": {"license": ["MIT"]}}, search.Filters(none_of={"license": ("mit",)})),
-        ({"has_prompt": True}, search.Filters({"section": ("prompt",)})),
-        ({"has_prompt": False}, search.Filters(none_of={"section": ("prompt",)})),
-        ({"published_since": "1970-01-02"}, search.Filters(at_least={"published": 86400.0})),
+        ({}, Filters()),
+        ({"tag": "City"}, Filters({"tag": ("city",)})),
+        ({"tag": ["a", "b"], "tool": "T"}, Filters({"tag": ("a", "b"), "tool": ("T",)})),
+        ({"kind": "Skill"}, Filters({"kind": ("skill",)})),
+        ({"not": {"license": ["MIT"]}}, Filters(none_of={"license": ("mit",)})),
+        ({"has_prompt": True}, Filters({"section": ("prompt",)})),
+        ({"has_prompt": False}, Filters(none_of={"section": ("prompt",)})),
+        ({"published_since": "1970-01-02"}, Filters(at_least={"published": 86400.0})),
         (
             {"published_since": "1970-01-01T02:00+01:00"},
-            search.Filters(at_least={"published": 3600.0}),
+            Filters(at_least={"published": 3600.0}),
         ),
-        ({"context_window": 8000}, search.Filters(at_most={"context_window": 8000})),
+        ({"context_window": 8000}, Filters(at_most={"context_window": 8000})),
     ],
 )
-def test_filters_are_read(given_: dict[str, Any], means: search.Filters) -> None:
+def test_filters_are_read(given_: dict[str, Any], means: Filters) -> None:
     assert SearchFilters.parse(given_).of_engine() == means
 
 

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from capdex import routing, search
 from capdex.errors import Code, Unavailable
-from capdex.search import Document
+from capdex.routing import stored as stored_triggers
+from capdex.search.document import Document
+from capdex.search.segments import stored as stored_words
 from capdex.search.semantic import Encoder, encode_documents
 from capdex_indexer.query import Index
 from capdex_indexer.query.search import follower, mapped_encoder, processes
@@ -92,7 +93,7 @@ def built(database_url: str) -> tuple[bytes, bytes]:
     with closing(Index(database_url)) as index, index.read() as connection:
         state = index.live.catch_up(connection)
         ((words,), (triggers,)) = state.engine.parts, state.triggers.parts
-        return search.to_bytes(words.segment), routing.to_bytes(triggers.segment)
+        return stored_words.to_bytes(words.segment), stored_triggers.to_bytes(triggers.segment)
 
 
 def vectors(index: Index) -> Any:

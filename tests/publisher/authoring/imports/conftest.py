@@ -9,7 +9,7 @@ import pytest
 
 from capdex.manifest.manifest import Manifest, read
 from capdex.problems import Severity
-from capdex_publisher.authoring.imports import Imported
+from capdex_publisher.authoring.imports.draft import Imported
 
 ROOT = Path(__file__).parents[4]
 

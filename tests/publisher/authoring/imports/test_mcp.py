@@ -14,7 +14,8 @@ import pytest
 
 from capdex.errors import Unavailable, UsageError
 from capdex.manifest.manifest import Manifest
-from capdex_publisher.authoring.imports import Imported, import_mcp, write_package
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.mcp import import_mcp
 from capdex_publisher.authoring.imports.report import Note
 
 ROOT = Path(__file__).parents[4]

@@ -15,15 +15,12 @@ from aiohttp.test_utils import TestServer
 
 from capdex.errors import InvalidInput, Unavailable, UsageError
 from capdex.manifest.manifest import read
-from capdex_publisher.authoring.imports import (
-    Imported,
-    import_mcp,
-    import_openai,
-    import_option_for,
-    import_skill,
-    mcp,
-    write_package,
-)
+from capdex_publisher.authoring.imports import mcp
+from capdex_publisher.authoring.imports.detect import import_option_for
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.mcp import import_mcp
+from capdex_publisher.authoring.imports.openai import import_openai
+from capdex_publisher.authoring.imports.skill import import_skill
 from capdex_publisher.authoring.imports.source import parse
 
 STUB = Path(__file__).with_name("mcp_stub.py")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from capdex.errors import CapdexError, InvalidInput
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest, read
-from capdex_publisher.authoring.imports import Imported, import_openai, write_package
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.openai import import_openai
 from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput, UsageError
 from capdex.manifest.manifest import Manifest, read
-from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.openapi.tool import import_openapi
 from capdex_publisher.authoring.imports.source import parse
 
 ManifestOf = Callable[[Imported], Manifest]

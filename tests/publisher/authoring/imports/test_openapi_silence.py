@@ -12,7 +12,8 @@ from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json
 from capdex.json_schema.bounds import evaluations_of
 from capdex.manifest.manifest import Manifest
-from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.openapi.tool import import_openapi
 from capdex_router.bindings.request import RequestTemplate
 from capdex_router.invoke.validation import Validation
 

@@ -10,12 +10,9 @@ import pytest
 
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest
-from capdex_publisher.authoring.imports import (
-    Imported,
-    import_openai,
-    import_openapi,
-    write_package,
-)
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.openai import import_openai
+from capdex_publisher.authoring.imports.openapi.tool import import_openapi
 from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]

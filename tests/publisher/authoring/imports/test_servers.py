@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import InvalidInput, UsageError
-from capdex_publisher.authoring.imports import import_mcp, import_option_for
+from capdex_publisher.authoring.imports.detect import import_option_for
+from capdex_publisher.authoring.imports.mcp import import_mcp
 from capdex_publisher.authoring.imports.servers import server_of
 from capdex_publisher.authoring.validate import PackageFile, validate
 

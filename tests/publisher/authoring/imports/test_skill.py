@@ -12,13 +12,9 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, InvalidInput, UsageError
 from capdex.manifest.manifest import Manifest, read
-from capdex_publisher.authoring.imports import (
-    Imported,
-    import_option_for,
-    import_skill,
-    write_package,
-)
-from capdex_publisher.authoring.imports.skill import split
+from capdex_publisher.authoring.imports.detect import import_option_for
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.skill import import_skill, split
 
 ManifestOf = Callable[[Imported], Manifest]
 

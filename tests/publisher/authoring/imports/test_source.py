@@ -11,7 +11,8 @@ import pytest
 
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
-from capdex_publisher.authoring.imports import Imported, import_openapi, write_package
+from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.openapi.tool import import_openapi
 from capdex_publisher.authoring.imports.source import parse
 
 
