@@ -478,7 +478,7 @@ class Judge:
             if key == parameter:
                 if body is not None:
                     arguments[key] = body
-            elif f"{where}.{called}" in values:
+            elif where != "body" and f"{where}.{called}" in values:
                 arguments[key] = values[f"{where}.{called}"]
             elif where == "body" and called in fields:
                 if f"formData.{called}" in values:

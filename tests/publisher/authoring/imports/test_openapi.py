@@ -294,6 +294,27 @@ def test_a_relative_server_is_of_the_documents_host(manifest_of: ManifestOf) -> 
     assert without.to_edit[-1].endswith('url: "https://api.example.com/v2/x"')
 
 
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("./", "https://api.example.com/x"),
+        ("../v2", "https://api.example.com/v2/x"),
+        ("https://[x/v2", "https://api.example.com/x"),
+    ],
+)
+def test_a_server_that_names_no_host_is_a_line_to_edit(server: str, url: str) -> None:
+    package = imported(api({"operationId": "rain"}) | {"servers": [{"url": server}]})
+    assert package.to_edit[-1].endswith(f'url: "{url}"')
+
+
+def test_the_address_that_a_document_says_of_itself_is_that_of_its_servers(
+    manifest_of: ManifestOf,
+) -> None:
+    own = {"openapi": "3.2.0", "$self": "/apis/rain.json", "servers": [{"url": "v2"}]}
+    package = imported(api({"operationId": "rain"}) | own, base="https://rain.dev/docs.json")
+    assert manifest_of(package).bindings["rain"]["url"] == "https://rain.dev/apis/v2/x"
+
+
 def test_several_operations_must_be_chosen_by_name() -> None:
     two = api({"operationId": "rain"}) | {
         "paths": {"/a": {"get": {"operationId": "rain"}, "head": {}}}

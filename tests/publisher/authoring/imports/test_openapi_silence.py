@@ -491,6 +491,25 @@ def test_operations_by_the_methods_of_3_2_are_refused_by_name() -> None:
         assert f"a package cannot send {method.upper()}" in caught.value.why
 
 
+def test_a_media_type_may_be_described_in_the_components(manifest_of: ManifestOf) -> None:
+    components = {"mediaTypes": {"B": {"schema": B, "example": {"a": "x"}}}}
+    content = {"application/json": {"$ref": "#/components/mediaTypes/B"}}
+    operation = {
+        "parameters": [{"name": "f", "in": "query", "content": content}],
+        "requestBody": {"required": True, "content": content},
+    }
+    package = imported(operation, method="post", components=components, openapi="3.2.0")
+    properties = manifest_of(package).tools[0].parameters["properties"]
+    assert properties == {
+        "f": {**B, "examples": [{"a": "x"}]},
+        "a": {**TEXT, "examples": ["x"]},
+        "b": TEXT,
+    }
+    with pytest.raises(InvalidInput) as caught:
+        imported(operation, method="post", openapi="3.2.0")
+    assert "the document does not describe it" in caught.value.why
+
+
 def test_an_operation_may_be_named_with_its_method_as_in_the_document() -> None:
     assert "op" in imported(wanted=("get /x",)).text
 

@@ -145,7 +145,7 @@ class Arguments:
             kind, media = next(iter(content.items()))
             if not _IS_JSON.fullmatch(str(kind).partition(";")[0].strip().lower()):
                 raise Unsendable("", "a parameter's content is carried as JSON alone", str(kind))
-            item = {**item, **(media if isinstance(media, dict) else {})}
+            item = {**item, **self._media(media)}
             schema = item.get("schema")
             rule: Json = {"content": JSON}
             if forms.kinds(self._document, schema) == forms.SCALAR:
@@ -184,7 +184,7 @@ class Arguments:
         if said:
             before = str(item.get("style", "its style"))
             self._operation.note(f"{place} {name}", "changed", before, said)
-        if item.get("allowReserved") is True:
+        if item.get("allowReserved") is True and place != "header":  # where nothing is encoded
             why = "reserved characters are percent-encoded"
             self._operation.note(f"{place} {name}", "changed", "allowReserved", why)
         return rule
@@ -235,8 +235,14 @@ class Arguments:
         _, semicolon, parameters = key.partition(";")
         if kind != bare[key] or (semicolon and not _UTF8.fullmatch(parameters)):
             self._operation.note("body", "changed", key, kind)
-        media = content[key]
-        return kind, media if isinstance(media, dict) else {}
+        return kind, self._media(content[key])
+
+    def _media(self, given: object) -> Json:
+        """Return what a media type says; OpenAPI 3.2 has references to one."""
+        found = self._document.target(given)
+        if isinstance(given, dict) and not isinstance(found, dict):
+            raise Unsendable("", "the document does not describe it", str(given["$ref"]))
+        return found if isinstance(found, dict) else {}
 
     def _read_body(self, kind: str, media: Json, body: Json) -> None:
         schema, needed = media.get("schema", {}), body.get("required") is True

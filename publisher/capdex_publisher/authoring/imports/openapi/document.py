@@ -74,7 +74,8 @@ class ApiDocument:
                 why="it has no line openapi: 3.… and no line swagger: 2.0",
                 fix="give an OpenAPI document in JSON or YAML",
             )
-        self.value, self.base, self.is_swagger = found, base, version.startswith("2")
+        self.value, self.is_swagger = found, version.startswith("2")
+        self.base = _joined(base, str(found.get("$self") or "")) or "/"  # of relative servers
         self.kinds: dict[int, tuple[Json, frozenset[str]]] = {}  # of schemas, by their ids
         self.is_old = version.startswith(("2", "3.0"))  # has schemas of its own dialect
         if not self.is_old and _NAMES.search(data):
@@ -164,7 +165,7 @@ class ApiDocument:
             url = url.replace(f"{{{name}}}", default)
             told = "no default" if given is None else default or "an empty default"
             edits.append(f"{clean(name)} is a variable of the server: {told}")
-        url = urljoin(self.base, url).partition("#")[0].partition("?")[0].rstrip("/")
+        url = _joined(self.base, url).partition("#")[0].partition("?")[0].rstrip("/")
         scheme, separator, rest = url.partition("://")
         host, slash, path = rest.partition("/")
         url = f"{scheme.lower()}{separator}{host.lower()}{slash}{path}" if separator else url
@@ -173,3 +174,10 @@ class ApiDocument:
         if edits or url != written.rstrip("/"):
             operation.notes.append(Note(level, "server", "changed", written, url))
         return url, edits
+
+
+def _joined(base: str, url: str) -> str:
+    try:
+        return urljoin(base, url)
+    except ValueError:  # such as an odd host
+        return ""
