@@ -82,4 +82,7 @@ def write(name: str, data: bytes) -> None:
 
 def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:
     why = error.strerror or "" if isinstance(error, OSError) else "it is not UTF-8"
-    return UsageError(f"cannot read {name}", Code.UNREADABLE, why=why, fix="check the path")
+    why = why if name else "the name of the file is empty"
+    return UsageError(
+        f"cannot read {name or repr(name)}", Code.UNREADABLE, why=why, fix="check the path"
+    )

@@ -15,26 +15,38 @@ from capdex.diagnostics import Path, show, walk
 from capdex.manifest.bindings.http_auth import SECRET_WORDS, is_secret_name
 
 _KNOWN: Final = {
-    "a private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\s*[\w+/=:, -]{16}",
+    "a private key": r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n)*[\w+/=:, -]{16}",
     "a token of GitHub": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,})",
     "a token of GitLab": r"\bglpat-[\w-]{20,}",
     "an access key of AWS": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     "a key of OpenAI or Anthropic": r"\bsk-[\w-]{20,}",
     "a key of Stripe": r"\b(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}",
     "a key of Google": r"\b(?:AIza[\w-]{35}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,})",
-    "a token of Slack": r"\bxox[a-z]-[\w-]{10,}|\bhooks\.slack\.com/services/T\w+/B\w+/\w{16,}",
+    "a token of Slack": r"\bxox[a-z]-[\w-]{10,}|\bhooks\.slack\.com/\w+/[TE]\w+/\w+/[\w/]{16,}",
+    "a token of Telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",
+    "a webhook of Discord": r"\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{17,}/[\w-]{60,}",
+    "a key of Azure": r"\b(?:AccountKey|SharedAccessKey)=[\w+/]{40,}",
     "a token of npm or PyPI": r"\b(?:npm_\w{36}|pypi-[\w-]{50,})",
     "a token of Hugging Face": r"\bhf_[A-Za-z]{30,}",
     "a key of SendGrid": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
+    "a token of a service": (
+        r"\b(?:do[opr]_v1_[0-9a-f]{64}|shp(?:at|ca|pa|ss)_[0-9a-f]{32}|sbp_[0-9a-f]{40}|hvs\.[\w-]{24,}"
+        r"|gsk_\w{40,}|pplx-\w{40,}|ntn_\w{40,}|dckr_pat_[\w-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{50,}"
+        r"|key-[0-9a-f]{32}\b|[0-9a-f]{32}-us\d{1,2}\b)"
+    ),
     "a JSON Web Token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
-    "a password in a URL": r"\b[a-z][a-z0-9+.-]{0,20}://[\w.~%-]+:[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
+    "a password": (
+        r"\bcurl\b.{,200} (?:-u|--user)[ =]?[\"']?[\w.@-]+:(?=\S*\d)[^\s\"'@:$<>{}]{8,}"
+    ),
+    "a password in a URL": r"\b[a-z][a-z0-9+.-]{0,20}://[\w.~%-]*:[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
 }
 _SHAPES: Final = tuple((what, re.compile(pattern)) for what, pattern in _KNOWN.items())
 _QUERY: Final = re.compile(r"[?&;]([\w.~-]+)=([^&#;\s\"'<>`)]+)")
 _ASSIGNED: Final = re.compile(
     r"\b([\w-]{3,40})[\"']?\s*(?:[:=]|\bis\b)\s*[\"'`]?(?:(?i:Bearer|Basic|Token)\s+)?([\w+/=.~-]{12,})"
 )
-_RANDOM: Final = re.compile(r"(?<![\w/+.:-])[\w-]{32,}(?![\w/+=.-])", re.ASCII)
+_RANDOM: Final = re.compile(r"(?<!base64,)(?<![\w/+.:-])[\w-]{32,}(?![\w/+=.-])", re.ASCII)
+_IN_PATH: Final = re.compile(r"(?<=/)[\w-]{20,}(?=[/?]|$)", re.ASCII)
 _NAMES: Final = re.compile(
     r"(?:.*[-_.])?(?:token|api-?key|pass(?:word|phrase|wd)|pwd|private[-_]?key|credentials?)",
     re.IGNORECASE,
@@ -42,7 +54,7 @@ _NAMES: Final = re.compile(
 _WEAK_NAMES: Final = re.compile(r"(?:.*[-_.])?(?:key|app-?_?id|auth\w*|sig)", re.IGNORECASE)
 _EXAMPLE: Final = re.compile(
     r"your|demo|example|sample|dummy|placeholder|change|insert|replace|secret|redacted|xxxx|\*\*\*"
-    r"|\.\.\.|…|[{}<>\[\]$]|user:pass|123456789|abcdef|000000",
+    r"|\.\.\.|…|[{}<>\[\]$]|:pass|123456789|abcdef|000000",
     re.IGNORECASE,
 )
 _PUBLIC: Final = re.compile(  # a UUID, a CID, a DID's key, a hash
@@ -65,7 +77,10 @@ def secret_like(value: object) -> Iterator[tuple[Path, str]]:
             # In a schema the name of a value stands above these words.
             at = path[:-1] if path[-1:] in (("default",), ("const",)) else path
             name = at[-1] if at and isinstance(at[-1], str) else ""
-            if why := _why(name, text):
+            if path[-2:-1] in (("enum",), ("examples",)) and len(path) > 2:
+                text = f"{path[-3]}: {text}"
+            is_url = path[:1] == ("tool_bindings",) and path[-1] == "url"
+            if why := _why(name, text) or (_chance(_IN_PATH, text, 20) if is_url else ""):
                 yield path, why
 
 
@@ -95,10 +110,15 @@ def _why(name: str, text: str) -> str:
         named = named or key.lower() == "authorization"
         if named and _is_random(value, 12) and not _is_example(value):
             return _said(value, f"and {show(key)} is the name of a secret")
-    for match in _RANDOM.finditer(text):
-        cased = not match[0].islower() and not match[0].isupper()
+    return _chance(_RANDOM, text, 32)
+
+
+def _chance(shape: re.Pattern[str], text: str, least: int) -> str:
+    for match in shape.finditer(text):
+        mixed = not match[0].islower() and not match[0].isupper()
+        mixed = mixed and len(re.findall("[0-9]+", match[0])) > 2  # names have a date or a version
         public = _PUBLIC.fullmatch(match[0]) or _is_example(match[0])
-        if cased and _is_random(match[0], 32) and not public:
+        if mixed and _is_random(match[0], least) and not public:
             return _said(match[0], "which is as random as a key")
     return ""
 

@@ -99,6 +99,12 @@ def test_an_unreadable_file_exits_with_2_and_the_others_are_still_judged(
     assert json.loads(result.stdout)["ok"] is False
 
 
+def test_an_empty_name_of_a_file_is_told_as_one(capdex: Any) -> None:
+    result = capdex("validate", "")
+    assert "cannot read ''" in result.stderr
+    assert "the name of the file is empty" in result.stderr
+
+
 def test_no_file_at_all_is_a_mistake_in_the_call(capdex: Any) -> None:
     assert capdex("validate").exit_code == 2
 

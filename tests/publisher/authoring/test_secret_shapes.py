@@ -33,6 +33,15 @@ SHAPES = {
     "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiJqb2huIn0.T9kWq3Zr7Yb1Nx5Lc8Vm2Pd4",
     "pem": "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA7Kq2Xv9Tz4Lm8Rw3Yp6Nc1Hd5Js0",
     "url": "postgres" + "://tides:k3Yq9Zp2@db.tides.dev/x",
+    "url without a user": "redis" + "://:k3Yq9Zp2@cache.tides.dev",
+    "pem in json": "-----BEGIN " + "PRIVATE KEY-----\\nMIIEowIBAAKCAQEA7Kq2Xv9Tz4Lm8Rw3Yp",
+    "pgp": "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n\nlQOYBF1uZ9kBCADJx8yT",
+    "telegram": "7104" + "938275:AA" + MIXED[:33],
+    "discord": "https://discord.com/" + "api/webhooks/1048302958104759203/" + MIXED + MIXED,
+    "slack workflow": "https://hooks.slack.com/" + "workflows/T0Q8/A0Q8/30492/" + MIXED,
+    "azure": "Account" + "Key=" + MIXED + "==",
+    "digitalocean": "dop" + "_v1_" + HEX + HEX,
+    "curl": "cu" + "rl -s -u tides:k3Yq9Zp2 https://a.dev",
     "nothing but chance": MIXED,
 }
 
@@ -73,6 +82,9 @@ def test_a_message_never_has_more_than_the_first_characters(key: str) -> None:
         {"prompt": f"Send Authorization: token {HEX}."},
         {"properties": {"api_key": {"type": "string", "default": HEX}}},
         {"properties": {"password": {"const": "correcthorse"}}},
+        {"properties": {"api_key": {"enum": [HEX]}}},
+        {"properties": {"token": {"examples": [HEX]}}},
+        {"tool_bindings": {"tides": {"url": f"https://a.dev/v1/{MIXED[:24]}/tides"}}},
     ],
     ids=json.dumps,
 )
@@ -105,6 +117,11 @@ def test_a_secret_is_found_by_its_name(value: Any) -> None:
         "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
         "getTheForecastOfTheCityInTheNextDays2",
         "https://user:pass@example.org/",
+        "redis://:password1@example.org/",
+        "curl -u admin:password https://a.dev; curl -u $USER:$PASS https://a.dev",
+        "BetaManagedAgentsAgentToolset20260401Params",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+        "https://a.dev/d/1aBcD2eFgH3iJkL4mNoP5qRsT6uVwX7yZ8/edit",
         "did:nuwa:state:reading-list#v1",
     ],
 )

@@ -14,7 +14,7 @@ from capdex_publisher.authoring.imports.source import parse, utf8
 from capdex_publisher.authoring.imports.text import name_of, tool_name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
 
-_SCHEMAS: Final = (
+SCHEMAS: Final = (
     *("parameters", "input_schema", "inputSchema", "parametersJsonSchema"),
     *("parameters_json_schema", "args_schema", "args"),
 )
@@ -29,7 +29,7 @@ _BESIDE: Final = {
     ),
 }
 _READ_WORDS: Final = frozenset(
-    ["name", "type", "annotations", "input_examples", *_SCHEMAS, *_OUTPUTS]
+    ["name", "type", "annotations", "input_examples", *SCHEMAS, *_OUTPUTS]
 )
 _READ: Final = "read are those of OpenAI, Anthropic, Gemini and Bedrock, and replies to tools/list"
 _FORM: Final = 'write [{"type": "function", "function": {"name": …, "parameters": …}}]'
@@ -85,7 +85,7 @@ def import_openai(data: bytes, name: str) -> Draft:
 
 def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list[Note]]:
     """Return a tool of a list or of a server, and what of it is not read or is changed."""
-    word, schema = next(((x, function[x]) for x in _SCHEMAS if x in function), ("", None))
+    word, schema = next(((x, function[x]) for x in SCHEMAS if x in function), ("", None))
     if isinstance(schema, dict) and schema.keys() == {"json"}:  # of Bedrock
         schema = schema["json"]
     if isinstance(schema, dict) and "input_examples" in function:  # of Anthropic
@@ -99,7 +99,7 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
     told = [x for x in _DESCRIPTIONS if isinstance(function.get(x), str) and function[x]]
     description = function[told[0]] if told else ""
     unread = {x: y for x, y in function.items() if x not in (*_READ_WORDS, *told[:1])}
-    unread |= {x: function[x] for x in _SCHEMAS if x in function and x != word}
+    unread |= {x: function[x] for x in SCHEMAS if x in function and x != word}
     if unread.get("execution") == {"taskSupport": "forbidden"}:
         del unread["execution"]  # as where nothing is said
     hints, odd = _annotations(function.get("annotations"), source)

@@ -335,6 +335,7 @@ def test_several_operations_must_be_chosen_by_name() -> None:
     [
         (b"", "not an OpenAPI 3 or"),
         (b'{"swagger": "1.2"}', "not an OpenAPI 3 or"),
+        (b'{"swagger": "3.0", "host": "rain.dev"}', "not an OpenAPI 3 or"),
         (b'{"openapi": "3.0.0", "paths": 1}', "has no operations"),
         (b"{", "cannot be read"),
         (b"a: [", "cannot be read"),

@@ -130,7 +130,9 @@ def test_any_bytes_are_read_or_refused_by_type(data: bytes) -> None:
         (b'[{"type": "function", "function": {"name": "a"}}]', "--from-openai"),
         (b'{"mcpServers": {"a": {"command": "npx"}}}', "--from-mcp"),
         (b'{"name": "a", "remotes": [], "packages": []}', "--from-mcp"),
+        (b'{"name": "a", "input_schema": {}}', "--from-openai"),
         (b"metadata: {id: 1}", ""),
+        (b"name: Tides\nprompt: Say them.", ""),  # a package without its metadata
         (b"", ""),
         (b"\xff\xfe", ""),
         (b"{" * 100_000, ""),

@@ -67,17 +67,18 @@ class ApiDocument:
         data, self.notes = utf8(data)
         value = parse(data, name)
         found: Json = value if isinstance(value, dict) else {}
-        version = str(found.get("openapi") or found.get("swagger") or "")
-        if not version.startswith(("3.", "2.0")):
+        version = str(found.get("openapi") or "")
+        self.is_swagger = not version and str(found.get("swagger")).startswith("2.0")
+        if not self.is_swagger and not version.startswith("3."):
             raise InvalidInput(
                 f"{name} is not an OpenAPI 3 or Swagger 2.0 document",
                 why="it has no line openapi: 3.… and no line swagger: 2.0",
                 fix="give an OpenAPI document in JSON or YAML",
             )
-        self.value, self.is_swagger = found, version.startswith("2")
+        self.value = found
         self.base = _joined(base, str(found.get("$self") or "")) or "/"  # of relative servers
         self.kinds: dict[int, tuple[Json, frozenset[str]]] = {}  # of schemas, by their ids
-        self.is_old = version.startswith(("2", "3.0"))  # has schemas of its own dialect
+        self.is_old = self.is_swagger or version.startswith("3.0")  # has schemas of its own dialect
         if not self.is_old and _NAMES.search(data):
             write_pointers(found)
 
