@@ -41,7 +41,7 @@ from capdex_explorer.http.routes import PAGES as KINDS  # noqa: E402
 from capdex_explorer.site import PageRequest, Site  # noqa: E402
 from capdex_indexer.http.status import Surface  # noqa: E402
 from capdex_indexer.monitoring.health import Health  # noqa: E402
-from capdex_indexer.query import Index  # noqa: E402
+from capdex_indexer.query.index import Index  # noqa: E402
 from capdex_service.queries.reader import Reader  # noqa: E402
 
 NAMES = int(os.environ.get("NAMES", "100000"))

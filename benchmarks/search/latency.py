@@ -23,7 +23,8 @@ from texts import describe, questions
 
 from capdex.problems import Verdict
 from capdex.search.semantic import Encoder
-from capdex_indexer.query import Index, SearchFilters
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
 from capdex_indexer.query.search.snapshots import directory_of
 from capdex_service.queries.reader import Reader

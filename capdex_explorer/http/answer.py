@@ -22,7 +22,7 @@ from capdex_explorer.http.page_cache import PageCache
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, PageRequest, Site, View
-from capdex_indexer.query import FILTER_NAMES
+from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers.errors import public_error
 from capdex_service.http.problem import problem
 from capdex_service.limits.addresses import CLIENT

@@ -21,7 +21,7 @@ from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 from capdex_explorer.views.snippets import checking_commands, connections
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import title_of
-from capdex_indexer.query import MAX_MESSAGE_CHARS
+from capdex_indexer.query.search.route import MAX_MESSAGE_CHARS
 from capdex_service.queries import proofs
 from capdex_service.queries.releases import ShownRelease, find_release, list_versions
 

@@ -12,7 +12,7 @@ from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import badge_of, marks_of, title_of
-from capdex_indexer.query import LISTED_BY
+from capdex_indexer.query.catalog import LISTED_BY
 from capdex_service.queries.releases import find_release, listed_by, newest_releases
 
 NEWEST: Final = 30  # on a page

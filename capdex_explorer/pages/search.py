@@ -16,8 +16,7 @@ from capdex_explorer.pages.publisher import is_publisher
 from capdex_explorer.pages.recent import names_in_order
 from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
 from capdex_explorer.views.snippets import connections
-from capdex_indexer.query import FILTER_NAMES
-from capdex_indexer.query.search.filters import NOT
+from capdex_indexer.query.search.filters import FILTER_NAMES, NOT
 from capdex_service.queries.names import names_like
 from capdex_service.queries.releases import find_release, listed_by
 from capdex_service.queries.route import route

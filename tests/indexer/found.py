@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from capdex_indexer.query import Index, IndexedRelease, SearchFilters, read_listed
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.release import IndexedRelease
+from capdex_indexer.query.search.filters import SearchFilters
+from capdex_indexer.query.search.page import read_listed
 
 
 class FoundRelease(NamedTuple):

@@ -30,8 +30,9 @@ from state import loaded
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from capdex_indexer.query import Index, SearchFilters
+from capdex_indexer.query.index import Index
 from capdex_indexer.query.search import follower, live, snapshots
+from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.store import Store
 from tests.indexer.found import search_page
 

@@ -19,7 +19,8 @@ from capdex_indexer.monitoring import metrics
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.monitoring.metrics import Counters
 from capdex_indexer.options import Role
-from capdex_indexer.query import Index, IndexStatus
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.status import IndexStatus
 
 MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
 

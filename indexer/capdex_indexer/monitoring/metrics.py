@@ -15,7 +15,7 @@ from capdex.net.ipfs.source import FetchOutcome, SourceState
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.problems import Availability, Reason, Verdict
 from capdex_indexer.monitoring.health import Health
-from capdex_indexer.query import IndexStatus
+from capdex_indexer.query.status import IndexStatus
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -14,7 +14,7 @@ import orjson
 
 from capdex.json import Json
 from capdex.uri import PREFIX
-from capdex_indexer.query import IndexedRelease
+from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import text
 from capdex_service.answers.capability_text import (
     LINE_TOKENS,

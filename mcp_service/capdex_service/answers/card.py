@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from capdex_indexer.query import IndexedRelease
+from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import brief, text
 from capdex_service.answers.release import split
 from capdex_service.answers.rendered import Rendered, told

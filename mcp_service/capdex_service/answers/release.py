@@ -11,7 +11,9 @@ from collections.abc import Mapping
 import orjson
 
 from capdex.json import Json
-from capdex_indexer.query import IndexedRelease, NameRecord, Position
+from capdex_indexer.query.name_state import NameRecord
+from capdex_indexer.query.release import IndexedRelease
+from capdex_indexer.query.status import Position
 
 
 def release(found: IndexedRelease) -> Json:

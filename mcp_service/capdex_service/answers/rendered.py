@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from capdex_indexer.query import IndexedRelease, Position
+from capdex_indexer.query.release import IndexedRelease
+from capdex_indexer.query.status import Position
 from capdex_service.answers.release import as_of, split
 
 _FINALITY: Final = (b'"head"', b'"finalized"')

@@ -15,7 +15,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI, check_name
 from capdex.yaml.characters import is_blank
-from capdex_indexer.query import IndexedRelease
+from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers.release import file_of
 
 NAMESPACE: Final = "did.nuwa.cap"  # `/` and the name of the capability follow

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from capdex.manifest.bindings.contacts import secret_uses
-from capdex_indexer.query import IndexedRelease
+from capdex_indexer.query.release import IndexedRelease
 
 HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
 DOES_TOKENS: Final = 24  # of what it does

@@ -11,8 +11,10 @@ from capdex import __version__
 from capdex.json import Json
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles.cap import KINDS
-from capdex_indexer.query import FILTER_NAMES, MAX_MESSAGE_CHARS, MAX_PAGE, MAX_QUERY_CHARS
-from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+from capdex.search.query import MAX_QUERY_CHARS
+from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
+from capdex_indexer.query.search.page import MAX_PAGE
+from capdex_indexer.query.search.route import MAX_MESSAGE_CHARS
 from capdex_service.answers import hit_schemas, schemas
 from capdex_service.answers.cmp import LEVELS
 from capdex_service.http import v0_1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capdex_indexer.query import FILTER_NAMES, MAX_PAGE
-from capdex_indexer.query.search.filters import HAS_PROMPT, NOT, SINCE, WINDOW
+from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
+from capdex_indexer.query.search.page import MAX_PAGE
 from capdex_service.answers.cmp import LEVELS
 from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer

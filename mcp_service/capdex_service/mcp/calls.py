@@ -21,7 +21,7 @@ from capdex.json_schema.arguments import (
     read_arguments,
     read_text,
 )
-from capdex_indexer.query import MAX_PAGE
+from capdex_indexer.query.search.page import MAX_PAGE
 from capdex_service.answers import errors
 from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer

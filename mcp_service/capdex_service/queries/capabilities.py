@@ -15,7 +15,7 @@ from capdex.manifest.manifest import Manifest, read
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
-from capdex_indexer.query import IndexedRelease
+from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import brief, capability_text, cmp
 from capdex_service.answers.paging import (
     MAX_PAGE_BYTES,

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex_indexer.query import ListedRelease, read_changes, read_listed_releases, read_revision
+from capdex_indexer.query.changes import ListedRelease, read_changes, read_listed_releases
+from capdex_indexer.query.status import read_revision
 from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.reader import LAST, Reader

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 
 from capdex.json import Json
-from capdex_indexer.query import (
+from capdex_indexer.query.history import (
     HistoryEvent,
     read_account_history,
     read_block_history,
-    read_first_seen,
     read_name_history,
-    read_revision,
 )
+from capdex_indexer.query.pages import read_first_seen
+from capdex_indexer.query.status import read_revision
 from capdex_service.answers.release import as_of
 from capdex_service.queries.reader import Reader
 

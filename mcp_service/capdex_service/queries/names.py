@@ -12,12 +12,9 @@ from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.uri import MAX_NAME_CHARS, check_name
 from capdex.version import MAX_VERSION_CHARS
-from capdex_indexer.query import (
-    read_names_like,
-    read_newest,
-    read_revision,
-    read_versions_like,
-)
+from capdex_indexer.query.changes import read_newest
+from capdex_indexer.query.names import read_names_like, read_versions_like
+from capdex_indexer.query.status import read_revision
 from capdex_service.queries.reader import Reader
 
 PAGE: Final = 50

@@ -14,7 +14,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json_schema.arguments import came, one_of
 from capdex.uri import CapabilityURI
 from capdex.version import Version
-from capdex_indexer.query import Position, read_revision
+from capdex_indexer.query.status import Position, read_revision
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import render_resolution

@@ -28,14 +28,11 @@ from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex.yaml import read_yaml
-from capdex_indexer.query import (
-    Index,
-    IndexedRelease,
-    read_listed,
-    read_revision,
-    read_tools,
-    resolution,
-)
+from capdex_indexer.query import resolution
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.release import IndexedRelease, read_tools
+from capdex_indexer.query.search.page import read_listed
+from capdex_indexer.query.status import read_revision
 from capdex_service.answers.card import Card
 from capdex_service.answers.rendered import Answer, Moment, Rendered
 from capdex_service.queries.answer_cache import AnswerCache

@@ -12,21 +12,20 @@ from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.json import Json
 from capdex.uri import check_name
 from capdex.version import Version
-from capdex_indexer.query import (
-    IndexedRelease,
-    count_listed,
+from capdex_indexer.query.catalog import count_listed, read_listed_by
+from capdex_indexer.query.name_state import read_name_state
+from capdex_indexer.query.pages import (
     count_versions,
     read_first_seen,
-    read_listed_by,
-    read_name_state,
     read_newest_releases,
-    read_revision,
     read_shown_version,
     read_version,
     read_version_before,
     read_versions,
     read_waiting,
 )
+from capdex_indexer.query.release import IndexedRelease
+from capdex_indexer.query.status import read_revision
 from capdex_service.answers.release import as_of, name_head, of_page, release
 from capdex_service.queries.reader import Reader
 

@@ -12,7 +12,8 @@ from capdex.json import Json
 from capdex.json_schema.arguments import some_of
 from capdex.json_schema.schema import parse_json
 from capdex.uri import CapabilityURI, check_name
-from capdex_indexer.query import IndexedRelease, read_name, read_name_state, read_tools
+from capdex_indexer.query.name_state import read_name_state
+from capdex_indexer.query.release import IndexedRelease, read_name, read_tools
 from capdex_service.answers import brief, text
 from capdex_service.answers.release import name_head, of_page
 from capdex_service.answers.rendered import Answer, Rendered, render_name, render_release

@@ -8,7 +8,7 @@ from typing import Final
 
 from capdex.json import Json
 from capdex.routing.matches import MatchedTrigger
-from capdex_indexer.query import Route
+from capdex_indexer.query.search.route import Route
 from capdex_service.answers import text
 from capdex_service.answers.card import Card, Hit, render_hits
 from capdex_service.answers.rendered import Answer, Moment

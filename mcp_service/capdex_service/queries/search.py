@@ -12,8 +12,15 @@ from sqlalchemy import Connection
 from capdex.errors import InvalidInput
 from capdex.json_schema.arguments import one_of, read_arguments, read_text, some_of
 from capdex.search.explain import Explanation
-from capdex_indexer.query import MAX_PAGE, SearchFilters, SearchResult, read_reasons
-from capdex_indexer.query.search.filters import FILTER_NAMES, HAS_PROMPT, NOT, SINCE, WINDOW
+from capdex_indexer.query.search.filters import (
+    FILTER_NAMES,
+    HAS_PROMPT,
+    NOT,
+    SINCE,
+    WINDOW,
+    SearchFilters,
+)
+from capdex_indexer.query.search.page import MAX_PAGE, SearchResult, read_reasons
 from capdex_service.answers.card import Card, Hit, render_hits
 from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer, Moment

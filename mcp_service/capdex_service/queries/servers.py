@@ -10,7 +10,8 @@ import orjson
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.json import Json
-from capdex_indexer.query import BoundReleases, IndexedRelease
+from capdex_indexer.query.catalog import BoundReleases
+from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import server_json
 from capdex_service.answers.paging import read_cursor, read_limit, write_cursor
 from capdex_service.answers.rendered import Answer

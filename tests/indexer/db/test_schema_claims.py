@@ -6,7 +6,8 @@ from typing import Any
 
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
-from capdex_indexer.query import Index, IndexedRelease
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.release import IndexedRelease
 from capdex_indexer.store import Store
 from tests.indexer.found import search_page
 

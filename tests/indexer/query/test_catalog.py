@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from capdex_indexer.query import BoundReleases, Index
+from capdex_indexer.query.catalog import BoundReleases
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 
 MCP = {"type": "mcp_service", "service_uri": "https://mcp.example.org/mcp", "mcp_action": "do"}

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-from capdex_indexer.query import Index, read_changes, read_listed_releases
-from capdex_indexer.query.changes import NameChange
+from capdex_indexer.query.changes import NameChange, read_changes, read_listed_releases
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from capdex.uri import CapabilityURI
-from capdex_indexer.query import Index, IndexedRelease
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.release import IndexedRelease
 from capdex_indexer.store import Store
 from tests.indexer.found import search_page
 

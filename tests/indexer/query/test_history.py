@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from capdex_indexer.query import (
+from capdex_indexer.query.history import (
+    MAX_EVENTS,
     HistoryEvent,
-    Index,
     read_account_history,
     read_block_history,
     read_name_history,
 )
-from capdex_indexer.query.history import MAX_EVENTS
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 
 PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"

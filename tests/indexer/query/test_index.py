@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.problems import Reason, Verdict
+from capdex.search.query import MAX_QUERY_CHARS
 from capdex.uri import CapabilityURI
 from capdex.version import Version, latest
 from capdex_indexer.projection.event_rows import precedence
-from capdex_indexer.query import MAX_QUERY_CHARS, Index, SearchFilters
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.store import Delay, Store
 from tests.indexer.found import search_page
 

@@ -18,16 +18,12 @@ from sqlalchemy import Connection
 from capdex.encoding.abi import checksum_address
 from capdex.problems import Verdict
 from capdex_indexer.db.denylist import Denials
-from capdex_indexer.query import (
-    BoundReleases,
-    Index,
-    catalog,
-    count_listed,
-    read_listed_by,
-    read_newest,
-    read_newest_releases,
-    read_versions_like,
-)
+from capdex_indexer.query import catalog
+from capdex_indexer.query.catalog import BoundReleases, count_listed, read_listed_by
+from capdex_indexer.query.changes import read_newest
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.names import read_versions_like
+from capdex_indexer.query.pages import read_newest_releases
 from capdex_indexer.store import Operator, Store
 
 FATES = ("served", "rejected", "pending", "denied", "denied name", "yanked", "repeated")

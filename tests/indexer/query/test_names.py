@@ -8,12 +8,9 @@ import pytest
 
 from capdex.problems import Verdict
 from capdex_indexer.db.denylist import Denial, Denials
-from capdex_indexer.query import (
-    Index,
-    read_names_like,
-    read_newest,
-    read_versions_like,
-)
+from capdex_indexer.query.changes import read_newest
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.names import read_names_like, read_versions_like
 from capdex_indexer.store import Store
 
 VERIFIED = frozenset({Verdict.VERIFIED})

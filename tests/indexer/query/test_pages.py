@@ -8,8 +8,8 @@ import pytest
 
 from capdex.problems import Verdict
 from capdex_indexer.db.denylist import Denials
-from capdex_indexer.query import (
-    Index,
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.pages import (
     count_versions,
     read_newest_releases,
     read_shown_version,

@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.uri import CapabilityURI
-from capdex_indexer.query import Index, IndexedRelease
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers.errors import PUBLIC
 from capdex_service.queries.reader import Reader
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 
 from .calls import CALLS
 from .conftest import MODERN

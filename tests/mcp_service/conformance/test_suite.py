@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_service.mcp import endpoint
 from capdex_service.mcp.server import build_server
 

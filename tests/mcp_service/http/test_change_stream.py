@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from capdex.problems import Verdict
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_service.http.change_stream import ChangeStream
 from capdex_service.limits.streams import StreamPlaces

@@ -11,7 +11,7 @@ import mcp
 import pytest
 
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_service.answers.cmp import LEVELS
 from capdex_service.mcp.server import build_server

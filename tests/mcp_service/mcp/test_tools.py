@@ -24,8 +24,9 @@ from mcp_types import INVALID_PARAMS
 
 from capdex.problems import Verdict
 from capdex.profiles import cap
-from capdex_indexer.query import FILTER_NAMES, MAX_QUERY_CHARS, Index
-from capdex_indexer.query.search.filters import OTHERS
+from capdex.search.query import MAX_QUERY_CHARS
+from capdex_indexer.query.index import Index
+from capdex_indexer.query.search.filters import FILTER_NAMES, OTHERS
 from capdex_indexer.store import Store
 from capdex_service.answers.cmp import LEVELS
 from capdex_service.answers.hit_schemas import RESULTS_SCHEMA

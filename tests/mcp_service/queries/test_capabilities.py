@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.problems import Verdict
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_service.answers.paging import MAX_PAGE_BYTES
 from capdex_service.queries.capabilities import describe, list_capabilities, read_level

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
 from capdex.version import Version
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_service.answers.schemas import RESOLUTION_SCHEMA
 from capdex_service.mcp import calls

@@ -11,7 +11,7 @@ import mcp
 import pytest
 from jsonschema import Draft202012Validator
 
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_service.answers.hit_schemas import ROUTES_SCHEMA
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.route import route

@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.tasks import end
-from capdex_indexer.query import NameChange
+from capdex_indexer.query.changes import NameChange
 from capdex_service.limits.streams import StreamPlaces
 from capdex_service.mcp.subscriptions.interest import Interest
 from capdex_service.queries.reader import LAST, Reader

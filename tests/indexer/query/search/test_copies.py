@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.query.search import copies
 from capdex_indexer.query.search.copies import NearNames, read_copies
 from capdex_indexer.store import Store

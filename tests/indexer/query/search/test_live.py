@@ -21,7 +21,7 @@ from capdex.routing import stored as stored_triggers
 from capdex.search.document import Document
 from capdex.search.segments import stored as stored_words
 from capdex.search.semantic import Encoder, encode_documents
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.query.search import follower, mapped_encoder, processes
 from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder

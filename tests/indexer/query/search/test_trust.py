@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from capdex.search.encoder import SentenceEncoder, is_installed
-from capdex_indexer.query import Index
+from capdex_indexer.query.index import Index
 from capdex_indexer.query.search.page import MAX_PAGE
 from tests.indexer import making
 from tests.indexer.query.search import imitations
