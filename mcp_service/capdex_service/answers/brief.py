@@ -13,15 +13,8 @@ from typing import Any, Final
 import orjson
 
 from capdex.json import Json
-from capdex.uri import PREFIX
 from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import text
-from capdex_service.answers.capability_text import (
-    LINE_TOKENS,
-    PATTERN_TOKENS,
-    PATTERNS_SHOWN,
-    parameters,
-)
 
 TITLE_TOKENS: Final = 10
 TOOL_TOKENS: Final = 10  # of their names in a hit
@@ -29,7 +22,6 @@ HIT_TOKENS: Final = 29  # of a hit, beside names of members, the CID, the verdic
 LEAST_TOKENS: Final = 5  # of what it does
 FIRST_TOKENS: Final = 12  # of what it does, before names of tools are given
 EVERYTHING: Final = 'search_capabilities {"query_string":""}'
-DOMAINS: Final = 'capability_browse {"level":"domains"}'
 
 
 def step(tool: str, **arguments: object) -> str:
@@ -84,74 +76,6 @@ def page(key: str, items: Sequence[object], cursor: str | None, after: str, **mo
     """Return a page of items under a key; `after` is the step after it."""
     turn = {} if cursor is None else {"next_cursor": cursor}
     return {**more, key: list(items), **turn, "next": after}
-
-
-def manifests(found: Sequence[Json], cursor: str | None) -> Json:
-    """Return a page of CAP manifests."""
-    items = [
-        {key: x[key] for key in ("capability_id", "version", "kind")}
-        | {key: text.cut(x[key], LINE_TOKENS) for key in ("name", "description")}
-        for x in found
-    ]
-    after = step("capability_describe", capability_id=found[0]["capability_id"]) if found else ""
-    return page("capabilities", items, cursor, after or DOMAINS)
-
-
-def manifest(found: Json, cap_uri: str) -> Json:
-    """Return one CAP manifest without what says nothing; `cap_uri` is of its package."""
-    said = ("capability_id", "version", "kind", "name", "input_schema")
-    made = {key: found[key] for key in said}
-    made["description"] = text.cut(found["description"], 4 * LINE_TOKENS)
-    others = ("output_schema", "required_permissions")
-    made |= {key: found[key] for key in others if found[key]}
-    if tools := found.get("tools"):
-        made["tools"] = [x["capability_id"] for x in tools]
-    return made | {"next": get(cap_uri)}
-
-
-def domains(level: Json) -> Json:
-    """Return CMP's level 0."""
-    names = level["domains"]
-    first = step("capability_browse", level="manifests", of=names[0]) if names else EVERYTHING
-    return page("domains", names, None, first)
-
-
-def tools(level: Json, cursor: str | None) -> Json:
-    """Return CMP's level 1: the packages of a domain."""
-    items = [x | {"summary": text.cut(x["summary"], LINE_TOKENS)} for x in level["tools"]]
-    first = step("capability_browse", level="capabilities", of=items[0]["name"]) if items else ""
-    return page("tools", items, cursor, first or DOMAINS, domain=level["domain"])
-
-
-def intents(level: Json, cursor: str | None) -> Json:
-    """Return CMP's level 2 of a package."""
-    items = [
-        {key: x[key] for key in ("command", "confirm") if x.get(key)}
-        | {"patterns": [text.cut(y, PATTERN_TOKENS) for y in x["patterns"][:PATTERNS_SHOWN]]}
-        for x in level["intents"]
-    ]
-    after = step("capability_browse", level="schema", of=level["tool"])
-    return page("intents", items, cursor, after, tool=level["tool"])
-
-
-def schema(level: Json, cursor: str | None) -> Json:
-    """Return CMP's level 3: the parameters of one command, or the commands."""
-    if "params" in level:
-        of = f"{level['tool']}#{level['command']}"
-        summary = text.cut(level["summary"], 2 * LINE_TOKENS)
-        return level | {"summary": summary} | {"next": _examples(of)}
-    items = [{"command": x["command"], "params": parameters(x)} for x in level["commands"]]
-    return page("commands", items, cursor, _examples(level["tool"]), tool=level["tool"])
-
-
-def examples(level: Json, cursor: str | None) -> Json:
-    """Return CMP's level 4 of a package."""
-    items = [x | {"say": text.cut(x["say"], LINE_TOKENS)} for x in level["examples"]]
-    return page("examples", items, cursor, get(PREFIX + level["tool"]), tool=level["tool"])
-
-
-def _examples(of: str) -> str:
-    return step("capability_browse", level="examples", of=of)
 
 
 def _resolved(found: IndexedRelease, tools: Sequence[str]) -> Json:

@@ -1,6 +1,6 @@
-"""Texts of CAP manifests and CMP levels for a model: a line for each thing, the author's words cut.
+"""CAP manifests and CMP levels for a model: as a text, a line for each thing, and as structure.
 
-Each function takes what `cap` and `cmp` return.
+Each function takes what `cap` and `cmp` return, and cuts the author's words alike in both forms.
 """
 
 from __future__ import annotations
@@ -11,91 +11,139 @@ from typing import Final
 import orjson
 
 from capdex.json import Json
+from capdex.uri import PREFIX
+from capdex_service.answers.brief import EVERYTHING, get, page, step
 from capdex_service.answers.text import cut
 
 LINE_TOKENS: Final = 30
 PATTERN_TOKENS: Final = 16
 PATTERNS_SHOWN: Final = 3
+DOMAINS: Final = 'capability_browse {"level":"domains"}'
+
+Told = tuple[str, Json]  # the text, and the structure with the step after it
 
 
-def manifests(found: Sequence[Json], cursor: str | None) -> str:
-    """Return a line for each CAP manifest."""
+def manifests(found: Sequence[Json], cursor: str | None) -> Told:
+    """Return a page of CAP manifests."""
     lines = (
         f"{x['capability_id']} {x['version']} [{x['kind']}] "
         f"{cut(x['name'] + ': ' + x['description'], LINE_TOKENS)}"
         for x in found
     )
-    return _page("No capabilities.", lines, cursor)
+    items = [
+        {key: x[key] for key in ("capability_id", "version", "kind")}
+        | {key: cut(x[key], LINE_TOKENS) for key in ("name", "description")}
+        for x in found
+    ]
+    after = step("capability_describe", capability_id=found[0]["capability_id"]) if found else ""
+    return _page("No capabilities.", lines, "capabilities", items, cursor, after or DOMAINS)
 
 
-def manifest(found: Json) -> str:
-    """Return one CAP manifest: what it is, its input schema, and how to go on."""
+def manifest(found: Json, cap_uri: str) -> Told:
+    """Return one CAP manifest without what says nothing; `cap_uri` is of its package."""
+    said = ("capability_id", "version", "kind", "name", "input_schema")
+    made = {key: found[key] for key in said}
+    made["description"] = cut(found["description"], 4 * LINE_TOKENS)
     lines = [
         f"{found['capability_id']} {found['version']} [{found['kind']}] {cut(found['name'], 20)}",
-        cut(found["description"], 4 * LINE_TOKENS),
+        made["description"],
         f"input: {_json(found['input_schema'])}",
     ]
-    if found["output_schema"]:
-        lines.append(f"output: {_json(found['output_schema'])}")
+    if output := found["output_schema"]:
+        made["output_schema"] = output
+        lines.append(f"output: {_json(output)}")
     if permissions := found["required_permissions"]:
+        made["required_permissions"] = permissions
         lines.append(f"needs {', '.join(permissions)}")
     if tools := found.get("tools"):
-        lines.append("tools: " + ", ".join(x["capability_id"] for x in tools))
-    return "\n".join(lines)
+        made["tools"] = [x["capability_id"] for x in tools]
+        lines.append("tools: " + ", ".join(made["tools"]))
+    return "\n".join(lines), made | {"next": get(cap_uri)}
 
 
-def domains(level: Json) -> str:
-    """Return the domains with their numbers of packages."""
-    counts = ", ".join(f"{name} {level['counts'][name]}" for name in level["domains"])
-    return f"domains: {counts or 'none'}"
+def domains(level: Json) -> Told:
+    """Return CMP's level 0, the domains; the text has their numbers of packages."""
+    names = level["domains"]
+    counts = ", ".join(f"{name} {level['counts'][name]}" for name in names)
+    first = step("capability_browse", level="manifests", of=names[0]) if names else EVERYTHING
+    return f"domains: {counts or 'none'}", page("domains", names, None, first)
 
 
-def tools(level: Json, cursor: str | None) -> str:
-    """Return a line for each CMP manifest of a domain."""
-    lines = (
-        f"{x['name']} {x['version']}: {cut(x['summary'], LINE_TOKENS)}" for x in level["tools"]
-    )
-    return _page("No tools in this domain.", lines, cursor)
+def tools(level: Json, cursor: str | None) -> Told:
+    """Return CMP's level 1: the packages of a domain."""
+    items = [x | {"summary": cut(x["summary"], LINE_TOKENS)} for x in level["tools"]]
+    lines = (f"{x['name']} {x['version']}: {x['summary']}" for x in items)
+    first = step("capability_browse", level="capabilities", of=items[0]["name"]) if items else ""
+    empty, after = "No tools in this domain.", first or DOMAINS
+    return _page(empty, lines, "tools", items, cursor, after, domain=level["domain"])
 
 
-def intents(level: Json, cursor: str | None) -> str:
-    """Return a line for each intent of a package."""
-    lines = (
-        f"- {x.get('command', level['tool'])}{' (confirm)' * x['confirm']}: "
-        + " | ".join(cut(pattern, PATTERN_TOKENS) for pattern in x["patterns"][:PATTERNS_SHOWN])
+def intents(level: Json, cursor: str | None) -> Told:
+    """Return CMP's level 2 of a package."""
+    tool = level["tool"]
+    items = [
+        {key: x[key] for key in ("command", "confirm") if x.get(key)}
+        | {"patterns": [cut(y, PATTERN_TOKENS) for y in x["patterns"][:PATTERNS_SHOWN]]}
         for x in level["intents"]
+    ]
+    lines = (
+        f"- {x.get('command', tool)}{' (confirm)' * x.get('confirm', False)}: "
+        + " | ".join(x["patterns"])
+        for x in items
     )
-    return _page(f"{level['tool']} names no intents.", lines, cursor)
+    after = step("capability_browse", level="schema", of=tool)
+    return _page(f"{tool} names no intents.", lines, "intents", items, cursor, after, tool=tool)
 
 
-def schema(level: Json, cursor: str | None) -> str:
-    """Return the parameters of one command, or a line for each command."""
+def schema(level: Json, cursor: str | None) -> Told:
+    """Return CMP's level 3: the parameters of one command, or the commands."""
+    tool = level["tool"]
     if "params" in level:
         summary = cut(level["summary"], 2 * LINE_TOKENS)
-        return f"{level['command']}: {summary}\n{_json(level['params'])}"
-    lines = (f"- {x['command']}({parameters(x)})" for x in level["commands"])
-    return _page(f"{level['tool']} has no commands.", lines, cursor)
+        after = _examples(f"{tool}#{level['command']}")
+        words = f"{level['command']}: {summary}\n{_json(level['params'])}"
+        return words, level | {"summary": summary, "next": after}
+    items = [{"command": x["command"], "params": _parameters(x)} for x in level["commands"]]
+    lines = (f"- {x['command']}({x['params']})" for x in items)
+    empty, after = f"{tool} has no commands.", _examples(tool)
+    return _page(empty, lines, "commands", items, cursor, after, tool=tool)
 
 
-def examples(level: Json, cursor: str | None) -> str:
-    """Return a line for each example: what is said, and the call."""
+def examples(level: Json, cursor: str | None) -> Told:
+    """Return CMP's level 4 of a package: what is said, and the call."""
+    tool = level["tool"]
+    items = [x | {"say": cut(x["say"], LINE_TOKENS)} for x in level["examples"]]
     lines = (
-        f"- {cut(x['say'], LINE_TOKENS)} → {x.get('command', level['tool'])}"
+        f"- {x['say']} → {x.get('command', tool)}"
         + (f" {_json(x['input'])}" if "input" in x else "")
-        for x in level["examples"]
+        for x in items
     )
-    return _page(f"{level['tool']} gives no examples.", lines, cursor)
+    empty, after = f"{tool} gives no examples.", get(PREFIX + tool)
+    return _page(empty, lines, "examples", items, cursor, after, tool=tool)
 
 
-def parameters(command: Json) -> str:
+def _examples(of: str) -> str:
+    return step("capability_browse", level="examples", of=of)
+
+
+def _parameters(command: Json) -> str:
     """Return the parameters of a command; `?` marks what need not be given."""
     names = (x if x in command["required"] else f"{x}?" for x in command["params"])
     return cut(", ".join(names), LINE_TOKENS)
 
 
-def _page(empty: str, lines: Iterable[str], cursor: str | None) -> str:
+def _page(
+    empty: str,
+    lines: Iterable[str],
+    key: str,
+    items: Sequence[Json],
+    cursor: str | None,
+    after: str,
+    **more: str,
+) -> Told:
     shown = list(lines) or [empty]
-    return "\n".join(shown if cursor is None else [*shown, f"next_cursor {cursor}"])
+    words = "\n".join(shown if cursor is None else [*shown, f"next_cursor {cursor}"])
+    return words, page(key, items, cursor, after, **more)
 
 
 def _json(value: object) -> str:

@@ -16,7 +16,7 @@ from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
 from capdex_indexer.query.release import IndexedRelease
-from capdex_service.answers import brief, capability_text, cmp
+from capdex_service.answers import capability_text, cmp
 from capdex_service.answers.paging import (
     MAX_PAGE_BYTES,
     read_cursor,
@@ -37,16 +37,11 @@ _NOT_DESCRIBED: Final = frozenset(
     {Code.NOT_FOUND, Code.YANKED, Code.INVALID_INPUT, Code.UNVERIFIED, Code.PENDING}
 )
 _Level = Callable[[Manifest, str, int], tuple[Json, int | None]]
-_Say = Callable[[Json, str | None], str]
-_Cut = Callable[[Json, str | None], Json]
-_LEVELS: Final[dict[str, tuple[_Level, _Say, _Cut]]] = {
-    "capabilities": (
-        lambda x, _, start: cmp.capabilities(x, start),
-        capability_text.intents,
-        brief.intents,
-    ),
-    "schema": (cmp.schema, capability_text.schema, brief.schema),
-    "examples": (cmp.examples, capability_text.examples, brief.examples),
+_Tell = Callable[[Json, str | None], capability_text.Told]
+_LEVELS: Final[dict[str, tuple[_Level, _Tell]]] = {
+    "capabilities": (lambda x, _, start: cmp.capabilities(x, start), capability_text.intents),
+    "schema": (cmp.schema, capability_text.schema),
+    "examples": (cmp.examples, capability_text.examples),
 }
 
 
@@ -64,8 +59,7 @@ async def list_capabilities(
     start = ("", "", 0) if cursor is None else read_cursor(cursor, str, str, int)
     found, after = await reader.run(_list, reader, kind, limit, *start, long=True)
     body = {"capabilities": found, "next_cursor": after}
-    said = capability_text.manifests(found, after)
-    return await _answer(reader, body, said, brief.manifests(found, after))
+    return await _answer(reader, body, *capability_text.manifests(found, after))
 
 
 async def describe(reader: Reader, capability_id: str, version: str | None = None) -> Answer:
@@ -81,8 +75,8 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
         found = reader.resolve(connection, selected)
         manifest = _manifest(reader, found)
         made = cap.tool(manifest, tool) if tool else cap.skill(manifest)
-        said, short = capability_text.manifest(made), brief.manifest(made, found.cap_uri)
-        return selected.name, Rendered.of(made | {"package": file_of(found)}, said, short)
+        told = capability_text.manifest(made, found.cap_uri)
+        return selected.name, Rendered.of(made | {"package": file_of(found)}, *told)
 
     try:
         return await reader.answer(repr(("describe", capability_id, version)), make)
@@ -106,8 +100,7 @@ async def read_level(
     if level == "domains":
         counts = await reader.run(reader.index.counts, "domain", long=True)
         found = cmp.domains(counts)
-        said, short = capability_text.domains(found), brief.domains(found)
-        return await _answer(reader, found, said, short)
+        return await _answer(reader, found, *capability_text.domains(found))
     if not of:
         of_domain = level == "manifests"
         subject, before = ("domain", "domains") if of_domain else ("package", "manifests")
@@ -161,8 +154,7 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
     tools = [cmp.manifest(x.metadata or {}, str(x.name), x.semver) for x in page]
     next_cursor = write_cursor(str(page[-1].name)) if len(found) > len(page) else None
     body: Json = {"domain": domain, "tools": tools, "next_cursor": next_cursor}
-    said, short = capability_text.tools(body, next_cursor), brief.tools(body, next_cursor)
-    return await _answer(reader, body, said, short)
+    return await _answer(reader, body, *capability_text.tools(body, next_cursor))
 
 
 async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> Answer:
@@ -172,12 +164,12 @@ async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> 
 
     def make(connection: Connection) -> tuple[str, Rendered]:
         found = reader.resolve(connection, uri)
-        read_it, say, cut = _LEVELS[level]
+        read_it, tell = _LEVELS[level]
         answer, after = read_it(_manifest(reader, found), tool, start)
         next_cursor = None if after is None else write_cursor(after)
         body = answer | {"version": found.semver, "next_cursor": next_cursor}
-        short = cut(answer, next_cursor) | {"version": found.semver}
-        return uri.name, Rendered.of(body, say(answer, next_cursor), short)
+        said, short = tell(answer, next_cursor)
+        return uri.name, Rendered.of(body, said, short | {"version": found.semver})
 
     return await reader.answer(repr((level, of, start)), make)
 
