@@ -1,5 +1,4 @@
 """The database of the index: tables, migrations and connections, on SQLite and PostgreSQL.
 
-`engine` opens it for one writer and any number of readers; `models` has the tables, except those
-that have a module of their own (`denylist`, `heartbeat`).
+`engine` opens it for one writer and any number of readers; `models` has the tables.
 """

@@ -1,4 +1,4 @@
-"""Column types, shared foreign keys, and the conditions of partial indexes.
+"""The base of all tables, column types, shared keys, and the conditions of partial indexes.
 
 SQLite uses a partial index only where the query repeats its condition word for word, so each
 condition is written here once, for the tables and for the queries. They are texts because
@@ -8,8 +8,9 @@ SQLAlchemy writes " = 1" behind a column that it knows to be Boolean.
 from __future__ import annotations
 
 import json
+import re
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -18,13 +19,16 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    MetaData,
     Text,
     TextClause,
     literal_column,
     text,
 )
 from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import declared_attr
 from sqlalchemy.types import TypeDecorator
+from sqlmodel import SQLModel
 from typing_extensions import override
 
 # SQLite generates row ids for INTEGER columns only; PostgreSQL needs BIGINT for 64 bits.
@@ -46,6 +50,24 @@ RETRIED: Final = text(
 JUDGED_AGAIN: Final = text(
     "release.availability = 'pending' AND release.due_at > 0 AND release.verdict IS NOT NULL"
 )
+
+
+class IndexTable(SQLModel):
+    """Base of all tables: their metadata, and the names of tables and of constraints."""
+
+    metadata: ClassVar[MetaData] = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:  # noqa: N805 - it is of the class
+        """The name of the class without Row: `name_change` of NameChangeRow."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Row")).lower()
 
 
 class Lane(IntEnum):

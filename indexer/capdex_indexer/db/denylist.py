@@ -10,27 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Executable, Float, Row, Text, select, text
-from sqlmodel import Field
+from sqlalchemy import Connection, Executable, Row, select, text
 
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import DAG_PB, Cid
 from capdex.problems import Verdict
-from capdex_indexer.db.columns import PLAIN
-from capdex_indexer.db.models import DEPLOYMENT, REGISTRY, RELEASE, IndexTable, table
-
-
-class DenialRow(IndexTable, table=True):
-    """A CID or a name that the operator refuses to serve, since `at` (epoch seconds)."""
-
-    __tablename__ = "denial"
-
-    subject: str = Field(sa_column=Column(PLAIN, primary_key=True))
-    reason: str = Field(sa_type=Text)
-    at: float = Field(sa_type=Float)
-
-
-DENIAL = table(DenialRow)
+from capdex_indexer.db.models import DENIAL, DEPLOYMENT, REGISTRY, RELEASE
 
 _REVISION: Final = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
 # Packages of denied names whose bytes a node may have kept.

@@ -9,31 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import Column, Connection, Integer, Text, insert, select, update
-from sqlmodel import Field
+from sqlalchemy import Connection, insert, select, update
 
-from capdex_indexer.db.columns import BIG
-from capdex_indexer.db.models import IndexTable, table
+from capdex_indexer.db.models import HEARTBEAT
 from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
 
 BEAT_S: Final = 2.0  # a standby takes over within 10 s: a few of these
-
-
-class HeartbeatRow(IndexTable, table=True):
-    """The writer's state, in a single row."""
-
-    __tablename__ = "heartbeat"
-
-    id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    beats: int = Field(sa_type=BIG)
-    head: int = Field(sa_type=BIG)
-    finalized: int = Field(sa_type=BIG)
-    following: bool
-    code: str = Field(sa_type=Text)
-    message: str = Field(sa_type=Text)
-
-
-HEARTBEAT = table(HeartbeatRow)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@
            ├─ ownership              changes of who may publish a name
            └─ vote                   votes on a name
     name_change           the revision that last changed an answer about a name
-    denial, instruction   the operator's decisions (denial: `db.denylist`); in no digest
-    heartbeat             the writer's state, for the other processes (`db.heartbeat`)
+    denial, instruction   the operator's decisions; in no digest
+    heartbeat             the writer's state, for the other processes
 
 Each contract numbers its events from 1. In the database (n - 1) * `SEQUENCES` is added to the
 numbers of the n-th deployment, so one integer, ordered as the chain is, is the key of an event and
@@ -19,9 +19,9 @@ of every row that follows from it, and tells which deployment it belongs to.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
-from sqlalchemy import Column, Float, Index, LargeBinary, MetaData, Table, Text, and_, text
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, and_, text
 from sqlmodel import Field, SQLModel
 
 from capdex_indexer.db.columns import (
@@ -36,6 +36,7 @@ from capdex_indexer.db.columns import (
     REJECTED,
     RETRIED,
     STANDS,
+    IndexTable,
     Json,
     deployment_key,
     event_key,
@@ -51,19 +52,6 @@ VOTES: Final = 2  # the contract of votes beside it
 SEQUENCES: Final = 1 << 40  # room for each deployment: more than any chain will emit
 
 
-class IndexTable(SQLModel):
-    """Base of all tables: their metadata and the naming convention of constraints."""
-
-    metadata: ClassVar[MetaData] = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-
-
 class DeploymentRow(IndexTable, table=True):
     """A contract whose events the database holds; `listing_rules` tell how the listing was built.
 
@@ -71,8 +59,6 @@ class DeploymentRow(IndexTable, table=True):
     `revision` changes with every transaction of the writer: it invalidates the readers' caches.
     `secret` is random: it signs cursors, and tells one database from another.
     """
-
-    __tablename__ = "deployment"
 
     id: int = Field(default=1, primary_key=True)
     chain_id: int = Field(sa_type=BIG)
@@ -89,8 +75,6 @@ class DeploymentRow(IndexTable, table=True):
 class CursorRow(IndexTable, table=True):
     """The last applied block, the log slot after it, and the chain's head and finalized block."""
 
-    __tablename__ = "cursor"
-
     deployment_id: int = Field(sa_column=deployment_key())
     number: int = Field(sa_type=BIG)
     hash: bytes = Field(sa_type=LargeBinary)
@@ -104,8 +88,6 @@ class CursorRow(IndexTable, table=True):
 
 class BlockRow(IndexTable, table=True):
     """A block among the newest applied ones of a deployment."""
-
-    __tablename__ = "block"
 
     deployment_id: int = Field(sa_column=deployment_key())
     number: int = Field(sa_column=Column(BIG, primary_key=True, autoincrement=False))
@@ -121,7 +103,6 @@ class EventRow(IndexTable, table=True):
     the contract's log head after it. `error` is the reason why it has no effect, if it has none.
     """
 
-    __tablename__ = "event"
     __table_args__ = (
         partial_index("ix_event_error", "sequence", where=text("event.error IS NOT NULL")),
     )
@@ -141,7 +122,6 @@ class EventRow(IndexTable, table=True):
 class YankRow(IndexTable, table=True):
     """One yank (with its reason) or un-yank of a release, by its capability URI."""
 
-    __tablename__ = "yank"
     __table_args__ = (Index("ix_yank_cap_uri", "cap_uri", "sequence"),)
 
     sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
@@ -156,7 +136,6 @@ class DeprecationRow(IndexTable, table=True):
     The latest row of a `subject` counts. `replaced_by` is a name, or empty.
     """
 
-    __tablename__ = "deprecation"
     __table_args__ = (Index("ix_deprecation_subject", "subject", "sequence"),)
 
     sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
@@ -174,7 +153,6 @@ class OwnershipRow(IndexTable, table=True):
     commitment, which hides it. A name's first release, which claims it, has no row here.
     """
 
-    __tablename__ = "ownership"
     __table_args__ = tuple(Index(None, x, "sequence") for x in ("name", "by", "account"))
 
     sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
@@ -190,7 +168,6 @@ class VoteRow(IndexTable, table=True):
     `weight` is decimal text: the contract counts in 256 bits.
     """
 
-    __tablename__ = "vote"
     __table_args__ = (Index("ix_vote_name", "name", "voter", "sequence"),)
 
     sequence: int = Field(sa_column=event_key(primary_key=True, autoincrement=False))
@@ -203,7 +180,6 @@ class VoteRow(IndexTable, table=True):
 class NameChangeRow(IndexTable, table=True):
     """The revision that last changed an answer about a name; kept when its releases are gone."""
 
-    __tablename__ = "name_change"
     __table_args__ = (Index("ix_name_change_revision", "revision", "name"),)
 
     name: str = Field(sa_column=Column(PLAIN, primary_key=True))
@@ -213,13 +189,32 @@ class NameChangeRow(IndexTable, table=True):
 class InstructionRow(IndexTable, table=True):
     """An instruction of the operator to the running node, and its epoch time; the newest counts."""
 
-    __tablename__ = "instruction"
     __table_args__ = ({"sqlite_autoincrement": True},)
 
     id: int | None = Field(default=None, sa_column=Column(BIG, primary_key=True))
     kind: str = Field(sa_type=Text)
     value: str = Field(sa_type=Text)
     at: float = Field(sa_type=Float)
+
+
+class DenialRow(IndexTable, table=True):
+    """A CID or a name that the operator refuses to serve, since `at` (epoch seconds)."""
+
+    subject: str = Field(sa_column=Column(PLAIN, primary_key=True))
+    reason: str = Field(sa_type=Text)
+    at: float = Field(sa_type=Float)
+
+
+class HeartbeatRow(IndexTable, table=True):
+    """The writer's state, in a single row."""
+
+    id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    beats: int = Field(sa_type=BIG)
+    head: int = Field(sa_type=BIG)
+    finalized: int = Field(sa_type=BIG)
+    following: bool
+    code: str = Field(sa_type=Text)
+    message: str = Field(sa_type=Text)
 
 
 _BY_TURN: Final = ("publisher", "due_at", "id")
@@ -235,7 +230,6 @@ class ReleaseRow(IndexTable, table=True):
     `due_at` (0 before the first try) and in whether an earlier verdict is still in force.
     """
 
-    __tablename__ = "release"
     __table_args__ = (
         partial_index("uq_release_standing", "cap_uri", where=STANDS, unique=True),
         partial_index("ix_release_queued", "queued_at", "id", where=PENDING),
@@ -283,8 +277,6 @@ class PackageRow(IndexTable, table=True):
     by indexer/capdex_indexer/store/listing.py.
     """
 
-    __tablename__ = "package"
-
     release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
     acp_metadata: Any = Field(default=None, sa_type=Json, nullable=True)
     signer: str | None = Field(default=None, sa_type=Text)
@@ -300,7 +292,6 @@ class SchemaClaimRow(IndexTable, table=True):
     Only a verified release `claims` them; `sequence` is that of its event.
     """
 
-    __tablename__ = "schema_claim"
     __table_args__ = tuple(
         Index(f"ix_schema_claim_{x}", x, "sequence") for x in ("schema_uri", "memory_scope")
     )
@@ -315,8 +306,6 @@ class SchemaClaimRow(IndexTable, table=True):
 class ListingRow(IndexTable, table=True):
     """The latest served release of a name: the one that search answers with."""
 
-    __tablename__ = "listing"
-
     name: str = Field(sa_column=Column(PLAIN, primary_key=True))
     release_id: int = Field(sa_column=release_key(unique=True, nullable=False))
 
@@ -324,7 +313,6 @@ class ListingRow(IndexTable, table=True):
 class FacetRow(IndexTable, table=True):
     """One value of a search filter that a listed release matches."""
 
-    __tablename__ = "facet"
     __table_args__ = (Index("ix_facet_value", "key", "value"),)
 
     release_id: int = Field(sa_column=release_key(primary_key=True, autoincrement=False))
@@ -348,3 +336,4 @@ YANK, DEPRECATION = table(YankRow), table(DeprecationRow)
 OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
 LISTING, FACET, NAME_CHANGE = table(ListingRow), table(FacetRow), table(NameChangeRow)
 SCHEMA_CLAIM, INSTRUCTION = table(SchemaClaimRow), table(InstructionRow)
+DENIAL, HEARTBEAT = table(DenialRow), table(HeartbeatRow)

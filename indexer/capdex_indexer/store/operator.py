@@ -19,9 +19,9 @@ from capdex.errors import InvalidInput
 from capdex.ipld.cid import Cid
 from capdex.uri import PREFIX, check_name
 from capdex_indexer.db import denylist
-from capdex_indexer.db.denylist import DENIAL, Denial
+from capdex_indexer.db.denylist import Denial
 from capdex_indexer.db.engine import open_operator, transaction
-from capdex_indexer.db.models import DEPLOYMENT, INSTRUCTION, REGISTRY
+from capdex_indexer.db.models import DENIAL, DEPLOYMENT, INSTRUCTION, REGISTRY
 from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from capdex_indexer.store import changes, fetch_queue, listing
 

@@ -18,9 +18,9 @@ from sqlalchemy import Engine, text
 
 from capdex.errors import Code, UsageError
 from capdex.problems import Reason
+from capdex_indexer.db.columns import IndexTable
 from capdex_indexer.db.engine import open_operator, open_reader, open_writer, transaction
 from capdex_indexer.db.migrations import migrate
-from capdex_indexer.db.models import IndexTable
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Delay, Operator, Store
 from capdex_indexer.store import deployment as deployments

@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from capdex_indexer.db.models import IndexTable
+from capdex_indexer.db.models import DEPLOYMENT
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=IndexTable.metadata,  # names the constraints
+    target_metadata=DEPLOYMENT.metadata,  # names the constraints
     transactional_ddl=False,  # the caller's transaction is the only one
 )
 context.run_migrations()

@@ -7,17 +7,13 @@ that time out here: a migration must not change when the models do.
 
 from alembic import op
 
-from capdex_indexer.db.denylist import DenialRow
-from capdex_indexer.db.heartbeat import HeartbeatRow
-from capdex_indexer.db.models import IndexTable
+from capdex_indexer.db.models import DEPLOYMENT
 from capdex_indexer.db.revision import REVISION
 
 revision = REVISION
 down_revision = None
 
-OUTSIDE_OF_MODELS = (DenialRow, HeartbeatRow)  # tables that exist once their modules are imported
-
 
 def upgrade() -> None:
     """Make every table."""
-    IndexTable.metadata.create_all(op.get_bind(), checkfirst=False)
+    DEPLOYMENT.metadata.create_all(op.get_bind(), checkfirst=False)
