@@ -10,7 +10,8 @@ from capdex.encoding.abi import checksum_address
 from capdex.json import Json
 from capdex_explorer.pages.recent import names_in_order
 from capdex_explorer.site import PageRequest, Site, View, not_found
-from capdex_service.queries.history import account_history
+from capdex_indexer.query.history import read_account_history
+from capdex_service.queries.history import chain_events
 
 MAX_HOMEPAGES: Final = 5
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -39,7 +40,9 @@ async def publisher(site: Site, request: PageRequest) -> View:
     accounts = [x["chain"]["publisher"] for x in names["releases"]]
     events: list[Json] = []
     if account:
-        past = await account_history(site.reader, account, request.before_event())
+        past = await chain_events(
+            site.reader, read_account_history, account, request.before_event()
+        )
         events = past["events"]
     word = "Publisher" if names["total"] else "Account" if account else "Key"
     data = {

@@ -18,7 +18,8 @@ from capdex_explorer.pages.growth import MAX_MESSAGE_CHARS, MORE, add_growth
 from capdex_explorer.pages.package import open_page
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
 from capdex_explorer.views.text import cut
-from capdex_service.queries.history import block_history, name_history
+from capdex_indexer.query.history import read_block_history, read_name_history
+from capdex_service.queries.history import chain_events
 from capdex_service.queries.releases import list_versions
 
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
@@ -47,7 +48,7 @@ async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
     _, _, head = await open_page(site, request, "history")
-    found = await name_history(site.reader, name, request.before_event())
+    found = await chain_events(site.reader, read_name_history, name, request.before_event())
     return _view("history.html", f"History of {name}", head | found)
 
 
@@ -57,7 +58,7 @@ async def block(site: Site, request: PageRequest) -> View:
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise not_found(f"{text[:40]} is not a block number")
     number = int(text)
-    data = await block_history(site.reader, number, request.number("from", 0))
+    data = await chain_events(site.reader, read_block_history, number, request.number("from", 0))
     data |= {"number": number}
     return View("block.html", f"Block {number}", data)
 

@@ -161,11 +161,6 @@ def field_of(name: str) -> str:
     return _FIELDS.get(name, name)
 
 
-def check_meaning(name: str) -> str:
-    """Return what a check compares."""
-    return CHECKS.get(name, "")
-
-
 def checked(release: dict[str, Any], name: str) -> bool | None:
     """Return whether a check of a release held; None if it was not made."""
     checks = release["verification"]["checks"]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, bindparam, exists, select, tuple_
+from sqlalchemy import Connection, Engine, Row, bindparam, exists, select, tuple_
 
 from capdex.errors import Code, Unavailable
 from capdex.problems import Verdict
@@ -27,16 +27,6 @@ class NameChange:
     revision: int
     name: str
     release_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ListedRelease:
-    """The release of a name that search lists; `sha256` is hex."""
-
-    cap_uri: str
-    semver: str
-    cid: str
-    sha256: str
 
 
 _FEED: Final = (
@@ -70,14 +60,14 @@ def read_changes(connection: Connection, after: tuple[int, str], limit: int) -> 
 
 def read_listed_releases(
     connection: Connection, changes: Iterable[NameChange]
-) -> dict[str, ListedRelease | None]:
-    """Return the release that search lists of each changed name, or None, in their order."""
+) -> dict[str, Row[Any] | None]:
+    """Return the release that search lists of each changed name, or None, in their order.
+
+    A row has `cap_uri`, `semver`, `cid` and `sha256` (bytes).
+    """
     ids = {x.name: x.release_id for x in changes}
     rows = connection.execute(_LISTED, {"ids": [x for x in ids.values() if x is not None]})
-    found = {
-        row.id: ListedRelease(row.cap_uri, row.semver, row.cid, bytes(row.sha256).hex())
-        for row in rows
-    }
+    found: dict[int, Any] = {row.id: row for row in rows}
     return {name: None if id_ is None else found[id_] for name, id_ in ids.items()}
 
 

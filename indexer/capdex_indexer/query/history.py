@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, select, tuple_
@@ -47,10 +47,6 @@ class HistoryEvent:
     timestamp: int
     tx_hash: str
     log_index: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event as JSON."""
-        return asdict(self)
 
 
 def read_name_history(

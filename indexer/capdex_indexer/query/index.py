@@ -7,7 +7,7 @@ the one writer. Every answer is of one state of the index.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +22,14 @@ from capdex.uri import CapabilityURI, check_name
 from capdex_indexer.db.denylist import DenialCache, Denials
 from capdex_indexer.db.engine import open_reader, transaction
 from capdex_indexer.db.heartbeat import Heartbeat, read_heartbeat
-from capdex_indexer.query import catalog, resolution
-from capdex_indexer.query.catalog import BoundReleases
-from capdex_indexer.query.changes import CommitWatch, NameChange, read_changes
+from capdex_indexer.query import resolution
+from capdex_indexer.query.changes import CommitWatch
 from capdex_indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
 from capdex_indexer.query.release import IndexedRelease, read_name
 from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.query.search.follower import SearchFollower
 from capdex_indexer.query.search.live import LiveSearch
-from capdex_indexer.query.search.page import MAX_PAGE, SearchResult, find
+from capdex_indexer.query.search.page import SearchResult, find
 from capdex_indexer.query.search.processes import Progress
 from capdex_indexer.query.search.route import Route, route
 from capdex_indexer.query.search.snapshots import Snapshots
@@ -90,11 +89,6 @@ class Index:
         """
         with self.read() as connection:
             return resolution.resolve(connection, uri, serve, self.denial_cache.read(connection))
-
-    def changes(self, after: tuple[int, str], limit: int) -> list[NameChange]:
-        """Return the names whose answers changed after a (revision, name), in that order."""
-        with self.read() as connection:
-            return read_changes(connection, after, limit)
 
     def watch(self) -> CommitWatch:
         """Return a watch of the writer's commits; the caller closes it."""
@@ -185,48 +179,6 @@ class Index:
         with self.read() as connection:
             denials = self.denial_cache.read(connection)
             return [x.redacted(denials) for x in read_name(connection, name)]
-
-    def names(
-        self, facet: tuple[str, str] | None = None, *, after: str = "", limit: int = MAX_PAGE
-    ) -> list[IndexedRelease]:
-        """Return the listed releases of the names above `after`, in order of names.
-
-        With `facet`, a key and a value, only those that have it.
-        """
-        with self.read() as connection:
-            return catalog.read_names(connection, facet, after, limit)
-
-    def counts(self, facet: str) -> dict[str, int]:
-        """Return how many listed releases have each value of a facet, one of `FILTER_NAMES`."""
-        with self.read() as connection:
-            return catalog.read_counts(connection, facet)
-
-    def bound(
-        self,
-        wanted: BoundReleases,
-        *,
-        serve: frozenset[Verdict] = SERVED,
-        after: tuple[str, str] = ("", ""),
-        limit: int = MAX_PAGE,
-    ) -> tuple[list[IndexedRelease], dict[str, int]]:
-        """Return releases of names with a type of binding, and when each changed, by cap_uri.
-
-        They are in order of names, then of versions as text; none is denied.
-        """
-        with self.read() as connection:
-            denials = self.denial_cache.read(connection)
-            found = catalog.read_bound(connection, wanted, serve, denials, after, limit)
-            return found, catalog.read_changed_at(connection, found)
-
-    def changed_at(self, releases: Sequence[IndexedRelease]) -> dict[str, int]:
-        """Return when the status of these releases last changed, in epoch seconds, by cap_uri."""
-        with self.read() as connection:
-            return catalog.read_changed_at(connection, releases)
-
-    def copies(self, names: Collection[str]) -> dict[str, str | None]:
-        """Return the older name of another owner that each name may be taken for; None for none."""
-        with self.read() as connection:
-            return self.live.copies(connection, names)
 
     def denials(self) -> Denials:
         """Return what the operator of this node refuses to serve."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX
@@ -73,18 +72,6 @@ _NEWEST_OF: Final = {
     "name": _NEWEST.where(_NAMED),
     "publisher": _NEWEST.where(RELEASE.c.publisher == bindparam("publisher")),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRelease:
-    """A release whose bytes this node still awaits; `queued_at` is epoch seconds."""
-
-    name: str | None
-    semver: str
-    cid: str
-    state: str
-    attempts: int
-    queued_at: float
 
 
 def read_version(connection: Connection, name: str, semver: str) -> IndexedRelease | None:
@@ -156,12 +143,17 @@ def read_newest_releases(
     return read_releases(connection, [row.id for row in rows])
 
 
-def read_waiting(connection: Connection) -> list[WaitingRelease]:
-    """Return the releases that wait for their bytes longest, at most MAX_WAITING of a state."""
-    columns = ("name", "semver", "cid", "availability", "attempts", "queued_at")
-    found: list[WaitingRelease] = []
+def read_waiting(connection: Connection) -> list[Row[Any]]:
+    """Return the releases that wait for their bytes longest, at most MAX_WAITING of a state.
+
+    A row has `name`, `semver`, `cid`, `state`, `attempts` and `queued_at` (epoch seconds).
+    """
+    query = select(
+        *(RELEASE.c.name, RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.availability.label("state")),
+        *(RELEASE.c.attempts, RELEASE.c.queued_at),
+    ).order_by(RELEASE.c.queued_at)
+    found: list[Row[Any]] = []
     for state in (Availability.PENDING, Availability.PARKED):
-        query = select(*(RELEASE.c[x] for x in columns)).where(RELEASE.c.availability == state)
-        rows = connection.execute(query.order_by(RELEASE.c.queued_at).limit(MAX_WAITING))
-        found += [WaitingRelease(*row) for row in rows]
+        some = query.where(RELEASE.c.availability == state).limit(MAX_WAITING)
+        found += connection.execute(some)
     return found

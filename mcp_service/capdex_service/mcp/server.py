@@ -24,7 +24,7 @@ from capdex_service.mcp.calls import call
 from capdex_service.mcp.resources import FOREVER_MS
 from capdex_service.mcp.subscriptions.feed import Feed
 from capdex_service.mcp.subscriptions.methods import Subscriptions
-from capdex_service.mcp.tools import PROFILES, TOOLS, Profile
+from capdex_service.mcp.tools import CAPABILITIES, PROFILES, TOOLS, Profile
 from capdex_service.queries.reader import Reader
 
 Context: TypeAlias = ServerRequestContext[Any]
@@ -32,6 +32,7 @@ Context: TypeAlias = ServerRequestContext[Any]
 T = TypeVar("T")
 
 DEFAULT: Final = PROFILES["default"]
+_FIXED: Final = types.ServerCapabilities.model_validate(CAPABILITIES)
 _NO_PROMPTS: Final = types.ListPromptsResult(prompts=[], ttl_ms=FOREVER_MS, cache_scope="public")
 
 
@@ -41,17 +42,8 @@ class RegistryServer(Server[Any]):
     @override
     def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
         """Return the capabilities in one revision of the protocol."""
-        return (
-            super()
-            .get_capabilities(*given, **named)
-            .model_copy(
-                update={
-                    "tools": types.ToolsCapability(list_changed=False),
-                    "prompts": types.PromptsCapability(list_changed=False),
-                    "resources": types.ResourcesCapability(subscribe=True, list_changed=False),
-                }
-            )
-        )
+        found = super().get_capabilities(*given, **named)
+        return found.model_copy(update={x: getattr(_FIXED, x) for x in _FIXED.model_fields_set})
 
 
 def build_server(

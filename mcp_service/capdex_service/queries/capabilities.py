@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -15,6 +14,7 @@ from capdex.manifest.manifest import Manifest, read
 from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
+from capdex_indexer.query.catalog import read_counts, read_names
 from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import capability_text, cmp
 from capdex_service.answers.paging import (
@@ -98,7 +98,7 @@ async def read_level(
     """
     level = one_of("level", level, cmp.LEVELS)
     if level == "domains":
-        counts = await reader.run(reader.index.counts, "domain", long=True)
+        counts = await reader.read(read_counts, "domain", long=True)
         found = cmp.domains(counts)
         return await _answer(reader, found, *capability_text.domains(found))
     if not of:
@@ -119,7 +119,8 @@ def _list(
     """Return the manifests from number `start` on of the name after `after`, and the cursor."""
     page: list[Json] = []
     size = read_bytes = 0
-    names = reader.index.names(after=after, limit=limit)
+    with reader.index.read() as connection:
+        names = read_names(connection, None, after, limit)
     for found in names:
         try:
             data = reader.file_of(found)
@@ -148,8 +149,7 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
         )
     (after,) = ("",) if cursor is None else read_cursor(cursor, str)
     of = ("domain", domain)
-    names = partial(reader.index.names, of, after=after, limit=DEFAULT_PAGE + 1)
-    found = await reader.run(names, long=True)
+    found = await reader.read(read_names, of, after, DEFAULT_PAGE + 1, long=True)
     page = found[:DEFAULT_PAGE]
     tools = [cmp.manifest(x.metadata or {}, str(x.name), x.semver) for x in page]
     next_cursor = write_cursor(str(page[-1].name)) if len(found) > len(page) else None

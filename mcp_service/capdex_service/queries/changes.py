@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sqlalchemy import Connection, Row
+
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex_indexer.query.changes import ListedRelease, read_changes, read_listed_releases
+from capdex_indexer.query.changes import read_changes, read_listed_releases
 from capdex_indexer.query.status import read_revision
 from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer, Moment, Rendered
@@ -57,7 +59,7 @@ async def read_feed(reader: Reader, since: FeedPlace, limit: int) -> Changes:
     Raises InvalidInput for a place beyond the index: it is of another index, or of an older state
     of this one.
     """
-    return await reader.run(_read, reader, since, limit)
+    return await reader.read(_read, since, limit)
 
 
 async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
@@ -76,18 +78,17 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     return Rendered.of(body).answer(page.moment, reader.warning())
 
 
-def _read(reader: Reader, since: FeedPlace, limit: int) -> Changes:
-    with reader.index.read() as connection:
-        moment = Moment.of(*read_revision(connection))
-        if since.revision > moment.revision:
-            raise InvalidInput(
-                f"since is beyond this index, which is at {moment.revision}",
-                why="revisions are of one node's index, and begin anew when it is built anew",
-                fix="start without since",
-            )
-        feed = read_changes(connection, (since.revision, since.name), limit + 1)
-        page = feed[:limit]
-        listed = read_listed_releases(connection, page)
+def _read(connection: Connection, since: FeedPlace, limit: int) -> Changes:
+    moment = Moment.of(*read_revision(connection))
+    if since.revision > moment.revision:
+        raise InvalidInput(
+            f"since is beyond this index, which is at {moment.revision}",
+            why="revisions are of one node's index, and begin anew when it is built anew",
+            fix="start without since",
+        )
+    feed = read_changes(connection, (since.revision, since.name), limit + 1)
+    page = feed[:limit]
+    listed = read_listed_releases(connection, page)
     found = [
         (FeedPlace(x.revision, x.name), _change(x.name, x.revision, listed[x.name])) for x in page
     ]
@@ -95,13 +96,13 @@ def _read(reader: Reader, since: FeedPlace, limit: int) -> Changes:
     return Changes(found, found[-1][0] if more else FeedPlace(moment.revision), more, moment)
 
 
-def _change(name: str, revision: int, listed: ListedRelease | None) -> Json:
+def _change(name: str, revision: int, listed: Row[Any] | None) -> Json:
     change: Json = {"name": name, "revision": revision, "deleted": listed is None}
     if listed is not None:
         change |= {
             "cap_uri": listed.cap_uri,
             "semver": listed.semver,
             "ipfs_cid": listed.cid,
-            "sha256": listed.sha256,
+            "sha256": bytes(listed.sha256).hex(),
         }
     return change

@@ -51,8 +51,8 @@ async def names_like(
 
 
 async def copied_names(reader: Reader, names: Sequence[str]) -> Mapping[str, str | None]:
-    """Return the older name of another owner that each name may be taken for, see `copies`."""
-    return await reader.run(reader.index.copies, names)
+    """Return the older name of another owner that each name may be taken for; None for none."""
+    return await reader.read(reader.index.live.copies, names)
 
 
 async def versions_like(reader: Reader, name: str, prefix: str, limit: int) -> list[str]:

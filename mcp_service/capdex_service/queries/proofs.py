@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 import structlog
+from sqlalchemy import Connection
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json_schema.arguments import came, one_of
@@ -77,7 +78,7 @@ async def resolve(
             why="it reads an index, and was given no chain endpoint",
             fix="ask without proof, or another node; its operator can pass --rpc-url",
         )
-    position, found, refusal = await reader.run(_at_one_block, reader, uri, frozenset(include))
+    position, found, refusal = await reader.read(_at_one_block, reader, uri, frozenset(include))
     if refusal is not None:
         denied = "denied" in (refusal.details or {})
         if denied or refusal.code not in (Code.NOT_FOUND, Code.YANKED):
@@ -108,14 +109,13 @@ async def resolve(
 
 
 def _at_one_block(
-    reader: Reader, uri: CapabilityURI, include: frozenset[str]
+    connection: Connection, reader: Reader, uri: CapabilityURI, include: frozenset[str]
 ) -> tuple[Position, tuple[str, Rendered] | None, CapdexError | None]:
     """Return the semver and answer, or the error, and the block that it is of."""
-    with reader.index.read() as connection:
-        _, position = read_revision(connection)
-        try:
-            found = reader.resolve(connection, uri)
-            rendered = render_resolution(reader, connection, found, include)
-        except CapdexError as error:
-            return position, None, error
-        return position, (found.semver, rendered), None
+    _, position = read_revision(connection)
+    try:
+        found = reader.resolve(connection, uri)
+        rendered = render_resolution(reader, connection, found, include)
+    except CapdexError as error:
+        return position, None, error
+    return position, (found.semver, rendered), None

@@ -29,6 +29,7 @@ from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex.yaml import read_yaml
 from capdex_indexer.query import resolution
+from capdex_indexer.query.changes import read_changes
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.release import IndexedRelease, read_tools
 from capdex_indexer.query.search.page import read_listed
@@ -56,9 +57,8 @@ THREADS: Final = 4  # on PostgreSQL; SQLite answers fastest from one thread
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A release with the bytes of its package, which match the chain, and the parsed document."""
+    """The bytes of a release's package, which match the chain, and the parsed document."""
 
-    release: IndexedRelease
     data: bytes
     document: dict[str, Any]
 
@@ -169,7 +169,7 @@ class Reader:
         """Return the package of a release that may be served; raises Unavailable PENDING."""
         data = self.file_of(found)
         document = read_yaml(data).value
-        return Package(found, data, document if isinstance(document, dict) else {})
+        return Package(data, document if isinstance(document, dict) else {})
 
     def file_of(self, found: IndexedRelease) -> bytes:
         """Return the bytes of a release that may be served; raises Unavailable PENDING."""
@@ -190,9 +190,9 @@ class Reader:
         digest = hashlib.sha256(data or b"").digest()
         return data if digest == wanted.sha256 else None  # each block was hashed, too
 
-    async def read(self, work: Callable[..., T], *given: object) -> T:
+    async def read(self, work: Callable[..., T], *given: object, long: bool = False) -> T:
         """Run a query in a thread, in one transaction, which is its first argument."""
-        return await self.run(self._in_transaction, work, *given)
+        return await self.run(self._in_transaction, work, *given, long=long)
 
     def _in_transaction(self, work: Callable[..., T], *given: object) -> T:
         with self.index.read() as connection:
@@ -249,7 +249,7 @@ class Reader:
                 return token, moment, None
             if moment.revision == before.revision:
                 return token, moment, []
-            feed = self.index.changes((before.revision, LAST), MAX_CHANGES + 1)
+            feed = read_changes(connection, (before.revision, LAST), MAX_CHANGES + 1)
         return token, moment, [change.name for change in feed]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -159,7 +159,7 @@ async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Li
 
 async def waiting_releases(reader: Reader) -> list[Json]:
     """Return the releases whose bytes this node awaits, those that wait longest first."""
-    return await reader.read(lambda connection: [asdict(x) for x in read_waiting(connection)])
+    return await reader.read(lambda connection: [x._asdict() for x in read_waiting(connection)])
 
 
 def shown(found: IndexedRelease) -> Json:

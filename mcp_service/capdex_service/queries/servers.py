@@ -10,7 +10,7 @@ import orjson
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.json import Json
-from capdex_indexer.query.catalog import BoundReleases
+from capdex_indexer.query.catalog import BoundReleases, read_bound, read_changed_at
 from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import server_json
 from capdex_service.answers.paging import read_cursor, read_limit, write_cursor
@@ -81,11 +81,13 @@ class Servers:
         return await self._reader.run(self._version, server, version, deleted, long=True)
 
     def _page(self, question: BoundReleases, after: tuple[str, str], limit: int) -> Answer:
-        index, read = self._reader.index, 0
-        found, changed = index.bound(
-            question, serve=self._reader.serve, after=after, limit=limit + 1
-        )
+        with self._reader.index.read() as connection:
+            denials = self._reader.index.denial_cache.read(connection)
+            serve = self._reader.serve
+            found = read_bound(connection, question, serve, denials, after, limit + 1)
+            changed = read_changed_at(connection, found)
         page: list[Json] = []
+        read = 0
         more = len(found) > limit
         for release in found[:limit]:
             if read > MAX_READ_BYTES:
@@ -125,8 +127,10 @@ class Servers:
         return Answer(orjson.dumps(listed[0]), b'""')
 
     def _responses(self, found: list[IndexedRelease]) -> list[Json]:
-        changed, read = self._reader.index.changed_at(found), 0
+        with self._reader.index.read() as connection:
+            changed = read_changed_at(connection, found)
         responses: list[Json] = []
+        read = 0
         for release in found:
             if read > MAX_READ_BYTES:  # what is parsed by now is kept
                 raise Unavailable("the packages are large", Code.TIMEOUT, fix="try again")

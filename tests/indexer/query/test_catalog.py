@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from capdex_indexer.query.catalog import BoundReleases
-from capdex_indexer.query.index import Index
+from capdex_indexer.db.denylist import Denials
+from capdex_indexer.query.catalog import (
+    BoundReleases,
+    Facet,
+    read_bound,
+    read_changed_at,
+    read_counts,
+    read_names,
+)
+from capdex_indexer.query.index import SERVED, Index
+from capdex_indexer.query.release import IndexedRelease
 from capdex_indexer.store import Store
 
 MCP = {"type": "mcp_service", "service_uri": "https://mcp.example.org/mcp", "mcp_action": "do"}
@@ -33,20 +42,36 @@ def uris(found: Any) -> list[str]:
     return [x.cap_uri.removeprefix("did:nuwa:cap:") for x in found]
 
 
+def listed(index: Index, facet: Facet = None, *, after: str = "", limit: int = 50) -> list[str]:
+    with index.read() as connection:
+        return uris(read_names(connection, facet, after, limit))
+
+
+def read(
+    index: Index, wanted: BoundReleases, after: tuple[str, str] = ("", ""), limit: int = 50
+) -> tuple[list[IndexedRelease], dict[str, int]]:
+    """The releases behind a binding, and when each changed."""
+    with index.read() as connection:
+        found = read_bound(connection, wanted, SERVED, Denials(), after, limit)
+        return found, read_changed_at(connection, found)
+
+
 def bound(index: Index, **wanted: Any) -> list[str]:
-    return uris(index.bound(BoundReleases("mcp_service", **wanted))[0])
+    return uris(read(index, BoundReleases("mcp_service", **wanted))[0])
 
 
 def test_names_are_listed_in_pages_that_go_on_after_a_name(town: Index) -> None:
-    assert uris(town.names()) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.10.0", "maps@1.0.0"]
-    assert uris(town.names(limit=2, after="eyes")) == ["guide@1.10.0", "maps@1.0.0"]
-    assert town.names(after="maps") == []
+    assert listed(town) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.10.0", "maps@1.0.0"]
+    assert listed(town, limit=2, after="eyes") == ["guide@1.10.0", "maps@1.0.0"]
+    assert listed(town, after="maps") == []
     travel = ("domain", "travel")
-    assert uris(town.names(travel)) == ["guide@1.10.0", "maps@1.0.0"]
+    assert listed(town, travel) == ["guide@1.10.0", "maps@1.0.0"]
 
 
 def test_listed_releases_are_counted_by_facet(town: Index) -> None:
-    assert town.counts("domain") == {"travel": 2, "media": 1, "other": 1}
+    with town.read() as connection:
+        counts = read_counts(connection, "domain")
+    assert counts == {"travel": 2, "media": 1, "other": 1}
 
 
 def test_every_version_behind_a_binding_is_found_in_the_order_of_its_text(town: Index) -> None:
@@ -59,9 +84,9 @@ def test_every_version_behind_a_binding_is_found_in_the_order_of_its_text(town: 
 
 def test_pages_of_bound_releases_go_on_after_a_version(town: Index) -> None:
     wanted = BoundReleases("mcp_service")
-    first, _ = town.bound(wanted, limit=3)
+    first, _ = read(town, wanted, limit=3)
     assert uris(first) == ["eye-0@1.0.0", "eyes@1.0.0", "guide@1.0.0"]
-    rest, _ = town.bound(wanted, after=("guide", "1.0.0"), limit=3)
+    rest, _ = read(town, wanted, ("guide", "1.0.0"), 3)
     assert uris(rest) == ["guide@1.10.0"]
 
 
@@ -85,7 +110,7 @@ def test_a_search_looks_for_text_in_prefix_and_name(
 
 
 def test_a_change_of_state_counts_like_a_new_release(town: Index) -> None:
-    releases, changed = town.bound(BoundReleases("mcp_service", yanked=True))
+    releases, changed = read(town, BoundReleases("mcp_service", yanked=True))
     at = {x.semver: changed[x.cap_uri] - x.timestamp for x in releases if x.name == "guide"}
     assert at == {"1.0.0": 7, "1.2.0": 5, "1.10.0": 0}
     assert bound(town, yanked=True, since=max(changed.values())) == ["guide@1.0.0"]

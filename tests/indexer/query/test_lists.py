@@ -19,7 +19,13 @@ from capdex.encoding.abi import checksum_address
 from capdex.problems import Verdict
 from capdex_indexer.db.denylist import Denials
 from capdex_indexer.query import catalog
-from capdex_indexer.query.catalog import BoundReleases, count_listed, read_listed_by
+from capdex_indexer.query.catalog import (
+    BoundReleases,
+    count_listed,
+    read_bound,
+    read_listed_by,
+    read_names,
+)
 from capdex_indexer.query.changes import read_newest
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.names import read_versions_like
@@ -132,7 +138,7 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
         like = read_versions_like(connection, name, "1.", 2, serve=VERIFIED, denials=denials)
         assert like == [semver for _, semver in wanted[:2]]
 
-    listed = pages(lambda x: index.names(after=x, limit=2), "", lambda x: x.name)
+    listed = pages(lambda x: read_names(connection, None, x, 2), "", lambda x: x.name)
     assert [x.name for x in listed] == names
     changed = [x.name for x in read_newest(connection, VERIFIED, 100) if x.release_id is not None]
     assert sorted(changed) == names
@@ -150,7 +156,7 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
 
     question = BoundReleases("mcp_service")
     bound = pages(
-        lambda x: index.bound(question, serve=VERIFIED, after=x, limit=2)[0],
+        lambda x: read_bound(connection, question, VERIFIED, denials, x, 2),
         ("", ""),
         lambda x: (x.name, x.semver),
     )

@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Engine, event
 
 from capdex_indexer.db.engine import open_reader
+from capdex_indexer.query.changes import read_changes
 from capdex_indexer.query.digest import DigestCache, read_digest
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.name_state import read_name_state
@@ -248,7 +249,7 @@ class Indexing(RuleBasedStateMachine):
         """Readers keep answers until the feed names them; only the finality may differ."""
         index = Index(self.url)
         try:
-            feed = index.changes((self.revision, chr(0x10FFFF)), 1000)
+            feed = read(index, read_changes, (self.revision, chr(0x10FFFF)), 1000)
             answers = {
                 name: (
                     [dataclasses.replace(x, finality="") for x in index.releases(name)],

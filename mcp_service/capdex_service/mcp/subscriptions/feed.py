@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.net.tasks import end
-from capdex_indexer.query.changes import NameChange
+from capdex_indexer.query.changes import NameChange, read_changes
 from capdex_service.limits.streams import StreamPlaces
 from capdex_service.mcp.subscriptions.interest import Interest
 from capdex_service.queries.reader import LAST, Reader
@@ -169,7 +169,7 @@ class Feed:
         """
         after, found = (since, LAST), BATCH
         while found == BATCH and (most is None or most > 0):
-            batch = await self.reader.run(self.reader.index.changes, after, BATCH)
+            batch = await self.reader.read(read_changes, after, BATCH)
             changes = [change for change in batch if change.revision <= upto]
             if found := len(changes):
                 yield changes

@@ -46,14 +46,16 @@ def test_the_engine_of_a_reader_knows_the_copies_that_the_database_has(
     chain.publish("weathr", title="Weather")
     making.follow(store, chain)
     names = ["weather", "weathr", "unknown"]
-    from_database = search_index.copies(names)
+    copies = search_index.live.copies
     with search_index.read() as connection:
+        from_database = copies(connection, names)
         search_index.live.at(connection)
-    assert search_index.copies(names) == from_database
+        assert copies(connection, names) == from_database
     assert (from_database["weather"], from_database["weathr"]) == (None, "weather")
     chain.publish("weathe", title="Weather")  # newer than the engine
     making.follow(store, chain)
-    assert search_index.copies(["weathe"]) == {"weathe": "weather"}
+    with search_index.read() as connection:
+        assert copies(connection, ["weathe"]) == {"weathe": "weather"}
 
 
 def test_both_ways_find_the_same_copies_of_many_names(
