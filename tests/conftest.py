@@ -7,6 +7,7 @@ ends it as well. A part that is missing skips the test, and fails it in CI.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import itertools
 import multiprocessing.util
@@ -73,6 +74,21 @@ def _end_what_is_slow(event: str, _: tuple[Any, ...]) -> None:
 
 def _no_process(*_: object) -> NoReturn:
     pytest.skip("a process is left to `make test`")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for garbage neither while tests are collected nor, later, among what was collected.
+
+    Thirteen thousand tests and all that they import live until the end, and each look at them is a
+    third of the time in which they are collected.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
