@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from errno import EISDIR
 from pathlib import Path
 from typing import Any, Final
 
@@ -262,25 +261,25 @@ def _lock_file(path: Path) -> FileLock:
     lock = FileLock(f"{path.resolve()}.lock", timeout=0, thread_local=False)
     try:
         if path.is_dir():
-            raise IsADirectoryError(EISDIR, "it is a directory")
+            raise OSError(0, "it is a directory")
+        if path.exists() and path.stat().st_nlink > 1:  # SQLite keeps a log beside each name
+            raise OSError(0, "it has another name, too: a hard link")
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(RELEASE_WAIT_S, RELEASE_WAIT_S / 20)
     except Timeout:
         raise locked(str(path)) from None
     except OSError as error:
-        fix = "name a directory that this account may write to"
+        fix = "name a file of a single name, in a directory that this account may write to"
         raise unusable(f"{path} cannot be opened for writing", error, fix) from None
     return lock
 
 
 def _existing_file(url: URL) -> Callable[[], sqlite3.Connection]:
-    path = Path(str(url.database)).absolute().as_uri()
+    # mode=rw: fail for a missing file instead of creating an empty one
+    path = f"{Path(str(url.database)).absolute().as_uri()}?mode=rw"
 
     def connect() -> sqlite3.Connection:
-        # mode=rw: fail for a missing file instead of creating an empty one
-        return sqlite3.connect(
-            f"{path}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
-        )
+        return sqlite3.connect(path, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
 
     return connect
 

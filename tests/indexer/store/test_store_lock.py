@@ -57,6 +57,18 @@ def test_a_second_writer_is_turned_away_that_names_the_file_by_a_link(
     assert refusal.value.code is Code.DATABASE_LOCKED
 
 
+def test_a_file_with_a_second_name_is_not_written(
+    making: Any, store: Store, database_url: str, tmp_path: Path
+) -> None:
+    if not database_url.startswith("sqlite"):
+        pytest.skip("a PostgreSQL database has one name")
+    link = tmp_path / "hard.db"
+    link.hardlink_to(database_url.removeprefix("sqlite:///"))
+    with pytest.raises(UsageError, match="cannot be opened for writing") as refusal:
+        Store.open(f"sqlite:///{link}", making.DEPLOYMENT)
+    assert "hard link" in refusal.value.why
+
+
 def test_a_writer_that_comes_as_another_goes_waits_for_it(
     making: Any, store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
