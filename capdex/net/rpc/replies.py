@@ -39,8 +39,9 @@ def read_one(label: str, answer: RpcReply, id_: int, read: Callable[[Any], T]) -
     Raises RpcError.
     """
     reply = _load(label, answer)
-    if not isinstance(reply, dict):
-        raise rpc_error(label, RpcFault.TRANSIENT, "the reply is not a JSON-RPC object")
+    if not isinstance(reply, dict) or not ("id" in reply or reply.get("error")):
+        why = f"the reply is not a JSON-RPC object{what_it_seems(answer.status, answer.data)}"
+        raise rpc_error(label, RpcFault.TRANSIENT, why)
     if reply.get("id") == str(id_):
         why = (
             "the reply has the call's id as text, where a number was sent (JSON-RPC 2.0, section 5)"

@@ -609,7 +609,9 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
         (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: [31m{'x' * 196}"),
         (502, b"", "HTTP status 502"),
         (429, b"<html>slow down", "HTTP status 429, with a page for a browser"),
-        (200, b"null", "the reply is not a JSON-RPC object"),
+        (200, b"null", "the reply is not a JSON-RPC object: null"),
+        (200, b'{"message": "Invalid API key"}', "the reply is not a JSON-RPC object: "
+         '{"message": "Invalid API key"}'),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_rpc_is_named_as_what_it_seems(status, body, why):
