@@ -78,6 +78,10 @@ class Health:
         if self._at_head and not self._writer_silence():
             self._at_head_at = self.timer()
 
+    def written(self) -> None:
+        """Record that the database took a heartbeat of this node."""
+        self.refused, self._last_beat_at = None, self.timer()
+
     def database_failed(self, error: CapdexError) -> None:
         """Record that the database cannot be read."""
         self.unread = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
@@ -101,7 +105,8 @@ class Health:
             found.append({"code": "NO_ROOM", "message": NO_ROOM})
         silence = self._writer_silence()
         if silence and not found:
-            found = [{"code": "NO_WRITER", "message": silence}]
+            code = "DATABASE_UNAVAILABLE" if self.writes else "NO_WRITER"
+            found = [{"code": code, "message": silence}]
         if not found and not self.following:
             found = [{"code": "BACKFILL", "message": self.position()}]
         return found
@@ -152,14 +157,16 @@ class Health:
         return f"{error.kind.meaning}; asked again in {max(1, ceil(self.next_try_s()))} s"
 
     def _writer_silence(self) -> str:
-        """Return since when the watched writer sent no heartbeat; empty if it does."""
-        if not self._watching:
+        """Return since when the writer, this node or a watched one, sent no heartbeat, or empty."""
+        if not (self._watching or self.writes):
             return ""
         if self._last_beat_at is None:
-            return "no node is known to write this index"
+            return "" if self.writes else "no node is known to write this index"
         silent_s = self.timer() - self._last_beat_at
         if silent_s < WRITER_SILENT_S:
             return ""
+        if self.writes:
+            return f"the database has taken no write for {silent_s:.0f} s"
         return f"the last heartbeat of the node that writes this index was {silent_s:.0f} s ago"
 
     def _compare_clock(self, before: SyncProgress) -> None:

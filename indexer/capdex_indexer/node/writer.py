@@ -160,7 +160,7 @@ class Writer:
                 before = ahead_s
                 try:
                     await run_to_completion(self.store.beat, health.beat(), executor=heart)
-                    health.refused = None
+                    health.written()
                 except SessionLost:
                     raise
                 except Unavailable as error:

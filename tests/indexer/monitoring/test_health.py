@@ -231,6 +231,21 @@ def test_a_database_that_takes_nothing_is_a_fault_while_it_lasts(health: Health)
     assert health.faults() == []
 
 
+def test_a_database_in_which_a_write_hangs_is_a_fault_while_it_lasts(health: Health) -> None:
+    now = 0.0
+    health.timer = lambda: now
+    health.writes = True
+    health.written()
+    health.report(walked(90, 90))
+    now = 29.0
+    assert health.faults() == []
+    now = 31.0
+    hangs = "the database has taken no write for 31 s"
+    assert health.faults() == [{"code": "DATABASE_UNAVAILABLE", "message": hangs}]
+    health.written()
+    assert health.faults() == []
+
+
 @pytest.mark.parametrize("following", [False, True])
 def test_trouble_is_the_fault_told_first_until_it_clears(health: Health, following: bool) -> None:
     head = 10 if following else 90
