@@ -62,7 +62,8 @@ def _says(error: DBAPIError, *words: str) -> bool:
 def _classify(error: DBAPIError, where: str) -> CapdexError:
     why = " ".join(str(error.orig).split())[:300]
     if _says(error, "database is locked", "database table is locked", "lock timeout"):
-        return locked(where)
+        fix = "end it: most likely a backup, a migration or an open session"
+        return Unavailable(f"another session locks {where}", Code.DATABASE_LOCKED, why, fix)
     if _says(error, "already exists"):
         return UsageError(
             f"{where} belongs to another program",

@@ -125,6 +125,7 @@ def test_a_busy_sqlite_file_is_reported_as_locked(
         with pytest.raises(Unavailable) as refusal:
             making.append(store, chain)
         assert refusal.value.code is Code.DATABASE_LOCKED
+        assert "backup" in refusal.value.fix
         other.execute("ROLLBACK")
     making.append(store, chain)
     store.close()
