@@ -13,6 +13,7 @@ import zlib
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
@@ -30,6 +31,9 @@ MAX_CONNECTIONS_PER_HOST: Final = 16
 CONNECT_S: Final = 10.0
 AGENT: Final = {"User-Agent": f"capdex/{__version__}"}
 OWN_HEADERS: Final = AGENT | {"Accept-Encoding": "gzip"}  # unless a request sets them
+
+# Details of a failure after which the service may have done what it was asked.
+SENT: Final = {"sent": True}
 
 _REFUSED: Final = "the router refuses the address"
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052
@@ -276,6 +280,11 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     return bytes(body)
 
 
+def after_status(status: int) -> dict[str, bool]:
+    """Return SENT for a status after which the request may have been carried out."""
+    return SENT if status >= 500 and status != HTTPStatus.SERVICE_UNAVAILABLE else {}
+
+
 def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | ExecutionFailed:
     """Return an error of ours; it holds no URL, since a query may hold a secret."""
     host = url.raw_host
@@ -290,9 +299,14 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
     if isinstance(error, aiohttp.ClientSSLError):
         return ExecutionFailed(f"{host} has no certificate that this machine trusts", fix=SERVICE)
     if isinstance(error, aiohttp.ClientConnectionError):
-        message = f"{host} cannot be reached, or closed the connection"
+        # aiohttp sends nothing before it is connected.
+        unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
         return Unavailable(
-            message, Code.SERVICE_UNAVAILABLE, why=type(error).__name__, fix="try again later"
+            f"{host} cannot be reached" if unsent else f"{host} closed the connection",
+            Code.SERVICE_UNAVAILABLE,
+            why=type(error).__name__,
+            fix="try again later",
+            details=None if unsent else SENT,
         )
     what = f"the reply of {host} is not HTTP"
     return ExecutionFailed(what, why=type(error).__name__, fix=SERVICE)

@@ -14,7 +14,7 @@ from capdex.json import Json
 from capdex.manifest.bindings.contacts import carried_secrets
 from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
 from capdex.net.json_reply import parse
-from capdex_router.bindings.egress import Egress, Reply
+from capdex_router.bindings.egress import Egress, Reply, after_status
 from capdex_router.bindings.request import (
     DEFAULT_HEADERS,
     Outgoing,
@@ -170,7 +170,7 @@ def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = lambda x:
 
 
 def _failure(host: str, status: int, excerpt: str) -> Unavailable | ExecutionFailed:
-    details = {"status": status, "excerpt": excerpt}
+    details = {"status": status, "excerpt": excerpt} | after_status(status)
     message = f"{host} answered with status {status}"
     again = "try again later"
     if status == 429:

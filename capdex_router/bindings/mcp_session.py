@@ -26,6 +26,7 @@ from capdex.errors import (
     untrusted_text,
 )
 from capdex.json import Json
+from capdex_router.bindings.egress import SENT
 from capdex_router.bindings.mcp_message import REPORT, SAID
 from capdex_router.bindings.mcp_transport import ENDED
 from capdex_router.model.refs import SERVICE
@@ -122,11 +123,16 @@ class McpSession:
         Unavailable if the session ended.
         """
         params = types.CallToolRequestParams(name=name, arguments=arguments)
-        with self._faults():
-            # Not `call_tool`: it checks the result by a schema of the server, without bounds.
-            result = await self.client.session.send_request(
-                types.CallToolRequest(params=params), _RESULT
-            )
+        try:
+            with self._faults():
+                # Not `call_tool`: it checks the result by a schema of the server, without bounds.
+                result = await self.client.session.send_request(
+                    types.CallToolRequest(params=params), _RESULT
+                )
+        except Unavailable as error:
+            if isinstance(error, Forgotten) or error.message != ENDED:
+                raise
+            raise error.with_details(**SENT) from None
         if isinstance(result, types.InputRequiredResult):
             raise _asks()
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]

@@ -28,7 +28,7 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
+from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress, after_status
 from capdex_router.bindings.mcp_message import Replies, fault_in, malformed, read_message
 from capdex_router.model.refs import AUTHOR, SERVICE
 
@@ -122,6 +122,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     f"{url.raw_host} answered with status {response.status}",
                     Code.SERVICE_UNAVAILABLE,
                     fix="try again later",
+                    details=after_status(response.status),
                 )
             if response.status in (401, 403):
                 raise ExecutionFailed(

@@ -262,7 +262,7 @@ class Invoker:
         except TimeoutError:
             late = Unavailable(f"the tool did not answer within {limit:g} s", fix="try again")
         except Unavailable as error:
-            if error.code is not Code.TIMEOUT:
+            if error.code is not Code.TIMEOUT and "sent" not in (error.details or {}):
                 raise
             late = error
         if began and asks_each_time(owner.source, call.capability.annotations, call.requests):

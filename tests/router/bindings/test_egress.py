@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from capdex.errors import Code, ExecutionFailed, Refused, Unavailable
+from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex_router.bindings.egress import Egress, address_fault, unwrap
 
 PRIVATE = [
@@ -320,9 +320,15 @@ async def test_a_reply_that_is_no_plain_http_is_a_failure(
         await local.fetch("GET", URL(await serve_bytes(talk)), timeout_s=5)
 
 
-@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"])
-async def test_a_connection_that_ends_early_is_worth_another_try(
-    reply: bytes, serve_bytes: Any, local: Egress
+@pytest.mark.parametrize(
+    ("reply", "kind", "details"),
+    [
+        (b"", Unavailable, {"sent": True}),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", ExecutionFailed, None),
+    ],
+)
+async def test_a_connection_that_ends_early_is_told_as_such(
+    reply: bytes, kind: type[CapdexError], details: Any, serve_bytes: Any, local: Egress
 ) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -330,8 +336,9 @@ async def test_a_connection_that_ends_early_is_worth_another_try(
         await writer.drain()
         writer.close()
 
-    with pytest.raises((Unavailable, ExecutionFailed)):
+    with pytest.raises(kind) as ended:
         await local.fetch("GET", URL(await serve_bytes(talk)), timeout_s=5)
+    assert ended.value.details == details
 
 
 async def test_a_closed_port_is_unavailable(local: Egress) -> None:
@@ -340,7 +347,7 @@ async def test_a_closed_port_is_unavailable(local: Egress) -> None:
     free.close()
     with pytest.raises(Unavailable) as down:
         await local.fetch("GET", URL(f"http://127.0.0.1:{port}/"), timeout_s=5)
-    assert down.value.code is Code.SERVICE_UNAVAILABLE
+    assert (down.value.code, down.value.details) == (Code.SERVICE_UNAVAILABLE, None)
 
 
 async def test_cookies_are_not_kept(serve: Any, local: Egress) -> None:

@@ -305,8 +305,9 @@ async def test_sessions_close_without_waiting_for_calls(
     call = asyncio.create_task(forecast(services).run({}, timeout_s=60))
     await begun.wait()
     await services.close()
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as ended:
         await call
+    assert ended.value.details == {"sent": True}
 
 
 @pytest.mark.parametrize(

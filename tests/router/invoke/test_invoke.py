@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from capdex.errors import ExecutionFailed, InvalidInput, Unavailable
+from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable
 from capdex.json import Json
 from capdex_router.home.audit_log import verify
 from capdex_router.invoke.invoke import Caller, CallLimits
@@ -312,13 +312,19 @@ async def test_at_the_deadline_the_tool_is_cancelled(runtime: Make) -> None:
     assert (waits.now, waits.cancelled) == (0, 1)
 
 
-async def test_a_late_call_that_may_have_changed_something_is_not_to_be_repeated(
+async def test_an_unanswered_call_that_may_have_changed_something_is_not_to_be_repeated(
     runtime: Make,
 ) -> None:
-    run = runtime(tool("t", Waits(), DESTROYS), tool("late", Raises(Unavailable("x")), DESTROYS))
+    lost = Unavailable("x", Code.SERVICE_UNAVAILABLE, details={"sent": True})
+    run = runtime(
+        tool("t", Waits(), DESTROYS),
+        tool("late", Raises(Unavailable("x")), DESTROYS),
+        tool("lost", Raises(lost), DESTROYS),
+    )
     for found in (
         await run.call("t", {"text": ""}, Person(), timeout_s=0.01),
         await run.call("late", {"text": ""}, Person()),
+        await run.call("lost", {"text": ""}, Person()),
     ):
         error = found["error"]
         assert (error["code"], error["reason"]) == ("TIMEOUT", "MAYBE_DONE")
