@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from capdex.encoding.abi import account, address, publication, signed, string, unsigned, words
 from capdex.encoding.keccak import keccak
@@ -145,56 +145,44 @@ class Voted(NameEvent):
 
 Event = Published | Committed | NameEvent
 
-# The fields of NameEvent.
-_Head = tuple[int, bytes, str, str, LogPosition]
-_Reader = Callable[[_Head, bytes], NameEvent]
-
 _HEAD = "(bytes32,address,uint64"  # common to every signature; `bytes32` and `address` are topics
 _NAMED = f"{_HEAD},string"  # common to the events of a name; word 0 of the data is the sequence
 PUBLISHED: Final = keccak(f"Published{_NAMED},string,string,bytes32)".encode())
 COMMITTED: Final = keccak(f"Committed{_HEAD},uint64)".encode())
 
-_READERS: Final[dict[str, _Reader]] = {
-    f"Yanked{_NAMED},string,string)": lambda head, data: YankChanged(
-        *head, string(data, 2), True, words(data, 3)
+
+def _marked(data: bytes) -> tuple[str, bool, str]:
+    return string(data, 2), True, words(data, 3)
+
+
+# What is made of the data of each event, which has its own parameters from slot 2 on.
+_READERS: Final[dict[str, tuple[type[NameEvent], Callable[[bytes], tuple[Any, ...]]]]] = {
+    "Yanked,string,string": (YankChanged, _marked),
+    "Unyanked,string": (YankChanged, lambda x: (string(x, 2), False, "")),
+    "Deprecated,string,string": (DeprecationChanged, _marked),
+    "Undeprecated,string": (DeprecationChanged, lambda x: (string(x, 2), False, "")),
+    "NameDeprecated,string,string": (
+        NameDeprecationChanged,
+        lambda x: (True, words(x, 2), string(x, 3)),
     ),
-    f"Unyanked{_NAMED},string)": lambda head, data: YankChanged(*head, string(data, 2), False, ""),
-    f"Deprecated{_NAMED},string,string)": lambda head, data: DeprecationChanged(
-        *head, string(data, 2), True, words(data, 3)
-    ),
-    f"Undeprecated{_NAMED},string)": lambda head, data: DeprecationChanged(
-        *head, string(data, 2), False, ""
-    ),
-    f"NameDeprecated{_NAMED},string,string)": lambda head, data: NameDeprecationChanged(
-        *head, True, words(data, 2), string(data, 3)
-    ),
-    f"NameUndeprecated{_NAMED})": lambda head, _: NameDeprecationChanged(*head, False, "", ""),
-    f"Claimed{_NAMED})": lambda head, _: Claimed(*head),
-    f"MaintainerAdded{_NAMED},address)": lambda head, data: MaintainerChanged(
-        *head, address(data, 2), True
-    ),
-    f"MaintainerRemoved{_NAMED},address)": lambda head, data: MaintainerChanged(
-        *head, address(data, 2), False
-    ),
-    f"TransferOffered{_NAMED},address)": lambda head, data: TransferOffered(
-        *head, address(data, 2)
-    ),
-    f"TransferCancelled{_NAMED})": lambda head, _: TransferCancelled(*head),
-    f"Transferred{_NAMED},address)": lambda head, data: Transferred(*head, address(data, 2)),
-    f"Renounced{_NAMED})": lambda head, _: Renounced(*head),
-    f"Sponsored{_NAMED},address,uint256)": lambda head, data: Sponsored(
-        *head, address(data, 2), unsigned(data, 3, 256)
-    ),
-    f"Voted{_NAMED},int8,uint256)": lambda head, data: Voted(
-        *head, signed(data, 2, 8), unsigned(data, 3, 256)
-    ),
+    "NameUndeprecated": (NameDeprecationChanged, lambda _: (False, "", "")),
+    "Claimed": (Claimed, lambda _: ()),
+    "MaintainerAdded,address": (MaintainerChanged, lambda x: (address(x, 2), True)),
+    "MaintainerRemoved,address": (MaintainerChanged, lambda x: (address(x, 2), False)),
+    "TransferOffered,address": (TransferOffered, lambda x: (address(x, 2),)),
+    "TransferCancelled": (TransferCancelled, lambda _: ()),
+    "Transferred,address": (Transferred, lambda x: (address(x, 2),)),
+    "Renounced": (Renounced, lambda _: ()),
+    "Sponsored,address,uint256": (Sponsored, lambda x: (address(x, 2), unsigned(x, 3, 256))),
+    "Voted,int8,uint256": (Voted, lambda x: (signed(x, 2, 8), unsigned(x, 3, 256))),
 }
-_BY_TOPIC: Final = {keccak(signature.encode()): read for signature, read in _READERS.items()}
 
 # Topic 0 by the name of the event.
 TOPICS: Final = {"Published": PUBLISHED, "Committed": COMMITTED} | {
-    x.partition("(")[0]: keccak(x.encode()) for x in _READERS
+    name: keccak(f"{name}{_NAMED}{comma}{types})".encode())
+    for name, comma, types in (x.partition(",") for x in _READERS)
 }
+_BY_TOPIC: Final = {TOPICS[x.partition(",")[0]]: made for x, made in _READERS.items()}
 
 
 def decode(log: RawLog, chain_id: int) -> Event:
@@ -211,6 +199,7 @@ def decode(log: RawLog, chain_id: int) -> Event:
     sequence = unsigned(data, 0, 64)
     if kind == COMMITTED:
         return Committed(sequence, subject, by, unsigned(data, 1, 64), position)
-    if (read := _BY_TOPIC.get(kind)) is None:
+    if kind not in _BY_TOPIC:
         raise InvalidInput(f"0x{kind.hex()} is not a topic of the registry")
-    return read((sequence, subject, by, string(data, 1), position), data)
+    event, read = _BY_TOPIC[kind]
+    return event(sequence, subject, by, string(data, 1), position, *read(data))
