@@ -21,9 +21,8 @@ from capdex import limits as shared
 from capdex.codes import error_codes, reason_codes
 from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
-from capdex.manifest import manifest, metadata, tools, triggers, urls
+from capdex.manifest import manifest, metadata, resources, tools, triggers, urls
 from capdex.manifest.bindings import binding, http_auth, http_header, http_request
-from capdex.manifest.resources import paths, resource
 from capdex.package import VerifiedPackage, judge
 from capdex.problems import Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
@@ -82,9 +81,9 @@ def limit_rows() -> list[str]:
         "triggers": f"{triggers.MAX_TRIGGERS}; a pattern {triggers.MAX_PATTERN_BYTES} bytes",
         "tools, bindings": f"{tools.MAX_TOOLS} each; a tool's description "
         f"{_bytes(tools.MAX_TOOL_DESCRIPTION_BYTES)}",
-        "files": f"{resource.MAX_RESOURCES}; a file {_bytes(shared.MAX_RESOURCE_BYTES)}, all "
-        f"{_bytes(resource.MAX_TOTAL_BYTES)}; a path {paths.MAX_PATH_BYTES} bytes in "
-        f"{paths.MAX_PARTS} parts",
+        "files": f"{resources.MAX_RESOURCES}; a file {_bytes(shared.MAX_RESOURCE_BYTES)}, all "
+        f"{_bytes(resources.MAX_TOTAL_BYTES)}; a path {resources.MAX_PATH_BYTES} bytes in "
+        f"{resources.MAX_PARTS} parts",
         "mapped parameters, fixed headers of a binding": f"{http_request.MAX_MAPPED}, "
         f"{http_request.MAX_HEADERS}; a header {http_request.MAX_HEADER_CHARS}, its name "
         f"{http_header.MAX_HEADER_NAME_CHARS}, another name {http_request.MAX_NAME_CHARS}, "

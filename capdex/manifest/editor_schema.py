@@ -18,7 +18,7 @@ from typing import Final
 
 from capdex.json import Json
 from capdex.json_schema import schema as schemas
-from capdex.manifest import manifest, metadata, tools, triggers
+from capdex.manifest import manifest, metadata, resources, tools, triggers
 from capdex.manifest.bindings import binding
 from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS
 from capdex.manifest.editor_schema_parts import (
@@ -38,7 +38,6 @@ from capdex.manifest.editor_schema_parts import (
     whole,
     words,
 )
-from capdex.manifest.resources import resource
 from capdex.uri import MAX_URI_CHARS, NAME, PREFIX
 from capdex.version import VERSION
 
@@ -70,7 +69,7 @@ def document() -> Json:
             ),
             "tools": listed("What the model may call, in OpenAI's form.", _tool(), tools.MAX_TOOLS),
             "tool_bindings": _bindings(),
-            "resources": listed("Files on IPFS.", packed_file(), resource.MAX_RESOURCES),
+            "resources": listed("Files on IPFS.", packed_file(), resources.MAX_RESOURCES),
         },
         "$defs": {"keywords": keywords(), "schema": subschema()},
     }

@@ -10,9 +10,9 @@ from capdex.json import Json
 from capdex.json_schema.keywords import ANCHOR, KEYWORDS, TYPES, Shape
 from capdex.json_schema.schema import DIALECT
 from capdex.limits import MAX_RESOURCE_BYTES
+from capdex.manifest import resources
 from capdex.manifest.bindings import http_auth, http_header, http_request
 from capdex.manifest.metadata import MAX_NAMES, MAX_WORD_CHARS
-from capdex.manifest.resources import paths, resource
 from capdex.manifest.urls import MAX_URL_CHARS
 
 FILLED: Final = r"\S"
@@ -82,9 +82,11 @@ def when(name: str, value: str, then: Json) -> Json:
 def packed_file() -> Json:
     """Return the rule for one file of `resources`."""
     fields = {
-        "path": needed("Where it is written.", "scripts/fill_form.py", most=paths.MAX_PATH_BYTES),
+        "path": needed(
+            "Where it is written.", "scripts/fill_form.py", most=resources.MAX_PATH_BYTES
+        ),
         "cid": needed("Its CID; capdex init --from-skill writes it.", most=MAX_CID_CHARS),
-        "sha256": needed("Its sha256.", pattern=whole(resource.SHA256)),
+        "sha256": needed("Its sha256.", pattern=whole(resources.SHA256)),
         "size": {
             "description": "Its size in bytes.",
             "type": "integer",
@@ -94,12 +96,12 @@ def packed_file() -> Json:
         "media_type": needed(
             "Its media type.",
             "text/markdown",
-            most=resource.MAX_MEDIA_TYPE_CHARS,
-            pattern=whole(resource.MEDIA_TYPE),
+            most=resources.MAX_MEDIA_TYPE_CHARS,
+            pattern=whole(resources.MEDIA_TYPE),
         ),
         "executable": maybe("Whether it may be executed.", "boolean"),
     }
-    return mapping("File", fields, resource.KNOWN[:-1])
+    return mapping("File", fields, resources.KNOWN[:-1])
 
 
 def sent(kind: str) -> Json:

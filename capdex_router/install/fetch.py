@@ -11,8 +11,7 @@ from capdex.ipld.cid import Cid
 from capdex.limits import MAX_RESOURCE_BYTES
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.gateway import Gateway
-from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.ipfs.resources import fetch_resources
+from capdex.net.ipfs.multi_source import MultiSource, fetch_resources
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.install.facts import check

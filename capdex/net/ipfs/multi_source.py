@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import FIRST_COMPLETED
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import RAW, Cid
 from capdex.ipld.unixfs import Assembly
 from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.manifest.resources import Resource, check_resource
 from capdex.net.ipfs import source as source_
 from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth, SourceState
-from capdex.net.tasks import end
+from capdex.net.tasks import end, together
 
+MAX_CONCURRENT: Final = 8  # files of a package at once: 32 MiB in flight at most
 _ANOTHER = "name another source: gateway-url, or --ipfs of publish and node"
 
 
@@ -144,3 +147,24 @@ class MultiSource:
         wait_s = min(health.wait_s(now) for _, health in self._sources)
         why = "; ".join(self._resting(now))
         return AllResting(f"no source may be requested for {cid}", why=why, wait_s=wait_s)
+
+
+async def fetch_resources(resources: Iterable[Resource], source: MultiSource) -> dict[str, bytes]:
+    """Return the bytes of each file by its path.
+
+    The first file that fails ends the others. Raises Unavailable if no source gives it,
+    InvalidInput if its CID names no file of this size, and VerificationFailure if it is another
+    file; each error names the path.
+    """
+    slots = asyncio.Semaphore(MAX_CONCURRENT)
+
+    async def one(resource: Resource) -> tuple[str, bytes]:
+        async with slots:
+            try:
+                data = (await source.file(resource.cid, resource.size)).data
+            except CapdexError as error:
+                raise replace(error, message=f"{resource.path}: {error.message}") from None
+        check_resource(resource, data)
+        return resource.path, data
+
+    return dict(await together([one(x) for x in resources]))

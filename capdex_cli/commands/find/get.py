@@ -106,8 +106,7 @@ async def get_package(app: App, uri: CapabilityURI) -> VerifiedPackage:
 async def get_files(app: App, resources: Sequence[Resource]) -> dict[str, bytes]:
     """Fetch files of a package by the chosen network, each checked; raises as fetch_resources."""
     from capdex.net.ipfs.gateway import Gateway
-    from capdex.net.ipfs.multi_source import MultiSource
-    from capdex.net.ipfs.resources import fetch_resources
+    from capdex.net.ipfs.multi_source import MultiSource, fetch_resources
 
     async with Gateway(app.settings.need_network("gateway_url").gateway_url) as gateway:
         return await fetch_resources(resources, MultiSource([gateway]))

@@ -21,8 +21,14 @@ from capdex.errors import InvalidInput, VerificationFailure
 from capdex.ipld.unixfs import divide
 from capdex.limits import MAX_RESOURCE_BYTES
 from capdex.manifest.fields import Fields
-from capdex.manifest.resources import Resource, check_resource, path_fault, read_resources
-from capdex.manifest.resources.resource import MAX_RESOURCES, MAX_TOTAL_BYTES
+from capdex.manifest.resources import (
+    MAX_RESOURCES,
+    MAX_TOTAL_BYTES,
+    Resource,
+    check_resource,
+    path_fault,
+    read_resources,
+)
 from capdex.yaml import read_yaml
 from capdex.yaml.characters import forbidden
 

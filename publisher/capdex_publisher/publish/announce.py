@@ -10,8 +10,12 @@ from typing import NamedTuple
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
-from capdex_publisher.commit_reveal.commit import CommitSecretFile, commit
-from capdex_publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
+from capdex_publisher.commit_reveal import (
+    CommitSecretFile,
+    commit,
+    makes_blocks_on_demand,
+    retry_until_mature,
+)
 from capdex_publisher.ethereum.contract import Receipt
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import Signer

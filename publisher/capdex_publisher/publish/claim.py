@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from capdex_publisher.commit_reveal.commit import (
+from capdex_publisher.commit_reveal import (
     NO_SECRET,
     CommitSecretFile,
     NameCommitment,
     commit,
     find_commitments,
+    makes_blocks_on_demand,
     price_commits,
+    retry_until_mature,
 )
-from capdex_publisher.commit_reveal.maturity import makes_blocks_on_demand, retry_until_mature
 from capdex_publisher.errors import name_taken, renounced
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from capdex_publisher.keys.signer import Signer

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from capdex.errors import CapdexError, InvalidInput, Refused
-from capdex_publisher.commit_reveal.commit import (
+from capdex_publisher.commit_reveal import (
     NO_SECRET,
     NameCommitment,
     find_commitments,

@@ -13,7 +13,7 @@ from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage, judge
 from capdex_publisher.authoring.validate import announcement_of
-from capdex_publisher.commit_reveal.commit import NO_SECRET
+from capdex_publisher.commit_reveal import NO_SECRET
 from capdex_publisher.keys.signer import recover_typed_data
 
 # JSON writes a line end or a quotation mark of the package as two bytes.

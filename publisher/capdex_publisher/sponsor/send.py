@@ -15,7 +15,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageErr
 from capdex.net.http import HttpClient, HttpError, redact
 from capdex.net.node_client import as_error
 from capdex.package import VerifiedPackage
-from capdex_publisher.commit_reveal.commit import NO_SECRET, find_commitments
+from capdex_publisher.commit_reveal import NO_SECRET, find_commitments
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.publish.preflight import look_up
 from capdex_publisher.publish.version_check import compare_with_previous

@@ -18,16 +18,14 @@ from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex.package import VerifiedPackage
-from capdex_publisher.commit_reveal.commit import (
+from capdex_publisher.commit_reveal import (
     NO_SECRET,
     NameCommitment,
+    block_time,
     commit,
     commitment_of,
-    price_commits,
-)
-from capdex_publisher.commit_reveal.maturity import (
-    block_time,
     makes_blocks_on_demand,
+    price_commits,
     retry_until_mature,
 )
 from capdex_publisher.ethereum.contract import Receipt

@@ -15,7 +15,7 @@ from capdex.registry.events import Claimed, Committed, Published
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
-from capdex_publisher.commit_reveal.commit import CommitSecretFile, commitment_of, secret_text
+from capdex_publisher.commit_reveal import CommitSecretFile, commitment_of, secret_text
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import deploy
 from capdex_publisher.ethereum.contract import Receipt, all_events

@@ -15,8 +15,7 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import divide
 from capdex.manifest.manifest import read
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.ipfs.resources import fetch_resources
+from capdex.net.ipfs.multi_source import MultiSource, fetch_resources
 from capdex.registry.events import PUBLISHED, Published
 from capdex.registry.logs import LogHead
 from capdex.yaml.reader import read_yaml

@@ -12,11 +12,9 @@ from capdex.errors import CapdexError, InvalidInput, Unavailable, VerificationFa
 from capdex.ipld.cid import Cid
 from capdex.ipld.dag_pb import write_piece
 from capdex.ipld.unixfs import divide
-from capdex.manifest.resources import Resource
-from capdex.manifest.resources.resource import MAX_RESOURCES
+from capdex.manifest.resources import MAX_RESOURCES, Resource
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.ipfs.resources import MAX_CONCURRENT, fetch_resources
+from capdex.net.ipfs.multi_source import MAX_CONCURRENT, MultiSource, fetch_resources
 
 FILES = {"a.md": b"# A\n", "empty": b"", "data/large.bin": bytes(range(256)) * 4096}
 LARGE = bytes(300_000)

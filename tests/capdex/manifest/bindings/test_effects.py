@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capdex.manifest.effects import Effects, effects
+from capdex.manifest.bindings.effects import Effects, effects
 from capdex.manifest.manifest import Manifest, read
 
 FILE = """\

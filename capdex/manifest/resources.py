@@ -1,18 +1,69 @@
-"""The section `resources`: files that lie on IPFS, pinned by their hashes in the package (P10c)."""
+"""Files that lie on IPFS and that a package names in its section `resources` (P10c).
+
+Each has a path that every common file system can have, as itself, and is pinned by its hashes.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
 from capdex.diagnostics import show
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, VerificationFailure
 from capdex.ipld.cid import RAW, Cid
 from capdex.limits import MAX_RESOURCE_BYTES
 from capdex.manifest.fields import Fields
-from capdex.manifest.resources.paths import fold, path_fault
 from capdex.problems import Reason
+
+MAX_PATH_BYTES: Final = 200  # with the folder of a host before it, below the 260 of Windows
+MAX_PARTS: Final = 8
+MADE: Final = "skill.md"  # written from the package itself
+
+_RESERVED: Final = frozenset('\\:*?"<>|')  # in names of files on Windows
+# One fixed database, so that no verdict depends on the Unicode version of a reader.
+_category: Final = unicodedata.ucd_3_2_0.category
+_DEVICES: Final = frozenset(
+    ["con", "prn", "aux", "nul", "conin$", "conout$"]
+    + [kind + digit for kind in ("com", "lpt") for digit in "0123456789¹²³"]
+)
+
+
+def path_fault(path: str) -> str | None:
+    """Return what is wrong with the path of a file, as a clause; None if nothing is."""
+    if len(path.encode(errors="replace")) > MAX_PATH_BYTES:
+        return f"it has more than {MAX_PATH_BYTES} bytes"
+    for character in path:
+        if character in _RESERVED:
+            return f"it contains {character}, which some systems do not allow in a name"
+        if character != " " and _category(character)[0] not in "LMNPS":
+            return f"it contains U+{ord(character):04X}, which is no visible sign of Unicode 3.2"
+    if unicodedata.normalize("NFC", path) != path:
+        return "it is not in Unicode's normal form C"
+    parts = path.split("/")
+    if len(parts) > MAX_PARTS:
+        return f"it has more than {MAX_PARTS} parts"
+    for part in parts:
+        if not part:
+            return "one of its parts is empty: it is relative, with one / between two names"
+        if part in (".", ".."):
+            return f"it contains the part {part}"
+        if part[-1] in ". ":
+            return "a part of it ends with a dot or a space"
+        if part.split(".")[0].rstrip(" ").casefold() in _DEVICES:
+            return f"{part} is the name of a device on Windows"
+    if fold(path) == MADE:
+        return "SKILL.md is made from the package"
+    return None
+
+
+def fold(path: str) -> str:
+    """Return what is equal for paths that one file system may take for the same (Unicode D145)."""
+    decomposed = unicodedata.normalize("NFD", path)
+    return unicodedata.normalize("NFD", decomposed.casefold())
+
 
 MAX_RESOURCES: Final = 512
 MAX_TOTAL_BYTES: Final = 32 * 1024 * 1024  # of all files of one package
@@ -126,3 +177,23 @@ def _check_place(path: str, places: dict[str, tuple[str, bool]], fields: Fields)
             fields.wrong("path", message, hint="case does not tell two paths apart")
             return
         places[key] = written, is_file
+
+
+def check_resource(resource: Resource, data: bytes) -> None:
+    """Raise VerificationFailure, with the path, if `data` is not the file.
+
+    Whoever fetches a file hashes each block against the CID (`capdex.ipld.unixfs.Assembly`); the
+    sha256 compared here is that of the whole file, so a CID of other bytes fails as well.
+    """
+    found = hashlib.sha256(data).digest()
+    if len(data) == resource.size and found == resource.sha256:
+        return
+    why = f"it has sha256 {found.hex()}, the package says {resource.sha256.hex()}"
+    if len(data) != resource.size:
+        why = f"it has {len(data)} bytes, the package says {resource.size}"
+    raise VerificationFailure(
+        f"the file {resource.path} is not the one that the package names",
+        why=why,
+        fix="fetch it from another source, or ask the author for a new version",
+        details={"reason": str(Reason.SHA256_MISMATCH), "path": resource.path},
+    )

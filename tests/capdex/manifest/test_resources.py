@@ -18,9 +18,14 @@ from capdex.ipld.unixfs import divide
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.fields import Fields
 from capdex.manifest.manifest import read
-from capdex.manifest.resources import Resource, check_resource, path_fault, read_resources
-from capdex.manifest.resources.paths import fold
-from capdex.manifest.resources.resource import MAX_RESOURCES
+from capdex.manifest.resources import (
+    MAX_RESOURCES,
+    Resource,
+    check_resource,
+    fold,
+    path_fault,
+    read_resources,
+)
 from capdex.problems import Problem, Reason, Severity
 
 DATA = b"#!/bin/sh\necho hello\n"
