@@ -68,14 +68,7 @@ def verify_with(key: PublicKey, message: bytes, signature: bytes) -> None:
         raise _bad_encoding(
             f"a signature by {key.algorithm} has {size} bytes, not {len(signature)}"
         )
-    match key.algorithm:
-        case Algorithm.ED25519:
-            valid = _verify_ed25519(key, message, signature)
-        case Algorithm.EIP191:
-            valid = _recover(message, signature) == key.data
-        case _:
-            valid = _verify_curve(key, message, signature)
-    if not valid:
+    if not _holds(key, message, signature):
         raise VerificationFailure(
             f"the {key.algorithm} signature is not the author's over these bytes",
             why="the file was changed after it was signed, or another key signed it",
@@ -147,9 +140,15 @@ def attach(prepared: bytes | YamlReading, signature: bytes) -> bytes:
     return data[:start] + encode_signature(signature).encode() + data[end:]
 
 
-def _verify_ed25519(key: PublicKey, message: bytes, signature: bytes) -> bool:
+def _holds(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    if key.algorithm is Algorithm.EIP191:
+        return _recover(message, signature) == key.data
     try:
-        _ed25519(key.data).verify(signature, message)
+        if key.algorithm is Algorithm.ED25519:
+            _ed25519(key.data).verify(signature, message)
+        else:
+            der = encode_dss_signature(*_low_s(signature, ORDERS[key.algorithm]))
+            curve_key(key).verify(der, message, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
         return False
     return True
@@ -158,15 +157,6 @@ def _verify_ed25519(key: PublicKey, message: bytes, signature: bytes) -> bool:
 @lru_cache(maxsize=1024)  # authors publish more than once
 def _ed25519(public: bytes) -> Ed25519PublicKey:
     return Ed25519PublicKey.from_public_bytes(public)
-
-
-def _verify_curve(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    r, s = _low_s(signature, ORDERS[key.algorithm])
-    try:
-        curve_key(key).verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        return False
-    return True
 
 
 def _recover(message: bytes, signature: bytes) -> bytes | None:

@@ -124,10 +124,13 @@ class CapabilityURI:
 
     def admits(self, found: CapabilityURI) -> bool:
         """True if `found`, which has an exact version, is a release that this URI may mean."""
-        wanted = self.selector
-        if self.name != found.name or wanted is None:
-            return self.name == found.name
-        return found.version in wanted if isinstance(wanted, VersionRange) else found == self
+        return self.name == found.name and self.takes(found.version)
+
+    def takes(self, version: Version) -> bool:
+        """True if the selector matches a version, whether its release is yanked or not."""
+        if isinstance(self.selector, VersionRange):
+            return version in self.selector
+        return self.selector in (None, version)
 
     def __str__(self) -> str:
         return PREFIX + self.name + ("" if self.selector is None else f"@{self.selector}")

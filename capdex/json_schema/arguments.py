@@ -82,9 +82,8 @@ def read_text(given: Mapping[str, Any], name: str, fix: str = "") -> str:
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     """Return a value that is one of a few words; raises InvalidInput."""
-    for choice in choices:
-        if value == choice:
-            return choice
+    if value in choices:
+        return str(value)
     words = ", ".join(choices)
     raise InvalidInput(f"{name} is not one of {words}", why=came(value), fix="give one of them")
 

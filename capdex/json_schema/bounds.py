@@ -74,7 +74,7 @@ def unusable(schema: Json) -> str:
     try:
         evaluations_of(schema, len(orjson.dumps(schema)))
     except InvalidInput as error:
-        return f"{error.message}: {error.why}".removesuffix(": ")
+        return error.line
     return ""
 
 

@@ -52,10 +52,7 @@ def read_id(metadata: Fields) -> CapabilityURI | None:
     try:
         return CapabilityURI.exact(text)
     except InvalidInput as error:
-        why = f": {error.why}" if error.why else ""
-        metadata.findings.error(
-            Reason.BAD_ID, metadata.at("id"), error.message + why, hint=error.fix
-        )
+        metadata.findings.error(Reason.BAD_ID, metadata.at("id"), error.line, hint=error.fix)
         return None
 
 

@@ -69,16 +69,17 @@ def check_refusal(document: object, anchor: Anchor, uri: CapabilityURI, code: Co
             f"the answer is {code}, and the chain holds {uri.name}@{found.version}",
             "the node hides it, or is behind",
         )
-    if code is Code.YANKED and not any(admits(uri, x) for x in proven.releases):
+    yanked = any(uri.takes(x.version) for x in proven.releases)
+    if code is Code.YANKED and not yanked:
         raise refused(f"the answer is {code}, and the chain holds no such release")
-    if code is Code.NOT_FOUND and any(admits(uri, x) for x in proven.releases):
+    if code is Code.NOT_FOUND and yanked:
         raise refused(f"the answer is {code}, and the chain holds yanked releases")
     return proven
 
 
 def chosen(proven: Proven, uri: CapabilityURI) -> ProvenRelease | None:
     """Return the release that `uri` resolves to on chain; an exact one even if yanked (P2)."""
-    matching = [x for x in proven.releases if admits(uri, x)]
+    matching = [x for x in proven.releases if uri.takes(x.version)]
     if isinstance(uri.selector, Version):
         return matching[0] if matching else None
     versions = {x.version: x for x in matching if not x.yanked}
@@ -87,14 +88,6 @@ def chosen(proven: Proven, uri: CapabilityURI) -> ProvenRelease | None:
     else:
         highest = latest(versions)
     return None if highest is None else versions[highest]
-
-
-def admits(uri: CapabilityURI, release: ProvenRelease) -> bool:
-    """Return True if the selector of `uri` matches a release, yanked or not."""
-    selector = uri.selector
-    if isinstance(selector, Version):
-        return release.version == selector
-    return selector is None or release.version in selector
 
 
 def _proven(document: object, anchor: Anchor, uri: CapabilityURI) -> Proven:

@@ -101,8 +101,11 @@ class Ledger:
 
     def _apply(self, event: Event) -> None:
         _require(event.sequence == self.count + 1, f"event {self.count + 1} is next")
-        if self._sponsored is not None:
-            self._check_sponsored(self._sponsored, event)
+        if (sponsored := self._sponsored) is not None:
+            due = isinstance(event, Published) and (
+                (event.name_id, event.announcement.publisher) == (sponsored.name_id, sponsored.by)
+            )
+            _require(due, f"the release of {sponsored.name} that {sponsored.by} signed is next")
         if isinstance(event, Committed):
             self._commit(event)
             return
@@ -144,12 +147,6 @@ class Ledger:
         )
         self._releases[uri.name, announced.semver] = release
         self.names[uri.name].releases.append(release)
-
-    def _check_sponsored(self, sponsored: Sponsored, event: Event) -> None:
-        due = isinstance(event, Published) and (
-            (event.name_id, event.announcement.publisher) == (sponsored.name_id, sponsored.by)
-        )
-        _require(due, f"the release of {sponsored.name} that {sponsored.by} signed is next")
 
     def _yank(self, event: YankChanged) -> None:
         release = self._own_release(event)
@@ -219,10 +216,8 @@ class Ledger:
                 raise InvalidInput("votes belong to another contract")
 
     def _name(self, name: str) -> NameState:
-        try:
-            return self.names[name]
-        except KeyError:
-            raise InvalidInput(f"the name {name} is not claimed") from None
+        _require(name in self.names, f"the name {name} is not claimed")
+        return self.names[name]
 
     def _check_permission(self, name: str, account: str) -> None:
         state = self._name(name)

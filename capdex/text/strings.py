@@ -36,9 +36,7 @@ class Strings(Sequence[str]):
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
-            first, last, step = at.indices(len(self))
-            if step != 1:
-                return [self[i] for i in range(first, last, step)]
+            first, last, _ = at.indices(len(self))
             bounds = [self._ends[first - 1] if first else 0, *self._ends[first:last]]
             return [self.data[i:j].decode("utf-8", "surrogatepass") for i, j in pairwise(bounds)]
         begin = self._ends[at - 1] if at else 0

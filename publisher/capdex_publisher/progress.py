@@ -110,4 +110,4 @@ async def _why_not(is_served: Callable[[], Awaitable[bool]]) -> str:
     try:
         return "" if await is_served() else "the node does not know it yet"
     except Unavailable as error:
-        return ": ".join(filter(None, (error.message, error.why)))
+        return error.line

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from capdex.codes import reason_codes
-from capdex.diagnostics import Path, show, show_path
+from capdex.diagnostics import Findings, Path, show, show_path
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.json_schema.bounds import unusable
@@ -166,10 +166,6 @@ def problem_at(
     severity: Severity = Severity.WARNING,
 ) -> Problem:
     """Return a problem at a path of the package, with its place in the file."""
-    steps, mark = path, None
-    while steps and mark is None:
-        mark = reading.yaml.outline.mark(steps)
-        steps = steps[:-1]
-    line, column = mark or (1, 1)
+    line, column = Findings(reading.yaml.outline.mark).place(path)
     hint = reason_codes()[code].hint
     return Problem(code, show_path(path), message, line, column, severity, hint)

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from capdex.codes import reason_codes
 from capdex.did import account_of
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import Cid
@@ -140,12 +139,11 @@ def _foreign(file: PackageFile) -> tuple[Problem, ...]:
 
 def _problem(judged: RejectedPackage, reading: ManifestReading) -> Problem:
     """Return the rejection of a well-formed file as a problem with its place in the file."""
-    reason, message, path = judged.reason, judged.message, "metadata.signature"
+    reason, message = judged.reason, judged.message
     severity = Severity.WARNING if judged.verdict is Verdict.SIGNED else Severity.ERROR
     if reason is Reason.UNSIGNED:
-        message, path, severity = "the package is not signed yet", "metadata", Severity.NOTE
+        message, severity = "the package is not signed yet", Severity.NOTE
     elif reason is Reason.NOT_BOUND:
         message = "the package names no account that may publish it"
-    mark = reading.yaml.outline.mark
-    line, column = mark(tuple(path.split("."))) or mark(("metadata",)) or (1, 1)
-    return Problem(reason, path, message, line, column, severity, reason_codes()[reason].hint)
+    path = ("metadata",) if reason is Reason.UNSIGNED else ("metadata", "signature")
+    return problem_at(reading, reason, path, message, severity)

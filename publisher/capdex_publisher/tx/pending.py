@@ -6,15 +6,20 @@ The chain decides what happened; a lost file costs at most the fee of a transact
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Final
+
+import msgspec
 
 from capdex.net.files import write_atomically
 from capdex_publisher.ethereum.contract import Contract
-from capdex_publisher.ethereum.transaction import Sent, Transaction
+from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.tx.submit import OnSigned
+
+_HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 
 
 class PendingTransaction:
@@ -57,17 +62,17 @@ class PendingTransaction:
     def _read(self) -> Sent | None:
         try:
             entry = json.loads(self._path.read_text("utf-8"))
-            sent = _sent(entry)
-            same = entry["fingerprint"] == self._fingerprint
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            sent = msgspec.convert(entry, Sent)
+        except (OSError, ValueError, RecursionError, msgspec.ValidationError):
+            return None
+        same = entry.get("fingerprint") == self._fingerprint
+        if not same or not all(map(_HASH.fullmatch, sent.hashes)):
             return None
         # A replacement is signed without asking again: it must be a call of this contract.
-        called = sent.transaction
-        ours = called is None or (called.chain_id, called.to) == (
-            self._contract.chain_id,
-            self._contract.address,
-        )
-        return sent if same and ours else None
+        called, contract = sent.transaction, (self._contract.chain_id, self._contract.address)
+        if called is not None and (called.gas < 1 or (called.chain_id, called.to) != contract):
+            return None
+        return sent
 
 
 def remembering(files: Iterable[PendingTransaction], on_sent_again: OnSigned) -> OnSigned:
@@ -80,29 +85,3 @@ def remembering(files: Iterable[PendingTransaction], on_sent_again: OnSigned) ->
             on_sent_again(signed)
 
     return remember
-
-
-def _sent(entry: dict[str, Any]) -> Sent:
-    called = entry.get("transaction")
-    return Sent(
-        tx_hash=_hash(entry["tx_hash"]),
-        nonce=int(entry["nonce"]),
-        transaction=None if called is None else _transaction(called),
-        signed_at=float(entry.get("signed_at", 0.0)),
-        earlier=tuple(map(_hash, entry.get("earlier", ()))),
-    )
-
-
-def _transaction(values: dict[str, Any]) -> Transaction:
-    for field in fields(Transaction):
-        if type(values[field.name]).__name__ != field.type:
-            raise TypeError(field.name)
-    if values["gas"] < 1:
-        raise ValueError("gas")
-    return Transaction(**{field.name: values[field.name] for field in fields(Transaction)})
-
-
-def _hash(text: str) -> str:
-    if not text.startswith("0x") or len(bytes.fromhex(text[2:])) != 32:
-        raise ValueError(text)
-    return text
