@@ -6,7 +6,6 @@ is too large is not requested again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,7 +42,7 @@ class EndpointAnswer(Generic[T]):
     answer: T | RpcError
 
 
-class Rpc:
+class Rpc(Failover):
     """Calls to one chain through one or more endpoints, the healthiest one preferred.
 
     A WebSocket URL is also called over HTTP at the same address, as Anvil and the vendors serve
@@ -70,9 +69,7 @@ class Rpc:
             for url, label in zip(http, labels(http), strict=True)
         ]
         self.websockets = tuple(dict.fromkeys(websocket for _, websocket in spoken))
-        self._failover = Failover(
-            endpoints, transport or PlainTransport(), read_reply, max_attempts
-        )
+        super().__init__(endpoints, transport or PlainTransport(), read_reply, max_attempts)
 
     async def __aenter__(self) -> Self:
         return self
@@ -80,65 +77,56 @@ class Rpc:
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._failover.close()
-
     # ------------------------------------------------------------------------------ endpoints
 
     @property
     def endpoint(self) -> str:
         """The endpoint used last, without its credentials."""
-        return self._failover.pool.current.label
+        return self.current.label
 
     @property
     def alone(self) -> bool:
         """True if there is only one endpoint."""
-        return len(self._failover.pool.endpoints) == 1
-
-    @property
-    def counts(self) -> Counter[tuple[str, str, str]]:
-        """Calls by (method, endpoint's label, outcome): `ok`, or a RpcFault in lower case."""
-        return self._failover.counts
+        return len(self.endpoints) == 1
 
     def endpoints_state(self) -> list[EndpointState]:
         """Return the state of each endpoint, in the order given."""
-        now, pool = clock(), self._failover.pool
-        return [one.state(now, current=one is pool.current) for one in pool.endpoints]
+        now = clock()
+        return [one.state(now, current=one is self.current) for one in self.endpoints]
 
     @property
     def abilities(self) -> Abilities:
         """What the endpoint used last can do, as far as `look` or a refusal has led to probes."""
-        return self._failover.pool.current.abilities
+        return self.current.abilities
 
     def expect(self, chain_id: int, genesis: bytes = b"") -> None:
         """Verify each endpoint's chain before its first use and after an outage.
 
         `genesis` is the hash of the first block, if it is known; zeros stand for none.
         """
-        if genesis not in (b"", self._failover.genesis):
-            self._failover.genesis = genesis
+        if genesis not in (b"", self._genesis):
+            self._genesis = genesis
             self.doubt()
-        self._failover.chain_id = chain_id
+        self._chain_id = chain_id
 
     def doubt(self) -> None:
         """Verify each endpoint's chain again before its next use."""
-        for endpoint in self._failover.pool.endpoints:
+        for endpoint in self.endpoints:
             endpoint.verified = False
 
     async def lacks(self, name: str) -> bool:
         """True if the endpoint used last lacks an ability, probed if that is not known."""
-        return await self._failover.able(self._failover.pool.current, name) is False
+        return await self.able(self.current, name) is False
 
     async def look(self) -> None:
         """Probe the abilities of all endpoints that are not known, or of a client before."""
-        await together([self._failover.look(one) for one in self._failover.pool.endpoints])
+        await together([self.look_at(one) for one in self.endpoints])
 
     async def first_block(self) -> bytes | None:
         """Return the hash of the first block; None if an endpoint keeps neither it nor the next."""
 
         async def ask(method: str, params: Sequence[Any], read: Callable[[Any], Any]) -> Any:
-            (found,), _ = await self._failover.ask([(method, params)], read, refusals=1)
+            (found,), _ = await self.ask([(method, params)], read, refusals=1)
             return found
 
         return await first_block(ask)
@@ -149,10 +137,11 @@ class Rpc:
         The endpoint is the current one unless named by `label`. The others are preferred for
         AVOIDED_S; the only endpoint pauses.
         """
-        now, pool = clock(), self._failover.pool
-        endpoint = pool.current if label is None else pool.named(label)
+        now, endpoint = clock(), self.current
+        if label is not None:
+            endpoint = next(one for one in self.endpoints if one.label == label)
         error = rpc_error(endpoint.label, RpcFault.TRANSIENT, why)
-        if len(pool.endpoints) > 1:
+        if len(self.endpoints) > 1:
             endpoint.avoided_until, endpoint.last_error = now + AVOIDED_S, error
         else:
             endpoint.cool_down(error, now)
@@ -165,14 +154,14 @@ class Rpc:
 
         async def ask(endpoint: Endpoint) -> EndpointAnswer[T]:
             try:
-                (answer,), _ = await self._failover.ask(
+                (answer,), _ = await self.ask(
                     [(method, params)], read, only=endpoint, wait_s=SURVEY_WAIT_S
                 )
             except RpcError as error:
                 return EndpointAnswer(endpoint.label, endpoint.origin, error)
             return EndpointAnswer(endpoint.label, endpoint.origin, answer)
 
-        return await together([ask(endpoint) for endpoint in self._failover.pool.endpoints])
+        return await together([ask(endpoint) for endpoint in self.endpoints])
 
     # ---------------------------------------------------------------------------------- calls
 
@@ -183,7 +172,7 @@ class Rpc:
 
         A ValueError of `read` is a fault of the endpoint.
         """
-        (result,), _ = await self._failover.ask([(method, params)], read)
+        (result,), _ = await self.ask([(method, params)], read)
         return result
 
     async def batch(self, calls: Sequence[Call], read: Callable[[Any], T] = as_is) -> list[T]:
@@ -192,7 +181,7 @@ class Rpc:
         results: list[T] = []
         for at in range(0, len(pieces), BATCHES_AT_ONCE):
             beside = pieces[at : at + BATCHES_AT_ONCE]
-            for found, _ in await together([self._failover.ask(piece, read) for piece in beside]):
+            for found, _ in await together([self.ask(piece, read) for piece in beside]):
                 results += found
         return results
 
@@ -210,8 +199,8 @@ class Rpc:
 
         Many chains have no such tag, and say so in many ways: an RpcError that is `answered`.
         """
-        call, current = ("eth_getBlockByNumber", ["finalized", False]), self._failover.pool.current
-        (found,), _ = await self._failover.ask(
+        call, current = ("eth_getBlockByNumber", ["finalized", False]), self.current
+        (found,), _ = await self.ask(
             [call], read_header, only=current, wait_s=TAG_WAIT_S, refusals=REFUSALS
         )
         return found
@@ -240,9 +229,7 @@ class Rpc:
         """
         query = {"address": hex_(address), "fromBlock": hex(first), "toBlock": hex(last)}
         refusals = REFUSALS if first < last else None
-        (logs,), size = await self._failover.ask(
-            [("eth_getLogs", [query])], read, refusals=refusals
-        )
+        (logs,), size = await self.ask([("eth_getLogs", [query])], read, refusals=refusals)
         return logs, size
 
     async def logs_at(self, address: bytes, blocks: Sequence[Header]) -> list[LogColumns]:

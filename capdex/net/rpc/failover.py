@@ -37,44 +37,12 @@ STAY_S = 0.5  # wait for a shorter pause: another endpoint rarely has the same h
 T = TypeVar("T")
 
 
-class Pool:
-    """The endpoints of one chain, in the order given; `current` was used last."""
-
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        self.endpoints = tuple(endpoints)
-        self.current = self.endpoints[0]
-
-    def pick(self, now: float, without: Collection[Endpoint]) -> Endpoint:
-        """Return the endpoint to use next, which becomes the current one; it may still pause.
-
-        Preference: not avoided for a contradiction, then fewest recent failures, then the current
-        one.
-        """
-        able = [endpoint for endpoint in self.endpoints if endpoint not in without]
-        ready = [endpoint for endpoint in able if endpoint.wait_s(now) <= STAY_S]
-        if ready:
-            self.current = min(
-                ready,
-                key=lambda endpoint: (
-                    max(0.0, endpoint.avoided_until - now),
-                    endpoint.breaker.failures + endpoint.refusals,
-                    endpoint is not self.current,
-                ),
-            )
-        else:
-            self.current = min(able, key=lambda endpoint: endpoint.wait_s(now))
-        return self.current
-
-    def named(self, label: str) -> Endpoint:
-        """Return the endpoint with this label."""
-        return next(endpoint for endpoint in self.endpoints if endpoint.label == label)
-
-
 class Failover:
-    """Sends calls; `counts` has the number of calls by method, endpoint label and outcome.
+    """Sends calls through the endpoints of one chain, in the order given; `current` was used last.
 
-    If `chain_id` is set, an endpoint must answer with it before its first use and after an outage,
-    and have the first block `genesis` if that is known.
+    `counts` has the calls by (method, endpoint's label, outcome): `ok`, or a RpcFault in lower
+    case. Where a chain is expected (`Rpc.expect`), an endpoint must be of it before its first use
+    and after an outage.
     """
 
     def __init__(
@@ -82,13 +50,14 @@ class Failover:
         endpoints: Sequence[Endpoint],
         transport: Transport,
         read_reply: ReadReply,
-        max_attempts: int = MAX_ATTEMPTS,
+        max_attempts: int,
     ) -> None:
-        self.pool = Pool(endpoints)
+        self.endpoints = tuple(endpoints)
+        self.current = self.endpoints[0]
         self.max_attempts = max_attempts
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        self.chain_id: int | None = None
-        self.genesis = b""
+        self._chain_id: int | None = None
+        self._genesis = b""
         self._transport, self._read_reply = transport, read_reply
         self._ids = itertools.count(1)
 
@@ -113,13 +82,13 @@ class Failover:
         other than a rate limit, whatever the error says, or once not in time. Raises the last
         RpcError if no endpoint answers.
         """
-        hopeless = {one for one in self.pool.endpoints if only not in (None, one)}
+        hopeless = {one for one in self.endpoints if only not in (None, one)}
         attempts, timeouts, kept = 0, 0, list[T]()
         left_s = wait_s
         refused: Counter[Endpoint] = Counter()
         while True:
             now = clock()
-            endpoint = only or self.pool.pick(now, hopeless)
+            endpoint = only or self._pick(now, hopeless)
             rest_s = endpoint.wait_s(now)
             if rest_s > left_s:
                 raise endpoint.cooling_down(now)
@@ -144,14 +113,31 @@ class Failover:
                     hopeless.add(endpoint)
                     endpoint.answered(1)  # this call is at fault, not the endpoint
                 spent = attempts >= self.max_attempts or timeouts >= MAX_TIMEOUTS
-                if (
-                    error.fault not in ELSEWHERE
-                    or spent
-                    or len(hopeless) == len(self.pool.endpoints)
-                ):
+                if error.fault not in ELSEWHERE or spent or len(hopeless) == len(self.endpoints):
                     raise
 
-    async def look(self, endpoint: Endpoint) -> None:
+    def _pick(self, now: float, without: Collection[Endpoint]) -> Endpoint:
+        """Return the endpoint to use next, which becomes the current one; it may still pause.
+
+        Preference: not avoided for a contradiction, then fewest recent failures, then the current
+        one.
+        """
+        able = [endpoint for endpoint in self.endpoints if endpoint not in without]
+        ready = [endpoint for endpoint in able if endpoint.wait_s(now) <= STAY_S]
+        if ready:
+            self.current = min(
+                ready,
+                key=lambda endpoint: (
+                    max(0.0, endpoint.avoided_until - now),
+                    endpoint.breaker.failures + endpoint.refusals,
+                    endpoint is not self.current,
+                ),
+            )
+        else:
+            self.current = min(able, key=lambda endpoint: endpoint.wait_s(now))
+        return self.current
+
+    async def look_at(self, endpoint: Endpoint) -> None:
         """Probe what is not known or was missing; all of it for a new client and each day.
 
         An endpoint that pauses, does not answer or is of another chain keeps what is known of it.
@@ -192,14 +178,14 @@ class Failover:
         return endpoint.abilities.known().get(name)
 
     async def _verify(self, endpoint: Endpoint) -> None:
-        if self.chain_id is None or endpoint.verified:
+        if self._chain_id is None or endpoint.verified:
             return
         (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
-        why = f"it is of chain {found}, not {self.chain_id}" if found != self.chain_id else ""
-        if not why and any(self.genesis):
+        why = f"it is of chain {found}, not {self._chain_id}" if found != self._chain_id else ""
+        if not why and any(self._genesis):
             first = await abilities.first_block(partial(self._probe, endpoint))
-            if first not in (None, self.genesis):  # without its first blocks it is believed
-                why = f"its first block is 0x{first.hex()}, not 0x{self.genesis.hex()}"
+            if first not in (None, self._genesis):  # without its first blocks it is believed
+                why = f"its first block is 0x{first.hex()}, not 0x{self._genesis.hex()}"
         endpoint.verified = not why
         if why:
             error = rpc_error(endpoint.label, RpcFault.FATAL, why)
