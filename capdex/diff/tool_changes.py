@@ -11,8 +11,7 @@ from capdex.diff.change import Change, changed, differs, gap_change, only
 from capdex.diff.schema_compatibility import compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.json_schema.subschema import Effort, Schema
-from capdex.manifest.bindings.effects import Effects, effects
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Effects, Manifest, effects
 from capdex.manifest.tools import Tool
 
 TAKES_LESS: Final = "; it cannot be told whether it takes less"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import Findings, LineColumn, Path, show, type_name
 from capdex.errors import InvalidInput
@@ -19,7 +19,7 @@ from capdex.manifest.bindings.binding import read_bindings
 from capdex.manifest.fields import Fields
 from capdex.manifest.prompt_injection import deceptive_word, imitated_mark, lint
 from capdex.manifest.resources import Resource, read_resources
-from capdex.manifest.tools import Tool, read_tools
+from capdex.manifest.tools import Annotations, Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
 from capdex.problems import Problem, Reason, Severity
 from capdex.uri import CapabilityURI
@@ -268,3 +268,37 @@ class _Manifest:
                 Reason.SIGNATURE_ENCODING, metadata.at("signature"), message, hint="run capdex sign"
             )
         return signature
+
+
+# effects of tools ---------------------------------------------------------------------------
+
+READS: Final = frozenset({"http_get", "GET", "state.query"})
+WRITES: Final = frozenset({"PUT", "PATCH", "DELETE"})  # methods of `http`, whatever is stated
+KEEPS: Final = frozenset({"state.create", "state.update"})  # what can be undone
+
+
+class Effects(NamedTuple):
+    """Effects of a tool, with MCP's cautious values where nothing is known."""
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+
+
+def effects(manifest: Manifest, tool: Tool) -> Effects:
+    """Return the effects of a tool; what a package states about a built-in tool is not read."""
+    binding = manifest.bindings.get(tool.name, {})
+    kind = tool.name if tool.built_in else binding.get("type")
+    kind = str(binding.get("method")) if kind == "http" else kind
+    if kind in WRITES:
+        return Effects(idempotent=bool(tool.annotations.idempotent))
+    stated = Annotations() if tool.built_in else tool.annotations
+    read_only = stated.read_only
+    if read_only is None:
+        read_only = kind in READS and not stated.destructive
+    destructive = stated.destructive
+    if destructive is None:
+        destructive = not read_only and kind not in KEEPS
+    return Effects(
+        read_only, destructive, read_only if stated.idempotent is None else stated.idempotent
+    )

@@ -7,8 +7,7 @@ from typing import Final
 
 from capdex.json import Json
 from capdex.manifest.bindings.contacts import contacts, secret_uses
-from capdex.manifest.bindings.effects import effects
-from capdex.manifest.manifest import Manifest, read
+from capdex.manifest.manifest import Manifest, effects, read
 from capdex_explorer.site import Site
 from capdex_service.queries.releases import ShownRelease, find_release
 

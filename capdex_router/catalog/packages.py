@@ -9,8 +9,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from capdex.manifest.bindings.effects import effects
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, effects
 from capdex.manifest.tools import BUILT_IN, Tool
 from capdex.package import VerifiedPackage
 from capdex.profiles import cap

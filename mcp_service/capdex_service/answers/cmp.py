@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from capdex.json import Json
 from capdex.json_schema.bundle import self_contained
-from capdex.manifest.bindings.effects import effects
-from capdex.manifest.manifest import Manifest
+from capdex.manifest.manifest import Manifest, effects
 from capdex.manifest.tools import Tool
 from capdex.profiles.cap import find_tool
 from capdex_service.answers.paging import fill

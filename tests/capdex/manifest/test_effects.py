@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from capdex.manifest.bindings.effects import Effects, effects
-from capdex.manifest.manifest import Manifest, read
+from capdex.manifest.manifest import Effects, Manifest, effects, read
 
 FILE = """\
 metadata: {{id: did:nuwa:cap:note@1.0.0, name: Note, description: Notes.,
