@@ -28,7 +28,7 @@ from typing import Any
 
 from install import ROOT, announced
 
-from capdex.json_schema.words import words_of
+from capdex.json_schema.keywords import words_of
 from capdex.package import verify
 from capdex.uri import PREFIX
 from capdex_router.catalog.catalog import Catalog, Listed

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from capdex.json_schema.words import words_of
+from capdex.json_schema.keywords import words_of
 from capdex.search.document import Document, ToolText
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.engine import Engine

@@ -179,3 +179,18 @@ def kinds(type_: str | Sequence[str]) -> frozenset[str]:
     names = [type_] if isinstance(type_, str) else type_
     split = {"number": ("integer", "fraction")}
     return frozenset(x for name in names for x in split.get(name, (name,)))
+
+
+def words_of(schema: object) -> str:
+    """Return the names of a schema's properties, and what is said of them and of its parts."""
+    found: list[str] = []
+    open_ = [schema]
+    while open_:
+        part = open_.pop()
+        if isinstance(part, list):
+            open_ += part
+        elif isinstance(part, dict):
+            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
+            found.append(part["description"] if isinstance(part.get("description"), str) else "")
+            open_ += part.values()
+    return " ".join(map(str, found))

@@ -30,6 +30,10 @@ MAX_RELEASES: Final = 1000  # of one name in one list: 11 MB on a registry of a 
 MAX_SLOTS: Final = 1 + 5 * MAX_RELEASES  # a release has its word, its digest, a long version (3)
 MAX_PROOF_BYTES: Final = 8 * 1024 * 1024  # all data together, before any of it is decoded
 
+LOG_SCHEMA: Final = "capdex.log-proof/1"
+LOG_SLOT: Final = bytes(WORD)  # slot 0 of the registry and of the votes contract
+MAX_LOG_PROOF_BYTES: Final = 256 * 1024  # twice the size of proofs with the largest possible nodes
+
 _DATA: Final = re.compile(r"0x(?:[0-9a-f]{2})*")
 
 
@@ -130,6 +134,27 @@ class Proof(AccountProof):
             "index": self.index,
             "slots": [slot.to_json() for slot in self.slots],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class LogProof(AccountProof):
+    """A parsed document of the right shape and size; it proves nothing before `verify_log`."""
+
+    slot: Slot
+
+    @classmethod
+    def parse(cls, document: object) -> Self:
+        """Parse any JSON value as a document; raises VerificationFailure BAD_PROOF."""
+        budget = ByteBudget(MAX_LOG_PROOF_BYTES)
+        try:
+            given, shared = budget.document(document, LOG_SCHEMA, ("slot",))
+            return cls(*shared, budget.slot(given["slot"]))
+        except ValueError as error:
+            raise refused("it is not a proof of a log head", str(error)) from None
+
+    def to_json(self) -> Json:
+        """Return the document as a JSON value."""
+        return {"schema": LOG_SCHEMA, **self.shared_json(), "slot": self.slot.to_json()}
 
 
 def refused(what: str, why: str = "", fix: str = "") -> VerificationFailure:

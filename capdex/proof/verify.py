@@ -1,4 +1,4 @@
-"""Verify a proof document against a trusted block hash (P13).
+"""Verify a proof document, or a proof of a contract's log, against a trusted block hash (P13).
 
 Nothing in a document is trusted: every slot key is computed here, and every word is read from the
 trie below the state root of the block with the trusted hash.
@@ -14,7 +14,16 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
 from capdex.proof.block_header import BlockHeader, verify_header
-from capdex.proof.document import MAX_RELEASES, AccountProof, Proof, ProofKind, Slot, refused
+from capdex.proof.document import (
+    LOG_SLOT,
+    MAX_RELEASES,
+    AccountProof,
+    LogProof,
+    Proof,
+    ProofKind,
+    Slot,
+    refused,
+)
 from capdex.proof.storage_layout import (
     WORD,
     ZERO,
@@ -27,6 +36,7 @@ from capdex.proof.storage_layout import (
     release_slot,
 )
 from capdex.proof.trie import decode_rlp, read_value
+from capdex.registry.logs import LogHead
 from capdex.version import Version
 
 NO_CODE: Final = keccak(b"")
@@ -106,6 +116,21 @@ def open_storage(proof: AccountProof, anchor: Anchor) -> tuple[BlockHeader, byte
     if code_hash == NO_CODE:
         raise ValueError("there is no code at the address")
     return block, storage_root
+
+
+def verify_log(proof: LogProof, anchor: Anchor) -> tuple[BlockHeader, LogHead]:
+    """Return the block and the log head of the contract there, given the trusted `anchor`.
+
+    Raises VerificationFailure BAD_PROOF.
+    """
+    try:
+        block, root = open_storage(proof, anchor)
+        if proof.slot.key != LOG_SLOT:
+            raise ValueError("it is of another slot than the log's")
+        word = read_slot(root, proof.slot)
+    except ValueError as error:
+        raise refused("it does not lead from the block to what it claims", str(error)) from None
+    return block, LogHead(word[:24], int.from_bytes(word[24:], "big"))
 
 
 # decoding of slots -------------------------------------------------------------------------

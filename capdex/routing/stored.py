@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from capdex.routing.grams import table
 from capdex.routing.patterns import TRAITS_VERSION
-from capdex.routing.segment import OPEN, Segment
+from capdex.routing.segment import OPEN, Segment, table
 from capdex.text.arrays import (
     ArrayReader,
     Chunk,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from capdex.errors import InvalidInput
 from capdex.manifest.triggers import Trigger
-from capdex.routing.grams import Hashes, grams
 from capdex.routing.matches import Match, MatchedTrigger, TriggerHit, TriggerPage, worth
 from capdex.routing.patterns import (
     MAX_CANDIDATES,
@@ -27,7 +26,7 @@ from capdex.routing.patterns import (
     searches,
     span,
 )
-from capdex.routing.segment import BROAD, KEYWORD, OPEN, Ints, Segment
+from capdex.routing.segment import BROAD, KEYWORD, OPEN, Hashes, Ints, Segment, grams
 from capdex.text.segment_set import Part, SegmentSet
 
 MAX_LIMIT: Final = 1_000

@@ -23,9 +23,9 @@ from capdex_cli.views.progress import Progress, show_cost
 if TYPE_CHECKING:
     from capdex_publisher.ethereum.transaction import Transaction
     from capdex_publisher.publish.plan import PublishPlan
+    from capdex_publisher.publish.preflight import VersionComparison
     from capdex_publisher.publish.prepare import FileRead
     from capdex_publisher.publish.publish import Publication, PublishStep
-    from capdex_publisher.publish.version_check import VersionComparison
 
 
 class PublishProgress(Progress):
@@ -41,9 +41,9 @@ class PublishProgress(Progress):
     def __call__(self, step: PublishStep) -> None:
         """Show one step."""
         from capdex_publisher.publish.plan import PublishPlan
+        from capdex_publisher.publish.preflight import VersionComparison
         from capdex_publisher.publish.prepare import FileRead, FileSigned
         from capdex_publisher.publish.publish import FileRejected
-        from capdex_publisher.publish.version_check import VersionComparison
 
         match step:
             case FileRead():

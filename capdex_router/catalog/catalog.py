@@ -15,7 +15,7 @@ import structlog
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from capdex.json_schema.words import words_of
+from capdex.json_schema.keywords import words_of
 from capdex.manifest.triggers import Trigger
 from capdex.version import Version
 from capdex_router.model.capability import Capability, Kind

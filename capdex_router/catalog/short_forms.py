@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from capdex.json_schema.words import words_of
+from capdex.json_schema.keywords import words_of
 from capdex.manifest.prompt import placeholders
 from capdex.package import RULES_VERSION, VerifiedPackage
 from capdex.uri import PREFIX

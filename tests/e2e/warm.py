@@ -26,7 +26,7 @@ WARM = (
     "capdex_cli.main",
     "capdex_publisher.publish.publish",
     "capdex_publisher.registry.registry",
-    "capdex_publisher.registry.votes",
+    "capdex_publisher.registry.lifecycle",
 )
 MAX_REQUEST_BYTES = 1 << 20
 

@@ -16,8 +16,7 @@ from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
-from capdex.proof.document import Slot
-from capdex.proof.log_head import LogProof
+from capdex.proof.document import LogProof, Slot
 from capdex.registry.logs import BlockRef, LogHead
 from capdex_indexer.db.models import REGISTRY
 from capdex_indexer.query.digest import Digest

@@ -17,8 +17,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import hex_, quantity, read_header, unhex
 from capdex.proof.block_header import encode_header
-from capdex.proof.document import MAX_RELEASES, Proof, Slot
-from capdex.proof.log_head import LOG_SLOT, LogProof, verify_log
+from capdex.proof.document import LOG_SLOT, MAX_RELEASES, LogProof, Proof, Slot
 from capdex.proof.storage_layout import (
     WORD,
     ZERO,
@@ -30,7 +29,7 @@ from capdex.proof.storage_layout import (
     record_slot,
     release_slot,
 )
-from capdex.proof.verify import Anchor, verify
+from capdex.proof.verify import Anchor, verify, verify_log
 from capdex.registry.logs import BlockRef
 from capdex.version import Version
 

@@ -147,7 +147,7 @@ async def vote_command(app: App, name: str, choice: str, dry_run: bool) -> None:
     Votes are public and can be changed at any time. `capdex show NAME` counts them.
     """
     from capdex_publisher.ethereum.contract import Contract
-    from capdex_publisher.registry.votes import vote
+    from capdex_publisher.registry.lifecycle import vote
 
     address = app.settings.need_network("votes").votes
 

@@ -22,7 +22,7 @@ from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import columns, number_of, size
 
 if TYPE_CHECKING:
-    from capdex.proof.log_head import LogProof
+    from capdex.proof.document import LogProof
     from capdex_indexer.snapshot.archive import SnapshotManifest
     from capdex_indexer.snapshot.export import ExportPlan
 

@@ -17,7 +17,7 @@ import msgspec
 import orjson
 from msgspec import Meta
 
-from capdex.json_schema.words import words_of
+from capdex.json_schema.keywords import words_of
 from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest
 from capdex.manifest.prompt import placeholders

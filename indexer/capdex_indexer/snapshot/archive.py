@@ -21,9 +21,15 @@ from capdex.ipld.car import write_header
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.json import Json
-from capdex.proof.document import ByteBudget, read_number, read_object, read_text, show_hex
+from capdex.proof.document import (
+    ByteBudget,
+    LogProof,
+    read_number,
+    read_object,
+    read_text,
+    show_hex,
+)
 from capdex.proof.index_digest import MAX_TOPICS
-from capdex.proof.log_head import LogProof
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex_indexer.db.models import REGISTRY, SEQUENCES, VOTES
 from capdex_indexer.store.deployment import Deployment

@@ -18,8 +18,8 @@ from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
 from capdex.net.files import overwriting
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.proof.log_head import LogProof, verify_log
-from capdex.proof.verify import Anchor
+from capdex.proof.document import LogProof
+from capdex.proof.verify import Anchor, verify_log
 from capdex.registry.logs import BlockRef
 from capdex_indexer.chain.reader import DEV_CHAIN_ID
 from capdex_indexer.db import denylist

@@ -18,8 +18,7 @@ from capdex.ipld.cid import RAW
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import prove_log
 from capdex.net.verified_resolve import trusted_block
-from capdex.proof.log_head import verify_log
-from capdex.proof.verify import Anchor
+from capdex.proof.verify import Anchor, verify_log
 from capdex.registry.events import Published
 from capdex.registry.logs import RawLog
 from capdex_indexer.chain.start_block import locate_registry

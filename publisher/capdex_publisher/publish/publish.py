@@ -29,10 +29,15 @@ from capdex_publisher.keys.signer import Signer
 from capdex_publisher.progress import SERVED_WAIT_S, Step, ignore, wait_served
 from capdex_publisher.publish.announce import Announced, Announcer, Results
 from capdex_publisher.publish.plan import PublishPlan, make_plan
-from capdex_publisher.publish.preflight import ReleaseCandidate, look_up_all, refuse_conflicts
+from capdex_publisher.publish.preflight import (
+    ReleaseCandidate,
+    VersionComparison,
+    compare_with_previous,
+    look_up_all,
+    refuse_conflicts,
+)
 from capdex_publisher.publish.prepare import FileRead, FileSigned, OpenAuthor, Preparation
 from capdex_publisher.publish.upload import Uploader
-from capdex_publisher.publish.version_check import VersionComparison, compare_with_previous
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import RECEIPT_WAIT_S
 

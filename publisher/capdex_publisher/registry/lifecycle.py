@@ -1,4 +1,4 @@
-"""Yank and deprecate releases and names, and undo both (P11)."""
+"""Yank and deprecate releases and names, and undo both (P11); vote on names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from capdex.errors import Code, InvalidInput, UsageError
 from capdex.registry.state import MAX_REASON_BYTES
 from capdex.uri import CapabilityURI, check_name
 from capdex.version import Version
+from capdex_publisher.ethereum.contract import Contract
 from capdex_publisher.registry.change import RegistryChange, name_change
 from capdex_publisher.registry.registry import Registry
 
 NOT_DEPRECATED: Final = "it is not deprecated"
 DEPRECATED_ALREADY: Final = "it is deprecated already; to change the message, undeprecate it first"
-
+CHOICES: Final = {"up": 1, "down": -1, "clear": 0}  # votes
 
 # By verb: a flag of a release, its new value, and words for people: that the flag has this value
 # already, and the effect.
@@ -106,3 +107,27 @@ def check_text(text: str) -> str:
             fix="say it in a sentence, and the rest on your homepage",
         )
     return text
+
+
+def vote(votes: Contract, registry: Registry, name: str, choice: str) -> RegistryChange:
+    """Vote for (up) or against (down) a name, or take the vote back (clear)."""
+    value = CHOICES[choice]
+
+    async def stands(sender: str) -> bool:
+        if (of := await votes.read("REGISTRY")) != registry.address:
+            raise UsageError(
+                f"the votes at {votes.address} are on the names of another registry",
+                Code.CONFIG,
+                why=f"they are on those of {of}, and the registry is {registry.address}",
+                fix="correct votes of this network",
+            )
+        await registry.claimed(name)
+        return bool(await votes.read("voteOf", name, sender) == value)
+
+    said = {"up": "your vote counts for it", "down": "your vote counts against it"}
+    return name_change(
+        votes, name, "vote", "vote", (value,), stands,
+        already="that is your vote already" if value else "you have no vote on it",
+        effects=(said.get(choice, "your vote counts no more"), "you can change it at any time"),
+        target=choice,
+    )  # fmt: skip

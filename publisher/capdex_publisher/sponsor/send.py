@@ -17,8 +17,7 @@ from capdex.net.node_client import as_error
 from capdex.package import VerifiedPackage
 from capdex_publisher.commit_reveal import NO_SECRET, find_commitments
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.publish.preflight import look_up
-from capdex_publisher.publish.version_check import compare_with_previous
+from capdex_publisher.publish.preflight import compare_with_previous, look_up
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.sponsor.request import SponsorRequest
 

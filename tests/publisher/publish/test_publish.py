@@ -28,10 +28,10 @@ from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import LocalSigner
 from capdex_publisher.progress import FilesUploaded, Served, Step, Uploaded
 from capdex_publisher.publish.plan import PublishPlan
+from capdex_publisher.publish.preflight import VersionComparison
 from capdex_publisher.publish.prepare import FileRead, FileSigned
 from capdex_publisher.publish.publish import publish as publish_files
 from capdex_publisher.publish.upload import Uploader
-from capdex_publisher.publish.version_check import VersionComparison
 
 
 class Killed(BaseException):

@@ -27,6 +27,7 @@ from capdex_publisher.registry.lifecycle import (
 from capdex_publisher.registry.lifecycle import (
     deprecate_name,
     undeprecate_name,
+    vote,
 )
 from capdex_publisher.registry.ownership import (
     accept_transfer,
@@ -37,7 +38,6 @@ from capdex_publisher.registry.ownership import (
     renounce,
 )
 from capdex_publisher.registry.registry import Registry
-from capdex_publisher.registry.votes import vote
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.submit import submit
 

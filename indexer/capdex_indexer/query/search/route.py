@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex.errors import InvalidInput
-from capdex.routing.combine import Combined, combine
+from capdex.routing.matches import Combined, combine
 from capdex.search.query import MAX_QUERY_CHARS
 from capdex.search.ranked import RankedHit
 from capdex.search.semantic import Encoder

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.routing.grams import gram, grams, may_have, table
 from capdex.routing.patterns import MAX_GRAM
+from capdex.routing.segment import gram, grams, may_have, table
 
 TEXTS = st.text(max_size=40) | st.text(st.characters(), max_size=40)
 

@@ -18,9 +18,8 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, Verifica
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import prove_log
-from capdex.proof.document import Slot
-from capdex.proof.log_head import LogProof, verify_log
-from capdex.proof.verify import Anchor
+from capdex.proof.document import LogProof, Slot
+from capdex.proof.verify import Anchor, verify_log
 from capdex.registry.logs import LogHead
 
 HEAD = LogHead(b"\xee" * 24, 7)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.routing.combine import combine
-from capdex.routing.matches import Match
+from capdex.routing.matches import Match, combine
 
 NAMES = st.sampled_from("abcdef")
 SCORES = st.floats(0.01, 0.99)

@@ -13,8 +13,7 @@ from capdex.package import verify
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import announcement_of
-from capdex_publisher.publish.preflight import look_up
-from capdex_publisher.publish.version_check import compare_with_previous
+from capdex_publisher.publish.preflight import compare_with_previous, look_up
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.submit import submit
 
