@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -30,11 +31,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES_START_S = 120.0
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 CHAIN_ID = 31337
-# Ends with the test process, however that ends (PR_SET_PDEATHSIG).
-TIED = (
-    "import ctypes, os, sys\n"
-    "if sys.platform == 'linux': ctypes.CDLL(None).prctl(1, 9)\n"
-    "os.execv(sys.executable, [sys.executable, '-m', 'capdex', *sys.argv[1:]])"
+# What commands that run on import besides.
+SERVED = (
+    "alembic.command",
+    "capdex_cli.devnet.up",
+    "capdex_cli.node.serve",
+    "capdex_indexer.db.migrations",
+    "uvicorn.protocols.http.httptools_impl",
 )
 
 
@@ -60,11 +63,49 @@ def wait_until(condition: Callable[[], T], what: str = "it", within: float = PAT
     return value
 
 
+class Started:
+    """A command in a fork of the warm process, with what tests use of `subprocess.Popen`."""
+
+    def __init__(self, args: Sequence[str], connection: socket.socket) -> None:
+        self.args = list(args)
+        self.returncode: int | None = None
+        self._connection = connection
+        self._lines = connection.makefile("rb")
+        self.pid = int(self._lines.readline())
+
+    def poll(self) -> int | None:
+        """The exit code, once it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code; raises TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            # Nothing: Ctrl-C ended the warm process, and with it what it had forked.
+            status = int(self._lines.readline() or signal.SIGKILL)
+            self.returncode = os.waitstatus_to_exitcode(status)
+            self._lines.close()
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Signal it alone, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL to it alone."""
+        self.send_signal(signal.SIGKILL)
+
+
 @dataclass
 class Process:
     """A command that runs, in a process group of its own; what it said is kept in files."""
 
-    popen: subprocess.Popen[bytes]
+    popen: Started
     out: Path
     err: Path
 
@@ -107,6 +148,7 @@ class Process:
         """SIGKILL to the whole process group."""
         with suppress(ProcessLookupError):
             os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.kill()  # a fork that does not lead its group yet
         self.popen.wait()
 
 
@@ -116,7 +158,7 @@ class Shell:
 
     folder: Path
     env: dict[str, str]
-    warm: Callable[..., subprocess.CompletedProcess[str]]
+    warm: Warm
     processes: list[Process] = field(default_factory=list)
 
     def __call__(self, *args: str, code: int | None = 0, **env: str) -> Any:
@@ -142,16 +184,10 @@ class Shell:
         number = len(self.processes)
         out, err = self.folder / f".out-{number}", self.folder / f".err-{number}"
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", TIED, *args],
-                cwd=self.folder,
-                env=os.environ | self.env | env,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
+            started = self.warm.start(
+                args, self.folder, os.environ | self.env | env, stdout, stderr, session=True
             )
-        self.processes.append(Process(popen, out, err))
+        self.processes.append(Process(started, out, err))
         return self.processes[-1]
 
     def __truediv__(self, name: str) -> Path:
@@ -174,13 +210,13 @@ def three_lines(said: str) -> dict[str, Any]:
 
 
 class Warm:
-    """Runs commands to their end, each in a fork of one process that has imported all (warm.py)."""
+    """Runs commands, each in a fork of one process that has imported all (warm.py)."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "warm"
+        script = REPOSITORY / "tests" / "e2e" / "warm.py"
         self._popen = subprocess.Popen(
-            [sys.executable, str(REPOSITORY / "tests" / "e2e" / "warm.py"), str(self._path)],
-            stdin=subprocess.PIPE,
+            [sys.executable, str(script), str(self._path), *SERVED], stdin=subprocess.PIPE
         )
         wait_until(self._path.exists, "the warm process")
 
@@ -188,28 +224,34 @@ class Warm:
         self, args: Sequence[str], cwd: Path, env: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
         """One command; raises TimeoutExpired when it takes longer than any may."""
-        request = {"argv": list(args), "cwd": str(cwd), "env": dict(env)}
-        with (
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
-        ):
-            connection.settimeout(PATIENCE_S)
-            wait_until(lambda: connection.connect_ex(str(self._path)) == 0, "the warm process")
-            body = json.dumps(request).encode() + b"\n"
-            sent = socket.send_fds(connection, [body], [out.fileno(), err.fileno()])
-            connection.sendall(body[sent:])
-            with connection.makefile("rb") as answer:
-                pid = int(answer.readline())
-                try:
-                    status = int(answer.readline())
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise subprocess.TimeoutExpired(list(args), PATIENCE_S) from None
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            started = self.start(args, cwd, env, out, err)
+            try:
+                code = started.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                raise
             said = [self._read(stream) for stream in (out, err)]
-        return subprocess.CompletedProcess(
-            list(args), os.waitstatus_to_exitcode(status), said[0], said[1]
-        )
+        return subprocess.CompletedProcess(started.args, code, said[0], said[1])
+
+    def start(
+        self,
+        args: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        out: IO[bytes],
+        err: IO[bytes],
+        *,
+        session: bool = False,
+    ) -> Started:
+        """One command that runs on; `session`: in a process group of its own."""
+        request = {"argv": list(args), "cwd": str(cwd), "env": dict(env), "session": session}
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        wait_until(lambda: connection.connect_ex(str(self._path)) == 0, "the warm process")
+        body = json.dumps(request).encode() + b"\n"
+        sent = socket.send_fds(connection, [body], [out.fileno(), err.fileno()])
+        connection.sendall(body[sent:])
+        return Started(args, connection)
 
     @staticmethod
     def _read(stream: IO[bytes]) -> str:

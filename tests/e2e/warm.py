@@ -3,13 +3,15 @@
 Each command is still a process of its own, with its own arguments, folder, environment and streams;
 only `exec` is left out. A connection on the Unix socket named on the command line is one command:
 JSON `{argv, cwd, env, session}` with the descriptors of stdout and stderr (`session`: it leads a
-process group of its own); the answer is the process id, then the exit status as `waitpid` gives it,
-a line each. Ends when its stdin does.
+process group of its own, and waits at its end for its threads, as any interpreter does); the answer
+is the process id, then the exit status as `waitpid` gives it, a line each. Ends when its stdin
+does, and on Linux all its forks with it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
@@ -28,6 +30,7 @@ WARM = (
     "capdex_publisher.registry.registry",
     "capdex_publisher.registry.lifecycle",
 )
+SET_PDEATHSIG = 1  # of prctl
 MAX_REQUEST_BYTES = 1 << 20
 
 
@@ -54,6 +57,7 @@ def serve(path: str, *more: str) -> None:
 
 def answer(connection: socket.socket) -> None:
     """Run the command that a connection asks for, and tell how it ended."""
+    end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     body, descriptors, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 2)
     while not body.endswith(b"\n"):
@@ -68,8 +72,15 @@ def answer(connection: socket.socket) -> None:
     connection.sendall(b"%d\n" % status)
 
 
+def end_with_parent() -> None:
+    """Let the kernel kill this process when the one that forked it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(SET_PDEATHSIG, signal.SIGKILL)
+
+
 def run(request: dict[str, object], descriptors: list[int]) -> None:
     """Become `python -m capdex`; never returns."""
+    end_with_parent()
     if request.get("session"):
         os.setsid()
     os.chdir(str(request["cwd"]))
@@ -94,7 +105,9 @@ def run(request: dict[str, object], descriptors: list[int]) -> None:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(code)
+        if not request.get("session"):
+            os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
