@@ -598,11 +598,10 @@ def documents(paths: list[Path]) -> Iterator[Document]:
             data = file.read_bytes()
             try:
                 value = parse(data, file.name)
+                source = Source(data, file.name, "https://api.example.com/")
             except CapdexError:
                 continue
-            if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
-                source = Source(data, file.name, "https://api.example.com/")
-                yield Document(str(file.relative_to(path.parent)), value, source)
+            yield Document(str(file.relative_to(path.parent)), value, source)
 
 
 async def main(paths: list[Path], seed: int) -> int:

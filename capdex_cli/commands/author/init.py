@@ -159,10 +159,10 @@ async def _import(
             app.output.say(f"  asking {safe(source)} for its tools")
             draft = await import_mcp(source, service=service, name=own or "", wanted=tools)
         elif kind == "openai":
-            draft = import_openai(await read_source(source), stem)
+            draft = import_openai((await read_source(source))[0], stem)
         elif kind == "openapi":
-            base = source if source.startswith(("http://", "https://")) else ""
-            draft = import_openapi(await read_source(source), stem, operations, base=base)
+            data, base = await read_source(source)
+            draft = import_openapi(data, stem, operations, base=base)
         else:
             draft = import_skill(Path(source), own or "")
     except CapdexError as error:

@@ -65,8 +65,9 @@ async def import_mcp(
     draft = _draft(found, server.url, service, name, wanted)
     why = "a binding mcp_service sends no header: add by --service a URL that needs none"
     added = [Note(DOCUMENT, f"header {x}", "left out", "", why) for x in unsent]
-    why = "it is not read; --tool NAME takes single tools"
-    added += [Note(DOCUMENT, f"server {x}", "left out", "", why) for x in server.unread]
+    for word in server.unread:
+        why = "it is not read" + ("; --tool NAME takes single tools" if "ool" in word else "")
+        added.append(Note(DOCUMENT, f"server {word}", "left out", "", why))
     return replace(draft, notes=[*draft.notes, *added])
 
 

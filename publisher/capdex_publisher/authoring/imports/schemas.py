@@ -155,7 +155,6 @@ class Resolver:
                 made[key] = found
             except Unfit as fault:
                 self._lose(key, item, str(fault))
-        made = _bounds(made)
         self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
@@ -163,6 +162,7 @@ class Resolver:
             self._lose(key, made.pop(key), "not of its type (in YAML, a text like 1.0 has quotes)")
         if "required" in made:
             made["required"] = [x for x in made["required"] if x not in hidden]
+        self._open(value, made)
         if told := self.discriminator(value):
             made["description"] = f"{made.get('description', '')} {told}".strip()
         return made
@@ -206,6 +206,17 @@ class Resolver:
         self._count(len(told))
         return told
 
+    def _open(self, value: Json, made: Json) -> None:
+        """Write `oneOf` as `anyOf` where nothing but a discriminator tells its choices apart."""
+        choices = [x for x in value["oneOf"] if isinstance(x, dict)] if "oneOf" in made else []
+        parts = [y for x in choices for y in united(self._document, x, old=self._old)]
+        given = [x["discriminator"] for x in (value, *parts) if "discriminator" in x]
+        names = {str(x.get("propertyName")) if isinstance(x, dict) else str(x) for x in given}
+        if "anyOf" not in made and any(not self._says(x, y) for x in choices for y in names):
+            made["anyOf"] = made.pop("oneOf")
+            why = "its discriminator chooses, where a value may fit several: it is anyOf"
+            self._lose("oneOf", ", ".join(sorted(names)), why)
+
     def _says(self, choice: Json, name: str) -> bool:
         """Return True if a schema has values for a member: each is before the schema's own name."""
         parts = united(self._document, choice, old=self._old)
@@ -246,11 +257,8 @@ class Resolver:
             return self.schema(item, depth + 1, hidden)
         if shape is Shape.SCHEMAS and isinstance(item, list):
             return [self.schema(x, depth + 2, hidden) for x in item]
-        if shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES) and isinstance(item, dict):
-            return {
-                str(x): self.schema(y, depth + 2) if isinstance(y, dict | bool) else self._value(y)
-                for x, y in item.items()
-            }
+        if shape is Shape.SCHEMA_MAP and isinstance(item, dict):
+            return {str(x): self.schema(y, depth + 2) for x, y in item.items()}
         if key in ("description", "title"):
             text = clean(item)
             kept = cut(text, MAX_DESCRIPTION_BYTES)
@@ -331,13 +339,8 @@ def _modern(schema: Json, *, nullable: bool) -> Json:
             word = "dependentRequired" if isinstance(item, list) else "dependentSchemas"
             given = made.get(word)
             made[word] = {key: item} | (given if isinstance(given, dict) else {})
-    return made
-
-
-def _bounds(made: Json) -> Json:
-    """Write the exclusive bounds of draft 4, which are true or false, as numbers."""
     for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if isinstance(made.get(word), bool):
+        if isinstance(made.get(word), bool):  # of draft 4
             exclusive = made.pop(word)
             if exclusive and bound in made:
                 made[word] = made.pop(bound)

@@ -68,6 +68,9 @@ def server_of(source: str) -> Server:
     if source.startswith(("http://", "https://")):
         return Server(source, source)
     path = Path(source)
+    if path.suffix in (".mcpb", ".dxt"):
+        what, fix = "it is a ZIP file", "unpack it, and give the manifest.json in it"
+        raise UsageError(f"{source} is no command of an MCP server", why=what, fix=fix)
     if path.suffix not in _FILES or (" " in source and not path.is_file()):
         return _of_command(source)
     value = _parsed(path)
@@ -197,6 +200,7 @@ class _Values:
     """What stands for `${…}` in a file: variables of the shell, folders, and inputs of VS Code."""
 
     def __init__(self, folder: Path, value: Json) -> None:
+        self.missing: list[str] = []
         self._known = {
             "workspaceFolder": str(folder),
             "workspaceFolderBasename": folder.name,
@@ -206,10 +210,15 @@ class _Values:
             "pathSeparator": os.sep,
             "/": os.sep,
         }
+        folders = ("Desktop", "Documents", "Downloads")
+        self._known |= {x.upper(): str(Path.home() / x) for x in folders}
+        given = value.get("user_config")  # of an MCP bundle
+        for name, one in given.items() if isinstance(given, dict) else ():
+            if isinstance(one, dict) and isinstance(one.get("default"), str | int | float):
+                self._known[f"user_config.{name}"] = self.told(_text(one["default"]))
         for one in _objects(value.get("inputs")):
             if one.get("default"):
                 self._known[f"input:{one.get('id')}"] = str(one["default"])
-        self.missing: list[str] = []
 
     def told(self, text: str, *, bare: bool = False) -> str:
         """Return a text with its variables told; `bare`: also those without braces."""

@@ -31,13 +31,13 @@ _COMMENT: Final = re.compile(_TEXT + rb"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA: Final = re.compile(_TEXT + rb"|(?<=[\w\]}\"])(\s*+),(?=\s*+[\]}])", re.DOTALL)
 
 
-async def read_source(source: str) -> bytes:
-    """Return the bytes of a file, or of an http(s) URL.
+async def read_source(source: str) -> tuple[bytes, str]:
+    """Return the bytes of a file, or of an http(s) URL with the URL that it led to, else "".
 
     Raises UsageError UNREADABLE, InvalidInput TOO_LARGE, or Unavailable.
     """
     if not source.startswith(("http://", "https://")):
-        return read_file(Path(source))
+        return read_file(Path(source)), ""
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
@@ -53,7 +53,7 @@ async def read_source(source: str) -> bytes:
                 data += chunk
                 if len(data) > MAX_SOURCE_BYTES:
                     raise _too_large(source)
-            return bytes(data)
+            return bytes(data), str(response.url)
     except TimeoutError:
         raise _unavailable(source, f"it did not answer in {TIMEOUT_S:g} s") from None
     except (aiohttp.ClientError, ValueError) as error:

@@ -286,6 +286,15 @@ def test_authentication_that_no_binding_carries_is_refused_or_another_is_taken(
     assert said["security c"] == "a tool authenticates in one way"
 
 
+def test_a_signature_of_each_request_is_no_secret() -> None:
+    scheme = {"type": "apiKey", "in": "header", "name": "Authorization"}
+    scheme["x-amazon-apigateway-authtype"] = "awsSigv4"
+    document = api({"operationId": "rain", "security": [{"sigv4": []}]})
+    with pytest.raises(InvalidInput) as told:
+        imported(document | {"components": {"securitySchemes": {"sigv4": scheme}}})
+    assert "each request needs a signature of its own" in told.value.why
+
+
 def test_a_relative_server_is_of_the_documents_host(manifest_of: ManifestOf) -> None:
     document = api({"operationId": "rain"}) | {"servers": [{"url": "/v2"}]}
     package = imported(document, base="https://rain.dev/openapi.json")

@@ -330,6 +330,10 @@ def test_a_parameter_of_json_with_a_charset_is_json(kind: str, manifest_of: Mani
             {"url": "https://rain.dev/{base}", "variables": {"base": {"default": ""}}},
             "https://rain.dev/x",
         ),
+        (
+            {"url": "https://rain.dev/{basePath}", "variables": {"basePath": {"default": "/prod"}}},
+            "https://rain.dev/prod/x",  # as AWS writes its stages
+        ),
         ({"url": "HTTPS://API.rain.dev/V1"}, "https://api.rain.dev/V1/x"),
         (
             {"url": "https://{region}rain.dev", "variables": {"region": {"default": ""}}},

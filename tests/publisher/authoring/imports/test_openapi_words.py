@@ -155,6 +155,14 @@ def test_a_word_of_openapi_3_0_allows_no_null_in_3_1_and_is_said(manifest_of: Ma
     assert (rows(old), rows(new)) == ([], [("schema word nullable", "left out", "True")])
 
 
+def test_a_member_without_a_schema_takes_any_value(manifest_of: ManifestOf) -> None:
+    schema = {"type": "object", "properties": {"a": None, "b": TEXT}}  # `a:` alone, in YAML
+    package = imported(body({"type": "array", "items": schema}))
+    (tool,) = manifest_of(package).tools
+    assert tool.parameters["properties"]["body"]["items"]["properties"] == {"a": {}, "b": TEXT}
+    assert ("schema word schema", "left out", "None") in rows(package)
+
+
 def test_a_word_that_is_none_of_a_schema_is_said() -> None:
     schema = {**TEXT, "maxLenght": 3, "xml": {"name": "q"}, "x-order": 1, "nullable": False}
     assert rows(imported(query(schema=schema))) == [("schema word maxLenght", "left out", "3")]
@@ -271,6 +279,24 @@ def test_an_operation_that_needs_no_authentication_of_its_document_is_named(
     package = imported({"security": []}, **more)
     assert ("security", "left out", "[{'site': []}]") in rows(package)
     assert "auth" not in manifest_of(package).bindings["op"]
+
+
+@pytest.mark.parametrize("holder", ["choice", "parent"])
+def test_a_value_may_fit_several_parts_that_a_discriminator_tells_apart(
+    holder: str, manifest_of: ManifestOf
+) -> None:
+    told = {"discriminator": {"propertyName": "kind"}}
+    base = {"type": "object", "properties": {"kind": TEXT}, **(told if holder == "parent" else {})}
+    cat: Json = {"allOf": [{"$ref": "#/components/schemas/Pet"}]}
+    parts: list[Json] = [{"$ref": f"#/components/schemas/{x}"} for x in ("Cat", "Dog")]
+    choice: Json = {"oneOf": parts, **(told if holder == "choice" else {})}
+    package = imported(
+        body({"type": "object", "properties": {"pet": choice}}),
+        components={"schemas": {"Pet": base, "Cat": cat, "Dog": cat}},
+    )
+    (tool,) = manifest_of(package).tools
+    Validation().check(tool.parameters, {"pet": {"kind": "Cat"}})
+    assert ("schema word oneOf", "left out", "kind") in rows(package)
 
 
 def test_a_body_of_text_json_is_sent_as_json(manifest_of: ManifestOf) -> None:

@@ -44,7 +44,8 @@ FILES = {
     "older zed.json": """{"context_servers": {"x": {
         "command": {"path": "c", "args": ["${RAIN}"], "env": {"K": "1"}}}}}""",
     "manifest.json": """{"manifest_version": "0.3", "name": "x", "tools": [{"name": "find"}],
-        "server": {"type": "node", "mcp_config": {"command": "c", "args": ["7"], "env": {"K": "1"}}}
+        "user_config": {"rain": {"type": "number", "default": 7}}, "server": {"type": "node",
+            "mcp_config": {"command": "c", "args": ["${user_config.rain}"], "env": {"K": "1"}}}
     }""",
     "opencode.jsonc": """{"mcp": {"x": {"type": "local", "enabled": true,
         "command": ["c", "7"], "environment": {"K": "1"}}}} // OpenCode""",
@@ -96,6 +97,12 @@ async def test_a_server_is_started_in_the_folder_that_its_file_names(tmp_path: P
     file.write_text(json.dumps({"servers": {"x": {**one, "cwd": "none"}}}))
     with pytest.raises(UsageError, match="cannot be started"):
         await import_mcp(str(file))
+
+
+def test_a_bundle_of_an_mcp_server_is_no_command() -> None:
+    with pytest.raises(UsageError) as error:
+        server_of("rain.mcpb")
+    assert error.value.fix == "unpack it, and give the manifest.json in it"
 
 
 @pytest.mark.parametrize("value", ["${input:rain-key}", "${env:RAIN_KEY}", "${RAIN_KEY}"])

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex_publisher.authoring.imports.draft import Imported, write_package
 from capdex_publisher.authoring.imports.openapi.tool import import_openapi
-from capdex_publisher.authoring.imports.source import parse
+from capdex_publisher.authoring.imports.source import parse, read_source
 
 
 @pytest.mark.parametrize(
@@ -102,3 +104,18 @@ def test_other_faults_of_json_are_told_as_they_are(text: str) -> None:
 def test_json_behind_a_byte_order_mark_is_json() -> None:
     value = {"rain": "\U0001f327", "much": 1e5}
     assert parse(b"\xef\xbb\xbf" + json.dumps(value).encode(), "rain.json") == value
+
+
+async def test_a_source_that_moved_has_the_address_that_it_moved_to() -> None:
+    async def found(_: web.Request) -> web.Response:
+        return web.Response(text="{}")
+
+    async def moved(_: web.Request) -> web.Response:
+        raise web.HTTPFound("/v3/rain.json")
+
+    app = web.Application()
+    app.router.add_get("/v3/rain.json", found)
+    app.router.add_get("/rain.json", moved)
+    async with TestServer(app) as server:
+        read = await read_source(str(server.make_url("/rain.json")))
+        assert read == (b"{}", str(server.make_url("/v3/rain.json")))

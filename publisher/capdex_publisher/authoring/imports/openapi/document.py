@@ -163,6 +163,7 @@ class ApiDocument:
             variable = variables.get(name) if isinstance(variables, dict) else None
             given = variable.get("default") if isinstance(variable, dict) else None
             default = "example" if given is None else clean(given)
+            url = url.replace(f"/{{{name}}}", f"/{default.removeprefix('/')}")  # AWS writes /prod
             url = url.replace(f"{{{name}}}", default)
             told = "no default" if given is None else default or "an empty default"
             edits.append(f"{clean(name)} is a variable of the server: {told}")

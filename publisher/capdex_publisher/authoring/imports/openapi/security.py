@@ -97,6 +97,8 @@ def _auth(scheme: Json, scopes: list[Any], operation: Operation, name: str) -> J
         return {"type": kind}
     if type_ == "apiKey" and scheme.get("in") in ("header", "query", "cookie"):
         place, sent = scheme["in"], str(scheme.get("name"))
+        if (how := scheme.get("x-amazon-apigateway-authtype")) == "awsSigv4":
+            raise Unsendable("security", "each request needs a signature of its own", how)
         fault = header_fault(sent) if place == "header" else None
         if fault and sent.lower() != "authorization":
             raise Unsendable("security", fault, name)
