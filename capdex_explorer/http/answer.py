@@ -98,19 +98,14 @@ class Answers:
             return RenderedPage.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
         unknown = dict.fromkeys(page_request.query.keys() - SELECTING)
         page = {
-            "title": view.title,
-            "description": view.description,
             "path": page_request.path,
             "base": page_request.base,
             "canonical": view.canonical or page_request.address(**unknown),
             "json": _json_address(page_request) if view.status == 200 else "",
-            "feed": view.feed,
-            "image": view.image,
-            "linked_data": view.linked_data,
             "version": __version__,
             "warning": self.site.reader.warning(),
         }
-        text = self.templates.get_template(view.template).render(page=page, **view.data)
+        text = self.templates.get_template(view.template).render(page=page, view=view, **view.data)
         return RenderedPage.of(text.encode("utf-8"), HTML, view.status, live=view.live)
 
     async def error(self, request: Request, error: Exception, *, as_json: bool) -> Response:

@@ -40,11 +40,12 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
     """
     wanted = [(name_of(release), str(release["semver"])) for release in releases]
     copied = await copied_names(site.reader, [name for name, _ in wanted])
-    for release, line in zip(releases, await lineages(site.reader, wanted), strict=True):
-        release["first_seen"], release["growth"] = line.first_seen, None
+    lines = await lineages(site.reader, wanted)
+    for release, (first_seen, before) in zip(releases, lines, strict=True):
+        release["first_seen"], release["growth"] = first_seen, None
         release["like"] = copied.get(name_of(release))
-        if line.before is not None and release["verification"]["verdict"] is not None:
-            found = await _growth(site, release, *line.before)
+        if before is not None and release["verification"]["verdict"] is not None:
+            found = await _growth(site, release, *before)
             release["growth"] = found if found.get("words") else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,7 @@ from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.text import duration, safe
 
 if TYPE_CHECKING:
-    from capdex_indexer.query.pending import QueuedRelease
+    from sqlalchemy import Row
 
 LANES = ("new", "retry", "again")
 
@@ -175,7 +175,7 @@ def queue_command(
         app.output.say(app.output.err.dim(f"more: --cursor {safe(page.next_cursor)}"))
 
 
-def _value(one: QueuedRelease, now: float) -> Json:
+def _value(one: Row[Any], now: float) -> Json:
     return {
         "cap_uri": one.cap_uri,
         "ipfs_cid": one.cid,

@@ -81,7 +81,12 @@ class Node:
                 surface.health.judging_fails = lambda: verifier.trouble is not None
                 surface.health.keeping_fails = lambda: blocks.trouble is not None
                 surface.health.next_try_s = lambda: min(x.cooldown_s for x in endpoints())
-                await node._acquire_or_stand_by(resources)
+                try:
+                    await node._acquire(resources)
+                except Unavailable as error:
+                    if error.code is not Code.DATABASE_LOCKED or not options.standby:
+                        raise
+                    log.info("standing by", why=error.message)
             if options.role.serves:  # now the database has its tables
                 directory = directory_of(options.db, options.blocks)
                 index.follow(directory, MappedEncoder(directory) if options.semantic else None)
@@ -129,14 +134,6 @@ class Node:
                     await self._release()
         finally:
             await end([watching])
-
-    async def _acquire_or_stand_by(self, resources: NodeResources) -> None:
-        try:
-            await self._acquire(resources)
-        except Unavailable as error:
-            if error.code is not Code.DATABASE_LOCKED or not self.options.standby:
-                raise
-            log.info("standing by", why=error.message)
 
     async def _stand_by(self, resources: NodeResources) -> Writer:
         """Wait for the lease; meanwhile this node answers from what the writer writes."""

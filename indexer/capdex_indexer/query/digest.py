@@ -243,10 +243,8 @@ def read_digest(connection: Connection, block: int | None = None) -> Digest:
     if at is None:
         raise Unavailable("the index holds no block yet", fix="wait until the node has read some")
     check_indexed(at.number, at.row.start_block, at.row.number)
-    content = None
-    if not has_unjudged(connection, at.last):
-        content = Frontier(release_leaves(connection, at.row, at.offset, at.last)).root()
-    return _digest(connection, at, _index_root(connection, at), content)
+    content = None if has_unjudged(connection, at.last) else _root(connection, release_leaves, at)
+    return _digest(connection, at, _root(connection, event_leaves, at), content)
 
 
 def check_indexed(block: int, first: int, newest: int) -> None:
@@ -269,7 +267,7 @@ def read_votes_digest(connection: Connection, block: int | None = None) -> Diges
         return None
     earlier = block is not None and block < newest.number
     at = (_IndexedBlock.find(connection, VOTES, block) if earlier else None) or newest
-    return _digest(connection, at, _index_root(connection, at), None)
+    return _digest(connection, at, _root(connection, event_leaves, at), None)
 
 
 def read_leaves(
@@ -280,8 +278,8 @@ def read_leaves(
     return read_events(connection, deployment_id, offset, offset + digest.log.count)
 
 
-def _index_root(connection: Connection, block: _IndexedBlock) -> bytes:
-    return Frontier(event_leaves(connection, block.row, block.offset, block.last)).root()
+def _root(connection: Connection, leaves: Leaves, block: _IndexedBlock) -> bytes:
+    return Frontier(leaves(connection, block.row, block.offset, block.last)).root()
 
 
 def _grow(

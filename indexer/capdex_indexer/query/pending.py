@@ -5,47 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from heapq import merge
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, TextClause, and_, func, select, tuple_
+from sqlalchemy import Connection, Row, and_, case, func, select, tuple_
 
 from capdex.errors import InvalidInput
 from capdex.problems import Availability
 from capdex_indexer.db.columns import PARKED, PENDING, Lane
 from capdex_indexer.db.models import RELEASE
 
-WAITING: Final = (Availability.PENDING, Availability.PARKED)
-_CURSOR: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,17})?)-([0-9]{1,18})")
 _CONDITIONS: Final = {Availability.PENDING: PENDING, Availability.PARKED: PARKED}
+WAITING: Final = tuple(_CONDITIONS)
+_CURSOR: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,17})?)-([0-9]{1,18})")
 
-
-@dataclass(frozen=True, slots=True)
-class QueuedRelease:
-    """A release that waits to be judged, for the first time or again; times are epoch seconds.
-
-    `due_at` is the time of the next try, 0 for at once, None for a parked one. `error` is the
-    outcome of the last try.
-    """
-
-    name: str | None
-    cap_uri: str
-    cid: str
-    publisher: str
-    state: Availability
-    lane: Lane | None
-    reason: str | None
-    error: str
-    attempts: int
-    queued_at: float
-    due_at: float | None
+_IS_PENDING: Final = RELEASE.c.availability == Availability.PENDING
+_LANE: Final = case(
+    (RELEASE.c.due_at == 0, int(Lane.NEW)),
+    (RELEASE.c.verdict.is_(None), int(Lane.RETRY)),
+    else_=int(Lane.AGAIN),
+)
+_QUEUED: Final = select(
+    *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.cid, RELEASE.c.publisher, RELEASE.c.reason),
+    *(RELEASE.c.availability.label("state"), case((_IS_PENDING, _LANE)).label("lane")),
+    *(RELEASE.c.message.label("error"), RELEASE.c.attempts, RELEASE.c.queued_at),
+    case((_IS_PENDING, RELEASE.c.due_at)).label("due_at"),
+).order_by(RELEASE.c.queued_at, RELEASE.c.id)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """A page of the queue, oldest first; `totals` counts all selected releases by state."""
+    """A page of the queue, oldest first; `totals` counts all selected releases by state.
 
-    releases: tuple[QueuedRelease, ...]
+    Each row is a release that waits to be judged, for the first time or again: `cap_uri`, `cid`,
+    `publisher`, `state`, `lane`, `reason`, `error` (of the last try), `attempts`, `queued_at` and
+    `due_at`. Times are epoch seconds; `due_at` is 0 for at once, and None for a parked release, as
+    its lane is.
+    """
+
+    releases: tuple[Row[Any], ...]
     totals: dict[Availability, int]
     next_cursor: str | None
 
@@ -59,63 +56,23 @@ def read_queue(
     cursor: str | None = None,
 ) -> QueuePage:
     """Read a page of the queue (of one name, or all); raises InvalidInput for an invalid cursor."""
-    chosen = [state for state in WAITING if state in states]
     after = None if cursor is None else _read_cursor(cursor)
-    found = [_of_state(connection, state, name, limit + 1, after) for state in chosen]
-    rows = list(merge(*found, key=lambda row: (row.queued_at, row.id)))
+    found: list[Row[Any]] = []
+    totals: dict[Availability, int] = {}
+    for state, condition in _CONDITIONS.items():
+        if state not in states:
+            continue
+        selected = condition if name is None else and_(condition, RELEASE.c.name == name)
+        query = _QUEUED.where(selected).limit(limit + 1)
+        if after is not None:
+            query = query.where(tuple_(RELEASE.c.queued_at, RELEASE.c.id) > after)
+        found += connection.execute(query)
+        count = select(func.count()).select_from(RELEASE).where(selected)
+        totals[state] = int(connection.execute(count).scalar_one())
+    rows = sorted(found, key=lambda row: (row.queued_at, row.id))
     more, rows = len(rows) > limit, rows[:limit]
     last = f"{rows[-1].queued_at!r}-{rows[-1].id}" if more else None
-    totals = {state: _count(connection, state, name) for state in chosen}
-    return QueuePage(tuple(map(_queued, rows)), totals, last)
-
-
-def _of_state(
-    connection: Connection,
-    state: Availability,
-    name: str | None,
-    limit: int,
-    after: tuple[float, int] | None,
-) -> list[Row[Any]]:
-    key = tuple_(RELEASE.c.queued_at, RELEASE.c.id)
-    query = select(RELEASE).where(_selected(state, name))
-    if after is not None:
-        query = query.where(key > after)
-    ordered = query.order_by(RELEASE.c.queued_at, RELEASE.c.id).limit(limit)
-    return list(connection.execute(ordered))
-
-
-def _count(connection: Connection, state: Availability, name: str | None) -> int:
-    query = select(func.count()).select_from(RELEASE).where(_selected(state, name))
-    return int(connection.execute(query).scalar_one())
-
-
-def _selected(state: Availability, name: str | None) -> ColumnElement[bool] | TextClause:
-    in_state = _CONDITIONS[state]
-    return in_state if name is None else and_(in_state, RELEASE.c.name == name)
-
-
-def _queued(row: Row[Any]) -> QueuedRelease:
-    state = Availability(row.availability)
-    pending = state is Availability.PENDING
-    return QueuedRelease(
-        name=row.name,
-        cap_uri=row.cap_uri,
-        cid=row.cid,
-        publisher=row.publisher,
-        state=state,
-        lane=_lane(row) if pending else None,
-        reason=row.reason,
-        error=row.message,
-        attempts=row.attempts,
-        queued_at=row.queued_at,
-        due_at=row.due_at if pending else None,
-    )
-
-
-def _lane(row: Row[Any]) -> Lane:
-    if row.due_at == 0:
-        return Lane.NEW
-    return Lane.RETRY if row.verdict is None else Lane.AGAIN
+    return QueuePage(tuple(rows), totals, last)
 
 
 def _read_cursor(text: str) -> tuple[float, int]:

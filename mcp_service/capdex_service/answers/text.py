@@ -52,19 +52,18 @@ def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[st
     return "\n".join(lines)
 
 
-def package(found: IndexedRelease, document: Mapping[str, Any]) -> str:
-    """Return the text of a whole package: its tools as signatures, its prompt, its bounds."""
+def package(found: IndexedRelease, document: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Return the text of a whole package with what its structure has (`brief.package`)."""
     lines = [_headline(found), *_facts(found)]
-    tools = document.get("tools") or ()
-    lines += ["tools:", *(f"- {signature(x)}" for x in tools)] if tools else ["no tools"]
-    lines += secrets(document.get("tool_bindings"))
-    if names := files(document):
+    tools = shown["tools"]
+    lines += ["tools:", *(f"- {x}" for x in tools)] if tools else ["no tools"]
+    lines += shown.get("secrets", ())
+    if names := shown.get("files"):
         lines.append(f"files, on IPFS: {', '.join(names)}")
-    prompt = document.get("prompt")
-    if isinstance(prompt, str) and prompt.strip():
-        words = cut(prompt.strip(), PROMPT_TOKENS, lines=True)
-        whole = "" if words == prompt.strip() else " (its beginning; detail: full has all of it)"
-        lines += [f"prompt, written by its publisher{whole}:", words]
+    if words := shown.get("prompt"):
+        whole = words == document["prompt"].strip()
+        rest = "" if whole else " (its beginning; detail: full has all of it)"
+        lines += [f"prompt, written by its publisher{rest}:", words]
     return "\n".join(lines)
 
 

@@ -13,18 +13,20 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from capdex.errors import InvalidInput
+from capdex_indexer.query.catalog import BoundReleases
 from capdex_service.answers.rendered import Answer
+from capdex_service.answers.server_json import BINDING, server_name
 from capdex_service.http.pages import Page
 from capdex_service.http.parameters import Parameters, choice, number, read_parameters
 from capdex_service.queries.reader import Reader
-from capdex_service.queries.servers import DEFAULT_PAGE, Servers, ServersRequest
+from capdex_service.queries.servers import DEFAULT_PAGE, Servers
 
 LIST: Final = ("search", "version", "updated_since", "include_deleted", "limit", "cursor")
 MAX_SEARCH_CHARS: Final = 200  # as long as a name can be
 
 
-def read_list(query: bytes) -> ServersRequest:
-    """Read the query string of the list; raises InvalidInput."""
+def read_list(query: bytes) -> tuple[BoundReleases, int, str | None]:
+    """Read the query string of the list: what `Servers.list_page` takes; raises InvalidInput."""
     given = read_parameters(query, LIST)
     search = given.get("search", "")
     if len(search) > MAX_SEARCH_CHARS:
@@ -35,14 +37,17 @@ def read_list(query: bytes) -> ServersRequest:
     if since is not None and given.get("include_deleted") == "false":
         what = "with updated_since, deleted servers are included"
         raise InvalidInput(what, fix="leave include_deleted out")
-    return ServersRequest(
+    version = given.get("version") or None
+    wanted = BoundReleases(
+        BINDING,
+        prefix=server_name(""),
         search=search,
-        version=given.get("version") or None,
+        semver=None if version == "latest" else version,
+        latest=version == "latest",
+        yanked=since is not None or deleted,
         since=since,
-        deleted=since is not None or deleted,
-        limit=number(given, "limit", DEFAULT_PAGE),
-        cursor=given.get("cursor") or None,
     )
+    return wanted, number(given, "limit", DEFAULT_PAGE), given.get("cursor") or None
 
 
 def build_routes(reader: Reader) -> list[BaseRoute]:
@@ -50,7 +55,7 @@ def build_routes(reader: Reader) -> list[BaseRoute]:
     servers = Servers(reader)
 
     async def find(_: Reader, query: bytes) -> Answer:
-        return await servers.list_page(read_list(query))
+        return await servers.list_page(*read_list(query))
 
     one = "/v0.1/servers/{server:path}/versions"
     return [

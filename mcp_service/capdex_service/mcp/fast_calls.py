@@ -24,9 +24,10 @@ from mcp_types import (
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import ValidationError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from capdex_service.limits.bodies import replay
+from capdex_service.limits.bodies import replay, whole_body
 from capdex_service.mcp.calls import ToolResult, call
 from capdex_service.mcp.tools import Profile
 from capdex_service.queries.reader import Reader
@@ -94,10 +95,10 @@ class FastCalls:
         if protocol is None:
             await self._transport(scope, receive, send)
             return
-        body, messages = await _read_body(receive)
-        found = None if body is None else self._read(protocol, body)
+        body = await Request(scope, receive).body()
+        found = self._read(protocol, body) if len(body) <= MAX_BODY_BYTES else None
         if found is None:
-            await self._transport(scope, replay(messages, receive), send)
+            await self._transport(scope, replay([whole_body(body)], receive), send)
             return
         id_, name, arguments = found
         result = await call(self._reader, name, arguments)
@@ -168,22 +169,6 @@ def _accepts(accept: bytes) -> bool:
     """Return True if an Accept header takes JSON."""
     kinds = {kind.split(b";")[0].strip().lower() for kind in accept.split(b",")}
     return not kinds.isdisjoint((JSON_TYPE, b"application/*", b"*/*"))
-
-
-async def _read_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
-    """Return the body, or None if it is large or cut off, and the messages that were received."""
-    messages: list[Message] = []
-    size = 0
-    while True:
-        message = await receive()
-        messages.append(message)
-        if message["type"] != "http.request":
-            return None, messages
-        size += len(message.get("body", b""))
-        if size > MAX_BODY_BYTES:
-            return None, messages
-        if not message.get("more_body", False):
-            return b"".join(x.get("body", b"") for x in messages), messages
 
 
 def _reply(id_: bytes, result: ToolResult, more: bytes) -> bytes:

@@ -129,29 +129,25 @@ async def listed_by(
     return await reader.read(read)
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """What came before a release: when its name was first published under (epoch seconds).
-
-    `before` are the version and the sha256 of its file, see `read_version_before`.
-    """
-
-    first_seen: int | None
-    before: tuple[str, str] | None
+Lineage = tuple[int | None, tuple[str, str] | None]
 
 
 async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Lineage]:
-    """Return the lineage of each of these names with a version."""
+    """Return what came before each of these names with a version.
+
+    That is when the name was first published under (epoch seconds), and the version and sha256 of
+    `read_version_before`.
+    """
 
     def read(connection: Connection) -> list[Lineage]:
         seen = read_first_seen(connection, {name for name, _ in wanted})
-        found = []
+        found: list[Lineage] = []
         for name, semver in wanted:
             first_seen, releases = seen.get(name, (None, 0))
             before = None
             if releases > 1:
                 before = read_version_before(connection, name, semver, reader.serve)
-            found.append(Lineage(first_seen, before))
+            found.append((first_seen, before))
         return found
 
     return await reader.read(read)

@@ -87,8 +87,9 @@ def render_resolution(
     package = reader.package_of(found)
     more |= parts(package, wanted)
     short = brief.package(found, package.document)
-    said = text.package(found, package.document) if whole else text.resolution(found, (), more)
-    return render_release(found, more, said, short)
+    if whole:
+        return render_release(found, more, text.package(found, package.document, short), short)
+    return render_release(found, more, text.resolution(found, (), more), short)
 
 
 def parts(package: Package, wanted: Collection[str]) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
 import orjson
@@ -26,21 +25,6 @@ MAX_CACHED: Final = 10_000  # entries, of about a kilobyte
 _Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ServersRequest:
-    """A page of the list: text in the name, a version or `latest`, and a time of change.
-
-    `since` is in epoch seconds. `deleted`: yanked releases, too.
-    """
-
-    search: str = ""
-    version: str | None = None
-    since: int | None = None
-    deleted: bool = False
-    limit: int = DEFAULT_PAGE
-    cursor: str | None = None
-
-
 class Servers:
     """The list of servers over a reader; entries are kept, because a release never changes."""
 
@@ -48,25 +32,15 @@ class Servers:
         self._reader = reader
         self._entries: OrderedDict[_Key, Json | None] = OrderedDict()
 
-    async def list_page(self, wanted: ServersRequest) -> Answer:
+    async def list_page(self, wanted: BoundReleases, limit: int, cursor: str | None) -> Answer:
         """Return a page, in order of names and then of versions as text.
 
         A name is in the list if its latest release has such a binding. Releases that this node does
         not hold are left out. Raises InvalidInput for another limit or a foreign cursor.
         """
-        read_limit(wanted.limit, MAX_PAGE)
-        name, semver = ("", "") if wanted.cursor is None else read_cursor(wanted.cursor, str, str)
-        latest = wanted.version == "latest"
-        question = BoundReleases(
-            server_json.BINDING,
-            prefix=server_json.server_name(""),
-            search=wanted.search,
-            semver=None if latest else wanted.version,
-            latest=latest,
-            yanked=wanted.deleted,
-            since=wanted.since,
-        )
-        return await self._reader.run(self._page, question, (name, semver), wanted.limit, long=True)
+        read_limit(limit, MAX_PAGE)
+        name, semver = ("", "") if cursor is None else read_cursor(cursor, str, str)
+        return await self._reader.run(self._page, wanted, (name, semver), limit, long=True)
 
     async def versions(self, server: str, *, deleted: bool = False) -> Answer:
         """Return all versions of a server, newest first; raises InvalidInput NOT_FOUND."""
