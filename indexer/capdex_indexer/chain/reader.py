@@ -19,8 +19,8 @@ from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.new_heads import wake_on_heads
 from capdex.net.rpc.types import Header, read_header
 from capdex.net.tasks import both, end
-from capdex.registry.logs import BlockRef, LogHead
-from capdex_indexer.chain.backfill import Backfill, RangeSizer
+from capdex.registry.logs import BlockRef
+from capdex_indexer.chain.backfill import Backfill
 from capdex_indexer.chain.live import LiveReader
 from capdex_indexer.chain.log_head import RECENT, LogHeadReader
 from capdex_indexer.chain.reorg import Accepted, ReorgDetector
@@ -44,7 +44,7 @@ class ChainReader:
 
     `registry` is a 20-byte address, `ring` the newest stored blocks in ascending order. A step
     counts as taken once the next one is requested: a stream that is opened again begins with the
-    step that was not taken; `resume` sets another position. `on_idle` gets the head and the
+    step that was not taken; `reorgs.resume` sets another position. `on_idle` gets the head and the
     finalised block whenever nothing is left to read. `accepted` returns the hash of a block that
     an operator accepted in place of a final one, or None.
     """
@@ -68,16 +68,17 @@ class ChainReader:
         self._start_block = start_block
         self._finality_depth = finality_depth
         self._poll_interval_s = poll_interval_s
-        self._reorgs = ReorgDetector(
+        self.reorgs = ReorgDetector(
             rpc,
             ring,
             start_block=start_block,
             is_dev=self._is_dev,
             accepted=accepted,
         )
-        self._log_heads = LogHeadReader(rpc, registry)
-        self._backfill = Backfill(rpc, registry, self._log_heads)
-        self._live = LiveReader(rpc, registry, self._log_heads)
+        self.log_heads = LogHeadReader(rpc, registry)
+        self._backfill = Backfill(rpc, registry, self.log_heads)
+        self.range_sizer = self._backfill.range_sizer  # what a range covers, and the limit
+        self._live = LiveReader(rpc, registry, self.log_heads)
         self._finalized = 0  # by the newest head
         self._deep = 0  # up to here blocks are read in ranges: final, or under the finality depth
         # Anvil's tag is 0, or two blocks deep. A chain that was seen to have the tag keeps it.
@@ -88,11 +89,6 @@ class ChainReader:
         self._new_head = asyncio.Event()
         self._heads: dict[str, int] = {}  # of each endpoint, as last compared
         self._compared_at = -math.inf
-
-    @property
-    def range_sizer(self) -> RangeSizer:
-        """The number of blocks in a range, and the limit learned."""
-        return self._backfill.range_sizer
 
     async def steps(self) -> AsyncGenerator[BlockRange | Reorg, None]:
         """Backfill, then follow the head until cancelled.
@@ -112,9 +108,9 @@ class ChainReader:
                 self._new_head.clear()
                 try:
                     head = await self._read_head()
-                    if fork := await self._reorgs.find_fork(head):
+                    if fork := await self.reorgs.find_fork(head):
                         yield Reorg(fork)
-                        self._reorgs.cut(fork)
+                        self.reorgs.cut(fork)
                     elif self._next > head.number:
                         self.on_idle(head.number, self._finalized)
                         in_vain, awaited = awaited == self._next, self._next
@@ -123,11 +119,14 @@ class ChainReader:
                         async with aclosing(self._deep_steps(head)) as deep_steps:
                             async for step in deep_steps:
                                 yield step
-                                self._reorgs.take(step)
+                                self.reorgs.take(step)
                     else:
-                        step = await self._live_step(head)
+                        headers = await self._live.headers(self._next, head)
+                        self.reorgs.check_parent(headers[0])
+                        final = self._finalized
+                        step = await self._live.block_range(headers, head.number, final)
                         yield step
-                        self._reorgs.take(step)
+                        self.reorgs.take(step)
                         self._live.reset_rereads()
                     unsettled = 0
                 except ChainChanged as changed:
@@ -135,17 +134,6 @@ class ChainReader:
                     if unsettled > MAX_UNSETTLED:
                         raise self.rpc.blame(str(changed)) from None
                     await self._wait(pause=True)
-
-    def resume(self, ring: Sequence[BlockRef], finalized: int) -> None:
-        """Continue after the last of these blocks, the newest stored ones.
-
-        `finalized` is the block that was final when they were read.
-        """
-        self._reorgs.resume(ring, finalized)
-
-    async def log_head_at(self, block: BlockRef) -> LogHead | None:
-        """Return the contract's log head after a block; None if that state is not served."""
-        return await self._log_heads.read(block)
 
     async def reread(
         self, after: BlockRef | None, last: int | None = None
@@ -170,13 +158,13 @@ class ChainReader:
 
     async def block_before_all(self) -> BlockRef:
         """Return a block before everything that was read."""
-        return await self._reorgs.block_before_all(await self._read_head())
+        return await self.reorgs.block_before_all(await self._read_head())
 
     # ---------------------------------------------------------------------------------- inside
 
     @property
     def _next(self) -> int:
-        tip = self._reorgs.tip
+        tip = self.reorgs.tip
         return tip.number + 1 if tip else self._start_block
 
     async def _wait(self, *, pause: bool) -> None:
@@ -198,7 +186,7 @@ class ChainReader:
             raise self.rpc.blame("it knows no latest block")
         depth = max(head.number - self._finality_depth, 0)
         final = depth if self._has_finalized_tag is False else self._final_by_tag(tag, head)
-        self._finalized = final if self._is_dev else max(final, self._reorgs.settled)
+        self._finalized = final if self._is_dev else max(final, self.reorgs.settled)
         self._deep = max(depth, self._finalized)
         return head
 
@@ -209,7 +197,7 @@ class ChainReader:
         fork: the tag counts once its block was read.
         """
         ahead = self._tag_ahead
-        final = ahead.number if ahead and self._reorgs.holds(ahead) else 0
+        final = ahead.number if ahead and self.reorgs.holds(ahead) else 0
         if tag and tag.number <= head.number:
             return max(final, tag.number)
         if ahead is None or ahead.number < self._next:
@@ -246,13 +234,8 @@ class ChainReader:
         ranges = self._backfill.ranges(self._next, deep, head.number, finalized)
         async with aclosing(ranges):
             async for first, step in ranges:
-                self._reorgs.check_parent(first)
+                self.reorgs.check_parent(first)
                 yield step
-
-    async def _live_step(self, head: Header) -> BlockRange:
-        headers = await self._live.headers(self._next, head)
-        self._reorgs.check_parent(headers[0])
-        return await self._live.block_range(headers, head.number, self._finalized)
 
     async def _leave_lagging_endpoints(self) -> None:
         """Compare the heads of all endpoints; leave one that stands still or is far behind.

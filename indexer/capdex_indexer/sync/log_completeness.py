@@ -57,7 +57,7 @@ async def rollback_target(
     """
     try:
         for _ in reader.rpc.endpoints_state():
-            start, contract_head = checkpoint, await reader.log_head_at(cursor.block)
+            start, contract_head = checkpoint, await reader.log_heads.read(cursor.block)
             if contract_head == cursor.log_head:
                 return None
             if start.block == cursor.block and contract_head is not None:

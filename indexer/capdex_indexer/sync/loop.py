@@ -120,7 +120,7 @@ async def follow_chain(
                 recheck = None
             progress, ring, finalized = await asyncio.to_thread(_resume, store, progress)
             recovery = recovery.resumed(progress.block, progress.log_head)
-            reader.resume(ring, finalized)
+            reader.reorgs.resume(ring, finalized)
             async with aclosing(read_ahead(reader, progress.log_head)) as checked_steps:
                 async for step, log_heads in checked_steps:
                     progress = await run_to_completion(_apply, store, step, log_heads, progress)

@@ -98,22 +98,16 @@ async def search(reader: Reader, wanted: SearchRequest) -> Answer:
     A page whose releases are very large is cut; its cursor goes on from there. Raises the errors
     of `Index.find`.
     """
-    return (await _search(reader, wanted, explained=False))[0]
+    return (await explained_search(reader, wanted, explained=False))[0]
 
 
 async def explained_search(
-    reader: Reader, wanted: SearchRequest
+    reader: Reader, wanted: SearchRequest, *, explained: bool = True
 ) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
     """Return what `search` returns, with the reasons of each hit, and its corrections.
 
     These are the words that were taken for each misspelt one.
     """
-    return await _search(reader, wanted, explained=True)
-
-
-async def _search(
-    reader: Reader, wanted: SearchRequest, *, explained: bool
-) -> tuple[Answer, Mapping[str, tuple[str, ...]]]:
     limit = wanted.limit
     moment = await reader.moment()  # first: the answer is never older than this block
     while True:
