@@ -96,12 +96,14 @@ class Answers:
         """Render a view as JSON or as a page."""
         if as_json:
             return RenderedPage.of(orjson.dumps(view.data), JSON, view.status, live=view.live)
+        path = "/index" if page_request.path == "/" else page_request.path
+        json = page_request.address().replace(page_request.path, f"{path}.json", 1)
         unknown = dict.fromkeys(page_request.query.keys() - SELECTING)
         page = {
             "path": page_request.path,
             "base": page_request.base,
             "canonical": view.canonical or page_request.address(**unknown),
-            "json": _json_address(page_request) if view.status == 200 else "",
+            "json": json if view.status == 200 else "",
             "version": __version__,
             "warning": self.site.reader.warning(),
         }
@@ -187,8 +189,3 @@ async def _read_form(request: Request) -> dict[str, bytes]:
     except Exception as error:  # noqa: BLE001 - of the parser, for whatever was sent
         raise InvalidInput("the form cannot be read", why=str(error)[:200]) from None
     return found
-
-
-def _json_address(page_request: PageRequest) -> str:
-    path = "/index" if page_request.path == "/" else page_request.path
-    return page_request.address().replace(page_request.path, f"{path}.json", 1)

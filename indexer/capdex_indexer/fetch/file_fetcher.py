@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
 import structlog
@@ -31,7 +30,7 @@ from capdex.package import VerifiedPackage, judge
 from capdex.uri import CapabilityURI
 from capdex_indexer.db.denylist import Denials
 from capdex_indexer.fetch.fair_queue import FairQueue
-from capdex_indexer.fetch.kept_files import KeptFile, KeptFiles
+from capdex_indexer.fetch.kept_files import KeptFiles
 from capdex_indexer.fetch.result_writer import MAX_TRIES, delay_s
 from capdex_indexer.store import Job, Lane, Store
 
@@ -102,7 +101,10 @@ class FileFetcher:
         while True:
             try:
                 denials = await asyncio.to_thread(self._store.denials)
-                await asyncio.to_thread(self.kept.drop, partial(_is_denied, denials))
+                await asyncio.to_thread(
+                    self.kept.drop,
+                    lambda x: _denied(denials, x.name, Cid.parse(x.root), x.sha256),  # noqa: B023
+                )
                 if after is not None and self._queue.waiting(Lane.AGAIN) <= CAPACITY // 2:
                     page = await asyncio.to_thread(self._store.verified, after, CAPACITY // 2)
                     self._enqueue(page)
@@ -200,10 +202,6 @@ class FileFetcher:
             return None
         found = await asyncio.to_thread(judge, job.announcement, data)
         return found if isinstance(found, VerifiedPackage) else None
-
-
-def _is_denied(denials: Denials, file: KeptFile) -> bool:
-    return _denied(denials, file.name, Cid.parse(file.root), file.sha256)
 
 
 def _denied(denials: Denials, name: str, root: Cid, sha256: bytes) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -26,8 +25,8 @@ from capdex_indexer.db.migrations import migrate
 from capdex_indexer.db.models import DEPLOYMENT, EVENT, REGISTRY, RELEASE, VOTES
 from capdex_indexer.projection.block_range import BlockRange, LogRows
 from capdex_indexer.query.digest import Digest, read_digest, read_votes_digest
-from capdex_indexer.snapshot.archive import LogPart, SnapshotManifest, damaged
-from capdex_indexer.snapshot.reader import FoldedEvent, Progress, SnapshotReader, untrue
+from capdex_indexer.snapshot.archive import LogPart, damaged
+from capdex_indexer.snapshot.reader import Progress, SnapshotReader, untrue
 from capdex_indexer.snapshot.verify import VerifiedSnapshot
 from capdex_indexer.store import cursor as cursors
 from capdex_indexer.store import deployment as deployments
@@ -132,7 +131,16 @@ def _fill(
             snapshot.skip(part)
             continue
         for entries in snapshot.events(part):
-            _apply(connection, deployment_id, manifest, entries)
+            # Without verdicts no release is listed yet: no name that this returns needs a refresh.
+            events.apply(
+                connection,
+                deployment_id,
+                LogRows.of(x.log for x, _ in entries),
+                [head for _, head in entries],
+                times={x.log.position.block_number: x.timestamp for x, _ in entries},
+                chain_id=manifest.chain_id,
+                now=time.time(),
+            )
             done += len(entries)
             progress("events", done, total)
         # 0: the node learns from the chain which block is final
@@ -149,24 +157,6 @@ def _holds(connection: Connection, block: int, parts: dict[int, LogPart]) -> boo
     except (InvalidInput, Unavailable, VerificationFailure):
         return False
     return True
-
-
-def _apply(
-    connection: Connection,
-    deployment_id: int,
-    manifest: SnapshotManifest,
-    entries: Sequence[FoldedEvent],
-) -> None:
-    # Without verdicts no release is listed yet, so the names that this returns need no refresh.
-    events.apply(
-        connection,
-        deployment_id,
-        LogRows.of(x.log for x, _ in entries),
-        [head for _, head in entries],
-        times={x.log.position.block_number: x.timestamp for x, _ in entries},
-        chain_id=manifest.chain_id,
-        now=time.time(),
-    )
 
 
 def _check_digests(parts: dict[int, LogPart], registry: Digest, votes: Digest | None) -> None:

@@ -86,7 +86,8 @@ async def verify_snapshot(
             raise untrue("its index digest is not the one that is trusted")
         block_hash = await _trusted_hash(manifest, trust)
         announced: dict[bytes, list[int]] = {}
-        parts = _expected_parts(manifest, subject)
+        ours = manifest.votes is not None and manifest.votes.contract == subject.votes
+        parts = {x: part for x, part in manifest.parts.items() if x == REGISTRY or ours}
         total, done = sum(part.log.count for part in parts.values()), 0
         for deployment_id, part in manifest.parts.items():
             if deployment_id not in parts:
@@ -106,13 +107,6 @@ async def verify_snapshot(
                 raise damaged(f"no release announces the package {cid}")
             progress("packages", count, manifest.packages)
     return VerifiedSnapshot(manifest, parts, announced, trust.rpc is not None)
-
-
-def _expected_parts(manifest: SnapshotManifest, subject: ExpectedIndex) -> dict[int, LogPart]:
-    """Return the logs to restore: the registry's, and the votes if of the expected contract."""
-    votes = manifest.votes
-    ours = votes is not None and votes.contract == subject.votes
-    return {x: part for x, part in manifest.parts.items() if x == REGISTRY or ours}
 
 
 def _check_subject(manifest: SnapshotManifest, subject: ExpectedIndex) -> None:

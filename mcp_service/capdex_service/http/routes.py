@@ -17,7 +17,7 @@ from capdex_service.answers.rendered import Answer
 from capdex_service.http import openapi, v0_1
 from capdex_service.http.change_stream import ChangeStream
 from capdex_service.http.fast_paths import FastPaths
-from capdex_service.http.pages import Page
+from capdex_service.http.pages import Page, Question
 from capdex_service.http.parameters import read_parameters
 from capdex_service.http.v1 import QUESTIONS
 from capdex_service.mcp.endpoint import McpEndpoint
@@ -69,8 +69,8 @@ def build_reader_routes(
         *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
         Route("/v1/changes/stream", stream, methods=["GET"]),
         *v0_1.build_routes(reader),
-        Route(openapi.PATH, Page(reader, _openapi), methods=["GET"]),
-        Route(editor_schema.PATH, Page(reader, _editor_schema), methods=["GET"]),
+        Route(openapi.PATH, Page(reader, _fixed(openapi.document)), methods=["GET"]),
+        Route(editor_schema.PATH, Page(reader, _fixed(editor_schema.to_json)), methods=["GET"]),
         Route("/c/{name}.json", releases),
         Route("/c/{name}", releases),
     ]
@@ -91,11 +91,11 @@ def build_reader_routes(
     return ReaderRoutes(routes, fast_paths, lifespan(), end_streams)
 
 
-async def _openapi(_: Reader, query: bytes) -> Answer:
-    read_parameters(query, ())
-    return Answer(openapi.document(), b'""')
+def _fixed(body: Callable[[], bytes]) -> Question:
+    """Return the question of a document that takes no parameter."""
 
+    async def answer(_: Reader, query: bytes) -> Answer:
+        read_parameters(query, ())
+        return Answer(body(), b'""')
 
-async def _editor_schema(_: Reader, query: bytes) -> Answer:
-    read_parameters(query, ())
-    return Answer(editor_schema.to_json(), b'""')
+    return answer
