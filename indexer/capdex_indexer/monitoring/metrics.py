@@ -74,13 +74,6 @@ class Counters:
             "files": asdict(self.files),
         }
 
-    def number(self, label: str) -> str:
-        """Return the number of an endpoint, from 1, since metrics must name no host."""
-        for number, one in enumerate(self.endpoints, 1):
-            if one.label == label:
-                return str(number)
-        return "0"
-
 
 def render(state: IndexStatus | None, health: Health, counters: Counters | None = None) -> bytes:
     """Return the body of one scrape; labels never hold names, CIDs, accounts or hosts.
@@ -143,8 +136,10 @@ def _of_index(state: IndexStatus) -> Iterator[Metric]:
 def _of_work(counters: Counters) -> Iterator[Metric]:
     text = "Blocks that one eth_getLogs asks for."
     yield _gauge("capdex_range_blocks", text, counters.range_blocks)
+    # An endpoint has a number, from 1, since metrics must name no host.
+    hosts = [x.label for x in counters.endpoints]
     calls = {
-        (method, counters.number(label), outcome): count
+        (method, str(hosts.index(label) + 1 if label in hosts else 0), outcome): count
         for (method, label, outcome), count in sorted(counters.calls.items())
     }
     text, labels = "Calls to the chain, by how they ended.", ["method", "endpoint", "outcome"]

@@ -5,8 +5,9 @@ Clients of the official MCP registry (API v0.1) read a node unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from starlette.routing import BaseRoute, Route
@@ -55,7 +56,7 @@ def build_routes(reader: Reader) -> list[BaseRoute]:
     servers = Servers(reader)
 
     async def find(_: Reader, query: bytes) -> Answer:
-        return await servers.list_page(*read_list(query))
+        return await reader.run(servers.list_page, *read_list(query), long=True)
 
     one = "/v0.1/servers/{server:path}/versions"
     return [
@@ -68,13 +69,14 @@ def build_routes(reader: Reader) -> list[BaseRoute]:
 class _OfPath:
     """A page whose question also depends on the parameters of its path, which `ask` has."""
 
-    def __init__(self, reader: Reader, ask: Callable[..., Awaitable[Answer]]) -> None:
+    def __init__(self, reader: Reader, ask: Callable[..., Answer]) -> None:
         self._reader, self._ask = reader, ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def question(_: Reader, query: bytes) -> Answer:
             deleted = _deleted(read_parameters(query, ("include_deleted",)))
-            return await self._ask(**scope["path_params"], deleted=deleted)
+            ask = partial(self._ask, **scope["path_params"], deleted=deleted)
+            return await self._reader.run(ask, long=True)
 
         await Page(self._reader, question)(scope, receive, send)
 

@@ -26,13 +26,16 @@ _Key = tuple[str, str]
 
 
 class Servers:
-    """The list of servers over a reader; entries are kept, because a release never changes."""
+    """The list of servers over a reader; entries are kept, because a release never changes.
+
+    All methods block.
+    """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._entries: OrderedDict[_Key, Json | None] = OrderedDict()
 
-    async def list_page(self, wanted: BoundReleases, limit: int, cursor: str | None) -> Answer:
+    def list_page(self, wanted: BoundReleases, limit: int, cursor: str | None) -> Answer:
         """Return a page, in order of names and then of versions as text.
 
         A name is in the list if its latest release has such a binding. Releases that this node does
@@ -40,25 +43,11 @@ class Servers:
         """
         read_limit(limit, MAX_PAGE)
         name, semver = ("", "") if cursor is None else read_cursor(cursor, str, str)
-        return await self._reader.run(self._page, wanted, (name, semver), limit, long=True)
-
-    async def versions(self, server: str, *, deleted: bool = False) -> Answer:
-        """Return all versions of a server, newest first; raises InvalidInput NOT_FOUND."""
-        name = server_json.capability_uri(server, "latest").name
-        return await self._reader.run(self._versions, server, name, deleted, long=True)
-
-    async def version(self, server: str, version: str, *, deleted: bool = False) -> Answer:
-        """Return one version of a server, or the `latest`.
-
-        Raises InvalidInput NOT_FOUND, also for a yanked release unless `deleted`.
-        """
-        return await self._reader.run(self._version, server, version, deleted, long=True)
-
-    def _page(self, question: BoundReleases, after: tuple[str, str], limit: int) -> Answer:
+        after = (name, semver)
         with self._reader.index.read() as connection:
             denials = self._reader.index.denial_cache.read(connection)
             serve = self._reader.serve
-            found = read_bound(connection, question, serve, denials, after, limit + 1)
+            found = read_bound(connection, wanted, serve, denials, after, limit + 1)
             changed = read_changed_at(connection, found)
         page: list[Json] = []
         read = 0
@@ -74,7 +63,9 @@ class Servers:
             after = (str(release.name), release.semver)
         return _listing(page, write_cursor(*after) if more else None)
 
-    def _versions(self, server: str, name: str, deleted: bool) -> Answer:
+    def versions(self, server: str, *, deleted: bool) -> Answer:
+        """Return all versions of a server, newest first; raises InvalidInput NOT_FOUND."""
+        name = server_json.capability_uri(server, "latest").name
         found = [
             x
             for x in self._reader.index.releases(name)
@@ -87,7 +78,11 @@ class Servers:
             raise server_json.not_found(server)
         return _listing(page, None)
 
-    def _version(self, server: str, version: str, deleted: bool) -> Answer:
+    def version(self, server: str, version: str, *, deleted: bool) -> Answer:
+        """Return one version of a server, or the `latest`.
+
+        Raises InvalidInput NOT_FOUND, also for a yanked release unless `deleted`.
+        """
         uri = server_json.capability_uri(server, version)
         try:
             found = self._reader.index.resolve(uri, serve=self._reader.serve)
