@@ -11,7 +11,6 @@ from capdex.json import Json
 from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site
 from capdex_explorer.views.text import count, cut, name_of
-from capdex_service.queries.names import copied_names
 from capdex_service.queries.releases import lineages
 
 MAX_CACHED: Final = 4000
@@ -34,12 +33,13 @@ _CACHED: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
 async def add_growth(site: Site, releases: Sequence[Json]) -> None:
     """Add to each release `first_seen` (epoch seconds), `growth` and `like`, None for none.
 
-    `like` is the older name of another owner that it may be taken for, see `copied_names`.
+    `like` is the older name of another owner that it may be taken for, see `read_copies`.
     A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
     lines, and `more`, the number of those left out.
     """
     wanted = [(name_of(release), str(release["semver"])) for release in releases]
-    copied = await copied_names(site.reader, [name for name, _ in wanted])
+    copies = site.reader.index.live.copies
+    copied = await site.reader.read(copies, [name for name, _ in wanted])
     lines = await lineages(site.reader, wanted)
     for release, (first_seen, before) in zip(releases, lines, strict=True):
         release["first_seen"], release["growth"] = first_seen, None

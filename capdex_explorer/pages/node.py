@@ -11,7 +11,7 @@ from capdex.errors import CapdexError, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI
 from capdex_explorer.site import PageRequest, Site, View, address_of, not_found
-from capdex_service.queries.releases import waiting_releases
+from capdex_indexer.query.pages import read_waiting
 
 MAX_PASTED_CHARS: Final = 20_000
 _DIGEST: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{64})")
@@ -26,7 +26,7 @@ async def node(site: Site, request: PageRequest) -> View:
         one["address"] = _address_of(one["cap_uri"])
     data = {
         "status": status,
-        "waiting": await waiting_releases(site.reader),
+        "waiting": [x._asdict() for x in await site.reader.read(read_waiting)],
         "hour": [list(x) for x in site.samples.hour],
         "day": [list(x) for x in site.samples.day],
         "digests": [[block, digest] for block, digest in site.samples.digests.items()][-20:],

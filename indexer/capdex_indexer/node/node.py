@@ -74,7 +74,7 @@ class Node:
             node = cls(surface, options, resources)
             stack.push_async_callback(node._release)
             if resources is None:
-                await run_to_completion(index.position)  # a wrong database fails now
+                await run_to_completion(index.heartbeat)  # a wrong database fails now
             else:
                 endpoints = resources.rpc.endpoints_state
                 verifier, blocks = resources.verifier, resources.blocks

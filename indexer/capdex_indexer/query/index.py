@@ -185,11 +185,6 @@ class Index:
         with self.read() as connection:
             return self.denial_cache.read(connection)
 
-    def position(self) -> Position:
-        """Return the position of the index; much cheaper than `status`."""
-        with self.read() as connection:
-            return read_position(connection.execute(POSITION).one())
-
     def heartbeat(self) -> tuple[Position, Heartbeat | None]:
         """Return the position of the index with the writer's newest heartbeat."""
         with self.read() as connection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -48,11 +47,6 @@ async def names_like(
     return await reader.read(
         lambda connection: read_names_like(connection, prefix, limit, with_prompt=with_prompt)
     )
-
-
-async def copied_names(reader: Reader, names: Sequence[str]) -> Mapping[str, str | None]:
-    """Return the older name of another owner that each name may be taken for; None for none."""
-    return await reader.read(reader.index.live.copies, names)
 
 
 async def versions_like(reader: Reader, name: str, prefix: str, limit: int) -> list[str]:

@@ -22,7 +22,6 @@ from capdex_indexer.query.pages import (
     read_version,
     read_version_before,
     read_versions,
-    read_waiting,
 )
 from capdex_indexer.query.release import IndexedRelease
 from capdex_indexer.query.status import read_revision
@@ -151,11 +150,6 @@ async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Li
         return found
 
     return await reader.read(read)
-
-
-async def waiting_releases(reader: Reader) -> list[Json]:
-    """Return the releases whose bytes this node awaits, those that wait longest first."""
-    return await reader.read(lambda connection: [x._asdict() for x in read_waiting(connection)])
 
 
 def shown(found: IndexedRelease) -> Json:

@@ -154,7 +154,7 @@ async def test_no_page_shows_what_an_endpoint_says_or_where_it_is(
         health.report(SyncProgress(trouble=trouble))
         health.refused = Unavailable(f"no {KEY}", Code.DATABASE_UNAVAILABLE, why=KEY)
     else:  # of an older version, which wrote the text into its heartbeat
-        health.observe(search_index.position(), Heartbeat(9, 3, False, "RATE_LIMITED", said))
+        health.observe(search_index.heartbeat()[0], Heartbeat(9, 3, False, "RATE_LIMITED", said))
     async with serving.serve(surface) as node:
         pages = {x: await node(x) for x in ("/health", "/ready", "/status", "/metrics")}
     assert {x: KEY in page.body.decode() for x, page in pages.items()} == dict.fromkeys(

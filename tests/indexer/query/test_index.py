@@ -352,7 +352,7 @@ def test_the_state_says_how_long_the_oldest_release_waits(
     assert index.status().oldest_pending_s == 30.0
     now[0] = 1040.0
     assert index.status().oldest_pending_s == 40.0
-    assert index.position().block_number == 1
+    assert index.heartbeat()[0].block_number == 1
     state = index.status()
     assert (state.chain_id, state.registry) == (31337, making.DEPLOYMENT.registry)
     index.close()
