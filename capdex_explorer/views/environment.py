@@ -40,6 +40,7 @@ def build_environment(assets: Mapping[str, str], explorers: Mapping[int, str]) -
         "cut": text.cut,
         "date": text.date,
         "duration": text.duration,
+        "field": verdicts.field_of,  # by name: map("field")
         "hash": text.short_hash,
         "highlighted": text.highlighted,
         "markdown": markdown,
