@@ -26,9 +26,10 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from tool_changes(old, new, effort)
     yield from _bindings(old, new)
     yield from _resources(old, new)
-    yield from _memory_scope(old, new)
+    scope = ("metadata", "memory_scope")
+    yield from _text(Rule.MEMORY_SCOPE, scope, "memory scope", old.memory_scope, new.memory_scope)
     yield from _requirements(old, new)
-    yield from _prompt(old, new)
+    yield from _text(Rule.PROMPT, ("prompt",), "prompt", old.prompt, new.prompt)
     yield from _triggers(old, new)
     yield from _fields(old.metadata, new.metadata, _ELSEWHERE, ("metadata",))
     yield from _fields(old.document, new.document, SECTIONS, ())  # unknown sections
@@ -151,11 +152,11 @@ def _resources(old: Manifest, new: Manifest) -> Iterator[Change]:
         yield differs(rule, ("resources", path), old_cid, new_cid, message)
 
 
-def _memory_scope(old: Manifest, new: Manifest) -> Iterator[Change]:
-    before, after = old.memory_scope, new.memory_scope
-    if before != after:
-        message = f"the memory scope {show_change(before, after)}"
-        yield differs(Rule.MEMORY_SCOPE, ("metadata", "memory_scope"), before, after, message)
+def _text(
+    rule: Rule, path: tuple[str, ...], what: str, old: str | None, new: str | None
+) -> Iterator[Change]:
+    if old != new:
+        yield differs(rule, path, old, new, f"the {what} {show_change(old, new)}")
 
 
 def _requirements(old: Manifest, new: Manifest) -> Iterator[Change]:
@@ -179,12 +180,6 @@ def _raised(field: str, was: Any, now: Any) -> bool:
         case "required_features":
             return not set(now) <= set(was)
     return True
-
-
-def _prompt(old: Manifest, new: Manifest) -> Iterator[Change]:
-    if old.prompt != new.prompt:
-        message = f"the prompt {show_change(old.prompt, new.prompt)}"
-        yield differs(Rule.PROMPT, ("prompt",), old.prompt, new.prompt, message)
 
 
 def _triggers(old: Manifest, new: Manifest) -> Iterator[Change]:

@@ -110,7 +110,8 @@ def read_bounded(path: Path, most_bytes: int) -> bytes | None:
     TOO_LARGE beyond the bound.
     """
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
+        # Without O_NONBLOCK a pipe waits for its writer.
+        with open(path, "rb", opener=lambda x, flags: os.open(x, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a file")
             data = file.read(most_bytes + 1)
@@ -122,10 +123,6 @@ def read_bounded(path: Path, most_bytes: int) -> bytes | None:
         message = f"{path} has more than {most_bytes} bytes"
         raise InvalidInput(message, Code.TOO_LARGE, fix=_REPLACE)
     return data
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # else a pipe waits for its writer
 
 
 def drop_leftovers(path: Path) -> None:

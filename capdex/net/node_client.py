@@ -165,12 +165,9 @@ def as_error(content: Json, who: str = "the node") -> CapdexError:
     details: Json = dict(given) if isinstance(given, dict) else {}
     details.pop("proven", None)  # only who verified a proof says so
     said = content.get("message"), details.pop("why", ""), details.pop("fix", "")
-    message, why, fix = (_said(who, untrusted_text(text)) for text in said)
+    texts = map(untrusted_text, said)
+    message, why, fix = (text and f"{who} says {quoted(text)}" for text in texts)
     return _family(code)(message or str(code), code, why, fix, details)
-
-
-def _said(who: str, text: str) -> str:
-    return text and f"{who} says {quoted(text)}"
 
 
 def _family(code: Code) -> type[CapdexError]:

@@ -52,7 +52,8 @@ def explain(document: Document, wanted: frozenset[str]) -> Explanation:
     tool, best = None, 0
     texts = [(field, document.fields.get(field, "")) for field in _SHOWN]
     for one in document.tools:
-        words = _found(f"{one.name} {one.description} {one.parameters}", wanted)
+        text = f"{one.name} {one.description} {one.parameters}"[:MAX_TEXT_CHARS]
+        words = wanted.intersection(document_terms(text)[0])
         if len(words) > best:
             tool, best = one.name, len(words)
         texts.append((TOOLS, one.description))
@@ -80,10 +81,6 @@ def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[Span, frozenset[s
     for pair in _PAIR.finditer(text):
         if pair.group(1) in wanted:
             yield pair.span(1), frozenset({pair.group(1)})
-
-
-def _found(text: str, wanted: frozenset[str]) -> set[str]:
-    return set(wanted.intersection(document_terms(text[:MAX_TEXT_CHARS])[0]))
 
 
 def _snippet(texts: list[tuple[str, str]], wanted: frozenset[str]) -> TextSnippet | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex.search.analyser import document_terms
-from capdex.search.document import FIELDS, TOOLS, Document, ToolText
+from capdex.search.document import FIELDS, TOOLS, Document
 
 WEIGHTS_VERSION: Final = 1  # raised whenever the same document gets other impacts
 MAX_FIELD_TOKENS: Final = 2048  # of one field that count
@@ -52,7 +52,10 @@ def weigh(document: Document) -> WeightedTerms:
         (document.fields.get(x, document.name if x == "name" else ""), FIELD_WEIGHTS.get(x, 1.0))
         for x in FIELDS
     ]
-    tools = [_count(_texts(tool)) for tool in document.tools]
+    tools = [
+        _count([(x.name, TOOL_NAME_WEIGHT), (x.description, 1.0), (x.parameters, 1.0)])
+        for x in document.tools
+    ]
     counted = [(bit, *_count([field])) for bit, field in enumerate(fields)]
     counts: dict[str, float] = {}
     masks: dict[str, int] = {}
@@ -74,10 +77,6 @@ def fields_of(mask: int) -> tuple[str, ...]:
 def rarity(documents: int, having: int) -> float:
     """Return BM25's idf of a term that `having` of the documents have."""
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
-
-
-def _texts(tool: ToolText) -> list[_Text]:
-    return [(tool.name, TOOL_NAME_WEIGHT), (tool.description, 1.0), (tool.parameters, 1.0)]
 
 
 def _count(texts: Iterable[_Text]) -> tuple[dict[str, float], float]:
