@@ -33,12 +33,6 @@ def capability_id(name: str, tool: str = "") -> str:
     return f"{PREFIX}{name}#{tool}" if tool else PREFIX + name
 
 
-def split_id(capability: str) -> tuple[str, str]:
-    """Return the URI of the package and the name of the tool (empty for the skill) in a CAP id."""
-    package, _, tool = capability.partition("#")
-    return package, tool
-
-
 def manifests(manifest: Manifest) -> Iterator[Json]:
     """Yield the manifests of a package: the skill, then its tools in their order."""
     yield skill(manifest)
@@ -65,11 +59,6 @@ def skill(manifest: Manifest) -> Json:
             for tool in manifest.tools
         ],
     }
-
-
-def tool(manifest: Manifest, name: str) -> Json:
-    """Return the manifest of one tool; raises InvalidInput NOT_FOUND."""
-    return tool_manifest(manifest, find_tool(manifest, name))
 
 
 def find_tool(manifest: Manifest, name: str) -> Tool:

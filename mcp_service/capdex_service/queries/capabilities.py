@@ -70,11 +70,13 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
     """
 
     def make(connection: Connection) -> tuple[str, Rendered]:
-        uri, tool = cap.split_id(capability_id)
+        uri, _, tool = capability_id.partition("#")
         selected = CapabilityURI.exact(f"{uri}@{version}") if version else CapabilityURI.parse(uri)
         found = reader.resolve(connection, selected)
         manifest = _manifest(reader, found)
-        made = cap.tool(manifest, tool) if tool else cap.skill(manifest)
+        made = cap.skill(manifest)
+        if tool:
+            made = cap.tool_manifest(manifest, cap.find_tool(manifest, tool))
         told = capability_text.manifest(made, found.cap_uri)
         return selected.name, Rendered.of(made | {"package": file_of(found)}, *told)
 
@@ -158,7 +160,7 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
 
 
 async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> Answer:
-    package, tool = cap.split_id(of)
+    package, _, tool = of.partition("#")
     uri = CapabilityURI.loose(package)
     (start,) = (0,) if cursor is None else read_cursor(cursor, int)
 

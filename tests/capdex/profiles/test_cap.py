@@ -68,7 +68,8 @@ def test_files_of_a_package_are_resources_with_their_size_and_address() -> None:
 
 
 def test_the_schema_of_a_tool_can_be_used_without_the_package() -> None:
-    tool = cap.tool(package("note"), "state.create")
+    found = package("note")
+    tool = cap.tool_manifest(found, cap.find_tool(found, "state.create"))
     note = {"id": "1", "title": "t", "body": "b", "createdAt": "c", "updatedAt": "u"}
     takes = Draft202012Validator(tool["input_schema"])
     assert takes.is_valid({"schema_uri": "did:nuwa:state:note#v1", "object": note})
@@ -77,8 +78,8 @@ def test_the_schema_of_a_tool_can_be_used_without_the_package() -> None:
 
 
 def test_a_tool_has_the_output_schema_that_its_package_states() -> None:
-    assert cap.tool(package("note"), "state.create")["output_schema"] is None
     note = package("note")
+    assert cap.tool_manifest(note, cap.find_tool(note, "state.create"))["output_schema"] is None
     stated = {"type": "object", "properties": {"note": {"$ref": "#/schema"}}}
     schema = cap.tool_manifest(note, note.tools[0]._replace(output_schema=stated))["output_schema"]
     gives = Draft202012Validator(schema)
@@ -102,14 +103,11 @@ def test_no_manifest_says_how_a_tool_is_reached() -> None:
 
 def test_an_unknown_tool_is_not_found_and_the_known_ones_are_named() -> None:
     with pytest.raises(InvalidInput) as refusal:
-        cap.tool(package("note"), "sing")
+        cap.find_tool(package("note"), "sing")
     assert refusal.value.code is Code.NOT_FOUND
     assert "fetch_web_content" in refusal.value.fix
 
 
-def test_an_id_is_split_into_package_and_tool() -> None:
-    assert cap.split_id(cap.capability_id("note")) == ("did:nuwa:cap:note", "")
-    assert cap.split_id(cap.capability_id("note", "state.create")) == (
-        "did:nuwa:cap:note",
-        "state.create",
-    )
+def test_an_id_names_the_package_and_the_tool() -> None:
+    assert cap.capability_id("note") == "did:nuwa:cap:note"
+    assert cap.capability_id("note", "state.create") == "did:nuwa:cap:note#state.create"
