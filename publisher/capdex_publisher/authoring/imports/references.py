@@ -10,6 +10,7 @@ from capdex.json import Json
 from capdex.json_schema.keywords import RULES, Shape
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
+OPENED: Final = "\0"  # among the hidden members of a part: those beside it have members, too
 MAX_REFERENCES: Final = 32  # that lead to one another
 _IN_FRAGMENT: Final = "~!$&'()*+,;=:@?-._"  # RFC 3986, 3.5
 
@@ -112,17 +113,16 @@ def united(document: Json | None, value: object, *, old: bool) -> list[Json]:
 
 
 def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[str]:
-    """Return the members of an object that a reply has and a request has not (OpenAPI)."""
+    """Return the members of an object that a reply has and a request has not (OpenAPI).
+
+    OPENED is among them if several parts have members, so that none of them may be closed.
+    """
     if document is None:
         return frozenset()
     members = [x.get("properties") for x in united(document, value, old=old)]
-    return frozenset(
-        name
-        for x in members
-        if isinstance(x, dict)
-        for name, schema in x.items()
-        if is_read_only(schema, document, old=old)
-    )
+    listed = [x.items() for x in members if isinstance(x, dict)]
+    found = {x for y in listed for x, z in y if is_read_only(z, document, old=old)}
+    return frozenset(found | ({OPENED} if len(listed) > 1 else set()))
 
 
 def renamed(root: Json, reference: str) -> str:

@@ -14,6 +14,7 @@ from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
 from capdex_publisher.authoring.imports.references import (
+    OPENED,
     found_at,
     read_only,
     renamed,
@@ -35,8 +36,10 @@ _EMPTY: Final[Json] = {"type": "object", "properties": {}}
 _BESIDE: Final = ANNOTATIONS | {"example"}  # kept where a dialect ignores what is beside `$ref`
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
 # No value is judged by these words: they name a part, or are told in another way.
-_SILENT: Final = ("$schema", "$id", "id", "$anchor", "$comment", "xml", "externalDocs")
-_TOLD: Final = ("discriminator", "collectionFormat")
+_SILENT: Final = re.compile(
+    r"\$(?:schema|id|anchor|comment)|id|xml|externalDocs|x-.*|discriminator|collectionFormat",
+    re.DOTALL,
+)
 _SAME_PLACE: Final = frozenset(["allOf", "anyOf", "oneOf", "if", "then", "else", "not"])
 
 
@@ -122,7 +125,8 @@ class Resolver:
     def schema(self, value: object, depth: int = 0, hidden: frozenset[str] = frozenset()) -> Any:
         """Return a schema, an object or a boolean; raises TooLarge.
 
-        `hidden` are members that a part beside it leaves to the service: none is required.
+        `hidden` are members that a part beside it leaves to the service: none is required. With
+        OPENED among them, the part is not closed.
         """
         if isinstance(value, bool):
             return value
@@ -140,7 +144,10 @@ class Resolver:
         value = _modern(value, nullable=self._document is None or self._old)
         for key, item in value.items():
             key = "$defs" if key == "definitions" else str(key)
-            if _is_silent(key):
+            if _SILENT.fullmatch(key):
+                continue
+            if key == "additionalProperties" and item is False and OPENED in hidden:
+                self._lose(key, item, "members of the other parts are sent, too")
                 continue
             if key.startswith("$recursive") or (key not in RULES and key not in _ANY_VALUE):
                 why = "type alone allows null" if key == "nullable" else "no word of a schema"
@@ -234,14 +241,15 @@ class Resolver:
         beside = {key: item for key, item in value.items() if key != "$ref"}
         for key in [x for x in beside if x not in _BESIDE] if self._old else ():
             item = beside.pop(key)
-            if not _is_silent(str(key)):
+            if not _SILENT.fullmatch(str(key)):
                 self._lose(key, item, "this version ignores it beside a reference")
         return {**self.schema(beside, depth, hidden), **made} if beside else made
 
     def _named(self, reference: str, value: object, hidden: frozenset[str]) -> str:
         parts = united(self._document, value, old=self._old)
-        required = [x.get("required") for x in parts]
-        needed = {y for x in required if isinstance(x, list) for y in x if isinstance(y, str)}
+        listed = [x["required"] for x in parts if isinstance(x.get("required"), list)]
+        needed = {y for x in listed for y in x if isinstance(y, str)}
+        needed |= {OPENED for x in parts if x.get("additionalProperties") is False}
         key = reference, hidden & needed
         if key not in self._names:
             taken = [name for name, _ in self._names.values()]
@@ -305,11 +313,6 @@ class Resolver:
 
     def _lose(self, key: str, value: object, why: str) -> None:
         self.lost.append((f"schema word {key}", str(value)[:80], why))
-
-
-def _is_silent(word: str) -> bool:
-    """Return True for a word that bears on no call."""
-    return word in (*_SILENT, *_TOLD) or word.startswith("x-")
 
 
 def _modern(schema: Json, *, nullable: bool) -> Json:

@@ -295,8 +295,24 @@ def test_a_value_may_fit_several_parts_that_a_discriminator_tells_apart(
         components={"schemas": {"Pet": base, "Cat": cat, "Dog": cat}},
     )
     (tool,) = manifest_of(package).tools
-    Validation().check(tool.parameters, {"pet": {"kind": "Cat"}})
+    assert Validation().check(tool.parameters, {"pet": {"kind": "Cat"}}) is None
     assert ("schema word oneOf", "left out", "kind") in rows(package)
+
+
+def test_closed_parts_of_one_value_are_opened_for_each_other(manifest_of: ManifestOf) -> None:
+    pet: Json = {"type": "object", "properties": {"name": TEXT}, "additionalProperties": False}
+    dog = {**pet, "properties": {"bark": TEXT}, "allOf": [{"$ref": "#/components/schemas/Pet"}]}
+    names = {"dog": "Dog", "pet": "Pet"}
+    members = {key: {"$ref": f"#/components/schemas/{x}"} for key, x in names.items()}
+    package = imported(
+        body({"type": "object", "properties": members}),
+        components={"schemas": {"Pet": pet, "Dog": dog}},
+    )
+    (tool,) = manifest_of(package).tools
+    check = Validation().check
+    assert check(tool.parameters, {"dog": {"name": "Rex", "bark": "wau"}}) is None
+    assert check(tool.parameters, {"pet": {"name": "Rex", "bark": "wau"}}) is not None
+    assert rows(package) == [("schema word additionalProperties", "left out", "False")]
 
 
 def test_a_body_of_text_json_is_sent_as_json(manifest_of: ManifestOf) -> None:
