@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from yarl import URL
@@ -12,16 +12,10 @@ from yarl import URL
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
 from capdex.manifest.bindings.contacts import carried_secrets
-from capdex.manifest.bindings.http_auth import HTTP_AUTH_TYPES, NAMED, auths
+from capdex.manifest.bindings.http_auth import auths
 from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import Egress, Reply, after_status
-from capdex_router.bindings.request import (
-    DEFAULT_HEADERS,
-    Outgoing,
-    RequestTemplate,
-    check_header,
-    unusable_binding,
-)
+from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate
 from capdex_router.bindings.styles import in_url
 from capdex_router.model.refs import SERVICE
 from capdex_router.model.requests import HostRequest
@@ -45,9 +39,7 @@ class HttpTool:
         self, binding: Mapping[str, Any], *, capability: str, egress: Egress, secrets: Secrets
     ) -> None:
         self._template = RequestTemplate.of(binding)
-        self._auths = [_Auth.of(auth) for auth in auths(binding)]
-        if binding.get("auth") and not self._auths:
-            raise _unknown_auth()
+        self._auths = list(auths(binding))
         self._carried = carried_secrets(binding)
         self._capability = capability
         self._egress = egress
@@ -81,25 +73,25 @@ class HttpTool:
         """Return the request with its secrets; raises Refused if one that it needs is missing."""
         headers, query, cookies = dict(outgoing.headers), "", []
         for auth in self._auths:
-            where = (self._capability, outgoing.url.raw_host or "", auth.secret)
+            where = (self._capability, outgoing.url.raw_host or "", auth["secret"])
             try:
                 # In a thread: a desktop may ask its user to unlock the keyring.
                 secret = await asyncio.to_thread(self._secrets.get, *where)
             except Refused:
-                if auth.optional:
+                if auth.get("optional"):
                     continue
                 raise
-            match auth.kind:
+            match auth["type"]:
                 case "bearer":
-                    headers[auth.name] = f"Bearer {secret}"
+                    headers["Authorization"] = f"Bearer {secret}"
                 case "basic":
-                    headers[auth.name] = f"Basic {basic(secret)}"
+                    headers["Authorization"] = f"Basic {basic(secret)}"
                 case "query":
-                    query += f"&{in_url(auth.name)}={in_url(secret)}"
+                    query += f"&{in_url(auth['name'])}={in_url(secret)}"
                 case "cookie":
-                    cookies.append(f"{auth.name}={_cookie_value(auth, secret)}")
+                    cookies.append(f"{auth['name']}={_cookie_value(auth, secret)}")
                 case _:
-                    headers[auth.name] = secret
+                    headers[auth["name"]] = secret
         if cookies:
             headers["Cookie"] = "; ".join(cookies)
         text = str(outgoing.url)
@@ -107,41 +99,14 @@ class HttpTool:
         return replace(outgoing, headers=headers, url=url)
 
 
-def _cookie_value(auth: _Auth, secret: str) -> str:
+def _cookie_value(auth: Mapping[str, Any], secret: str) -> str:
     if any(x in secret for x in ' ",;\\'):  # RFC 6265, 4.1.1
         raise InvalidInput(
-            f"the secret {auth.secret} cannot be sent in a cookie",
+            f"the secret {auth['secret']} cannot be sent in a cookie",
             why="it holds a space, a quotation mark, a comma, a semicolon or a backslash",
             fix="a person can set another by capdex secret",
         )
     return secret
-
-
-@dataclass(frozen=True, slots=True)
-class _Auth:
-    """A secret of a binding, and where it goes: in a header, the query or a cookie."""
-
-    kind: str
-    secret: str
-    name: str
-    optional: bool
-
-    @classmethod
-    def of(cls, auth: Mapping[str, Any]) -> _Auth:
-        kind, secret, name = auth.get("type"), auth.get("secret"), auth.get("name")
-        if kind not in HTTP_AUTH_TYPES or not isinstance(secret, str):
-            raise _unknown_auth()
-        if kind not in NAMED:
-            name = "Authorization"
-        if not isinstance(name, str):
-            raise _unknown_auth()
-        if kind == "cookie" or (kind == "header" and name.lower() != "authorization"):
-            check_header(f"x-{name}" if kind == "cookie" else name, "")  # both are RFC 9110 tokens
-        return cls(kind, secret, name, auth.get("optional") is True)
-
-
-def _unknown_auth() -> InvalidInput:
-    return unusable_binding("its auth is unknown")
 
 
 def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> HostRequest:

@@ -22,10 +22,7 @@ from capdex.manifest.bindings.http_header import HEADER_VALUE, header_fault
 from capdex.manifest.bindings.http_request import (
     CONTENT,
     FORM,
-    HTTP_TYPES,
     JSON,
-    METHODS,
-    PLACES,
     QUERY_METHODS,
     STYLES,
     method_of,
@@ -88,9 +85,12 @@ class RequestTemplate:
 
     @classmethod
     def of(cls, binding: Mapping[str, Any]) -> RequestTemplate:
-        """Return the template of a binding; raises InvalidInput if it cannot be sent."""
-        match, method = _URL.fullmatch(binding.get("url", "")), method_of(binding)
-        if match is None or binding["type"] not in HTTP_TYPES or method not in METHODS:
+        """Return the template of a binding; raises InvalidInput if it cannot be sent.
+
+        That its fields have a form is known of the manifest of a verified package.
+        """
+        match, method = _URL.fullmatch(binding["url"]), method_of(binding)
+        if match is None:
             raise unusable_binding(
                 "its URL names no host, or a placeholder stands in front of its path"
             )
@@ -99,14 +99,10 @@ class RequestTemplate:
             raise unusable_binding("a segment of its path is `.` or `..`")
         styled = binding["type"] == "http"
         places = dict(_places(binding, styled))
-        headers = {name: str(value) for name, value in _mapping(binding, "headers").items()}
-        for name, value in headers.items():
-            check_header(name, value)
-        body = _mapping(binding, "body") if styled else {}
+        headers = dict(binding.get("headers") or {})
+        body = (binding.get("body") if styled else None) or {}
         content = str(body.get("content") or JSON) if body or not styled else ""
         whole = str(body.get("parameter") or "")
-        if method == "GET" and (body or any(x.place == "body" for x in places.values())):
-            raise unusable_binding("a GET request has no body")
         if content and not CONTENT.fullmatch(content):
             raise unusable_binding(f"a body of {content[:64]} cannot be sent")
         reserved = tuple(str(x.get("name")) for x in auths(binding) if x.get("type") == "query")
@@ -270,34 +266,19 @@ def _with_defaults(headers: dict[str, str], defaults: dict[str, str]) -> dict[st
     return {**{x: y for x, y in defaults.items() if x.lower() not in known}, **headers}
 
 
-def _mapping(binding: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    found = binding.get(field)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise unusable_binding(f"its {field} are no mapping")
-    return found
-
-
 def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, ArgumentPlace]]:
-    for parameter, rule in _mapping(binding, "parameters").items():
-        where = rule if isinstance(rule, dict) else {}
-        place, name = where.get("in"), where.get("name")
-        if place not in PLACES or not isinstance(name, str | None):
-            raise unusable_binding(f"the parameter {parameter} has no known place")
-        if name is None or not name.strip():
-            name = parameter
-        if place == "header":
-            check_header(name, "")
+    for parameter, rule in (binding.get("parameters") or {}).items():
+        place, named = rule["in"], rule.get("name") or ""
+        name = named if named.strip() else parameter
         words = ("style", "explode", "content")
-        if not styled or (place == "body" and not any(where.get(x) is not None for x in words)):
+        if not styled or (place == "body" and not any(rule.get(x) is not None for x in words)):
             yield parameter, ArgumentPlace(place, name)
             continue
-        style, explode = where.get("style") or STYLES[place][0], where.get("explode")
+        style, explode = rule.get("style") or STYLES[place][0], rule.get("explode")
         if style not in STYLES[place]:
             raise unusable_binding(f"the parameter {parameter} has no known style")
-        explode = explode if isinstance(explode, bool) else style in ("form", "deepObject")
-        yield parameter, ArgumentPlace(place, name, style, explode, bool(where.get("content")))
+        explode = style in ("form", "deepObject") if explode is None else explode
+        yield parameter, ArgumentPlace(place, name, style, explode, bool(rule.get("content")))
 
 
 def _has_dots(path: str) -> bool:

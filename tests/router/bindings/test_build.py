@@ -87,12 +87,12 @@ def test_a_tool_of_another_kind_has_none(tool: str, package: VerifiedPackage, wi
 
 
 async def test_a_binding_that_cannot_be_used_says_so_when_it_is_called(wire: Any) -> None:
-    bad = {"type": "http_get", "url": "https://a.example/", "headers": {"Host": "b.example"}}
+    bad = {"type": "http_get", "url": "https://a.example/../b"}
     tool = bound(bad, capability="weather-reporter", wiring=wire())
     assert tool is not None
-    with pytest.raises(InvalidInput, match="may not set"):
+    with pytest.raises(InvalidInput, match="cannot be used"):
         tool.requests({})
-    with pytest.raises(InvalidInput, match="may not set"):
+    with pytest.raises(InvalidInput, match="cannot be used"):
         await tool.run({}, timeout_s=5)
 
 

@@ -195,19 +195,6 @@ async def test_a_secret_is_removed_from_an_error_before_it_is_cut(
     assert SECRET[:9] not in json.dumps(failed.value.to_json())
 
 
-@pytest.mark.parametrize(
-    "auth",
-    [
-        *(5, {}, {"type": "digest", "secret": "K"}, {"type": "bearer"}),
-        {"type": "header", "secret": "K", "name": "Host"},
-        {"type": "header", "secret": "K"},
-    ],
-)
-def test_an_unknown_authentication_is_refused(auth: Any, make: Any) -> None:
-    with pytest.raises(InvalidInput):
-        make("https://a.example.com/", auth=auth)
-
-
 @pytest.mark.parametrize("host", ["xn--bcher-kva.example", "xn--99999999.example"])
 async def test_a_secret_is_bound_to_the_host_as_the_question_shows_it(host: str, make: Any) -> None:
     tool = make(f"https://{host}/", auth={"type": "bearer", "secret": "KEY"})

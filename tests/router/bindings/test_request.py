@@ -157,23 +157,6 @@ def test_a_header_that_frames_the_message_is_refused(name: str) -> None:
         check_header(name, "x")
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"parameters": {"x": {"in": "cookie"}}},
-        {"parameters": {"x": 5}},
-        {"parameters": 5},
-        {"headers": []},
-        {"headers": {"X": "a\nb"}},
-        {"parameters": {"x": {"in": "body"}}},
-        {"parameters": {"x": {"in": "query", "name": 5}}},
-    ],
-)
-def test_a_binding_that_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        fill("https://a.b/", {"x": "1"}, **fields)
-
-
 def test_arguments_that_make_a_long_url_or_body_are_refused() -> None:
     with pytest.raises(InvalidInput, match="long"):
         fill("https://a.b/", {"x": "y" * 9000})
