@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from capdex import __version__
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import Entry, Program
 
@@ -104,14 +105,6 @@ _FIRST = (
 )
 
 
-def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from capdex import __version__
-
-        click.echo(f"capdex {__version__}")
-        ctx.exit()
-
-
 @click.command(
     "capdex",
     cls=Program,
@@ -125,10 +118,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     invoke_without_command=True,
     examples=_FIRST,
 )
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
-    help="Print the version.",
-)  # fmt: skip
+@click.version_option(__version__, message="capdex %(version)s", help="Print the version.")
 @click.pass_context
 def program(ctx: click.Context) -> None:
     """A registry for agent capabilities: published on chain, verified by everybody."""

@@ -15,9 +15,10 @@ from capdex_router.faces.manage import Packages
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.invoke.validation import Validation
+from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
 from capdex_router.routing.session import Session
-from capdex_router.runtime import Mounts, Runtime, open_grants, open_runtime
+from capdex_router.runtime import Mounts, Runtime, open_runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ async def open_agent(
     secrets, check = Secrets(home.path / "secrets.json"), Validation().check
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(
-            packages(home, open_grants(home.path), secrets, egress or moving(at or {}), check, at)
+            packages(home, GrantFile(home.grants), secrets, egress or moving(at or {}), check, at)
         )
         runtime = await stack.enter_async_context(
             open_runtime(home.path, [source], mounts=mounts, work=work, hidden=secrets)

@@ -65,8 +65,9 @@ async def open_runtime(
     for a folder that holds no valid skill, UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
-        grants = open_grants(directory)
-        audit = stack.enter_context(AuditLog(Home(directory).audit))
+        home = Home.open(directory)
+        grants = GrantFile(home.grants)
+        audit = stack.enter_context(AuditLog(home.audit))
         mounts = mounts or Mounts({})
 
         def noted(source: Mounted) -> None:
@@ -80,7 +81,7 @@ async def open_runtime(
         ]
         await asyncio.gather(*(server.awake(None) for server in servers))
         folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
-        learning = Learning(open_learned(directory), grants=grants, audit=audit)
+        learning = Learning(LearnedStore(home.learned), grants=grants, audit=audit)
         learned = LearnedTools(learning, work=work, own=directory)
         catalog = Catalog([*sources, *servers, *folders, learned])
         invoker = Invoker(
@@ -93,13 +94,3 @@ async def open_runtime(
         )
         search, results = Search(catalog), Results(directory / "results")
         yield Runtime(catalog, search, invoker, results, grants, learning, learned, servers)
-
-
-def open_grants(directory: Path) -> GrantFile:
-    """Return the grants of an installation, whose directory is made if it is not there."""
-    return GrantFile(Home.open(directory).grants)
-
-
-def open_learned(directory: Path) -> LearnedStore:
-    """Return the learned tools of an installation."""
-    return LearnedStore(Home.open(directory).learned)

@@ -14,7 +14,6 @@ from filelock import FileLock, Timeout
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import unusable
 
-AUDIT_FILE: Final = "audit.jsonl"
 _FOLDERS: Final = ("blocks", "learned", "results")
 _FILES: Final = (".json", ".jsonl", ".lock", ".sqlite")
 _FOLDER: Final = "a folder"
@@ -87,7 +86,7 @@ class Home:
     @property
     def audit(self) -> Path:
         """The audit log."""
-        return self.path / AUDIT_FILE
+        return self.path / "audit.jsonl"
 
     @contextmanager
     def writing(self, wait_s: float = WAIT_S) -> Iterator[None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcp.client.stdio import StdioServerParameters
 
-from capdex_router.runtime import Mounts, open_grants, open_runtime
+from capdex_router.runtime import Mounts, open_runtime
 
 FOREIGN = str(Path(__file__).with_name("catalog") / "foreign.py")
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
@@ -40,7 +40,3 @@ async def test_a_server_that_does_not_start_takes_no_other_tool_away(tmp_path: P
     async with open_runtime(tmp_path / "router", mounts=Mounts(servers)) as runtime:
         assert [server.name for server in runtime.servers if server.down] == ["gone"]
         assert runtime.catalog.find("mcp:foreign#read").name == "read"
-
-
-def test_grants_can_be_opened_before_anything_else(tmp_path: Path) -> None:
-    assert open_grants(tmp_path / "router").read().all == ()

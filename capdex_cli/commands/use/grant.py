@@ -13,7 +13,7 @@ from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe
-from capdex_cli.views.installing import show_proposal
+from capdex_cli.views.installing import router_home, show_proposal
 
 if TYPE_CHECKING:
     from capdex_router.policy.grants import Grant
@@ -50,16 +50,14 @@ def grant_command(
     content: an upgrade of the capability needs a new one. Without a tool it is for all its tools;
     --revoke then takes back those of all its tools, too.
     """
-    from capdex_cli.config.settings import user_directories
     from capdex_router.catalog.catalog import PREFIX, split
     from capdex_router.home.audit_log import AuditLog
-    from capdex_router.home.directory import AUDIT_FILE
+    from capdex_router.policy.grant_file import GrantFile
     from capdex_router.policy.grants import EVERY_TOOL
     from capdex_router.policy.proposal import Access, Proposal
-    from capdex_router.runtime import open_grants
 
-    directory = user_directories().data / "router"
-    grants = open_grants(directory)
+    home = router_home()
+    grants = GrantFile(home.grants)
     if capability is None:
         now = time.time()
         _list(app, [x for x in grants.read().all if x.until is None or x.until > now])
@@ -69,7 +67,7 @@ def grant_command(
     tool = name.partition("#")[2] or EVERY_TOOL
     if revoke:
         count = sum(grants.revoke(name, one) for one in targets or (None,))
-        with AuditLog(directory / AUDIT_FILE) as audit:
+        with AuditLog(home.audit) as audit:
             audit.write("revoke", capability_id=name, asked=list(targets))
         none = f"nothing was granted to {safe(name)}: capdex grant lists what is"
         human = [f"{count} taken back" if count else none]
@@ -94,7 +92,7 @@ def grant_command(
     )
     show_proposal(app, proposal)
     confirm(app, "Grant this?")
-    with AuditLog(directory / AUDIT_FILE) as audit:
+    with AuditLog(home.audit) as audit:
         audit.write("grant", **proposal.audited(), agreed=True)
     given = proposal.grants(time.time())
     grants.grant(given)

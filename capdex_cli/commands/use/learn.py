@@ -59,18 +59,19 @@ def learn_command(
     asked for each time.
     """
     from capdex_router.commands.learning import Learning
+    from capdex_router.commands.store import LearnedStore
     from capdex_router.home.audit_log import AuditLog
-    from capdex_router.runtime import open_grants, open_learned
+    from capdex_router.policy.grant_file import GrantFile
 
     home = router_home()
+    store = LearnedStore(home.learned)
     if program is None:
         if remove or intents:
             raise UsageError("a program must be named", fix="capdex learn PROGRAM")
-        _list(app, list(open_learned(home.path).all().values()))
+        _list(app, list(store.all().values()))
         return
-    grants = open_grants(home.path)
     with AuditLog(home.audit) as audit:
-        learning = Learning(open_learned(home.path), grants=grants, audit=audit)
+        learning = Learning(store, grants=GrantFile(home.grants), audit=audit)
         if remove:
             found = learning.forget(program)
             human = [f"{safe(found.tool.manifest.name)} is forgotten"]

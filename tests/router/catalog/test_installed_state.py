@@ -21,7 +21,7 @@ from capdex_router.invoke.invoke import Caller
 from capdex_router.invoke.validation import Validation
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
-from capdex_router.runtime import Runtime, open_grants, open_runtime
+from capdex_router.runtime import Runtime, open_runtime
 from tests.indexer import making
 from tests.router.simulated import Person, all_grants
 
@@ -94,7 +94,7 @@ async def call(runtime: Runtime, name: str, arguments: Any, person: Person | Non
 async def test_an_installed_package_keeps_and_finds_its_objects(home: Home) -> None:
     secrets = Secrets(home.path / "secrets.json")
     async with (
-        packages(home, open_grants(home.path), secrets, Egress(), Validation().check) as source,
+        packages(home, GrantFile(home.grants), secrets, Egress(), Validation().check) as source,
         open_runtime(home.path, [source], hidden=secrets) as runtime,
     ):
         listed = {x.ref.capability_id.partition("#")[2] for x in source.listed()}
