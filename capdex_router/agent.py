@@ -44,7 +44,7 @@ async def open_agent(
     With an installer an agent may ask for packages; `work` is the directory that learned programs
     see, `at` that of `bindings.build.Wiring`. Raises as `runtime.open_runtime`.
     """
-    secrets, check = Secrets(home.path / "secrets.json"), Validation().check
+    secrets, check = Secrets(home.secrets), Validation().check
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(
             packages(home, GrantFile(home.grants), secrets, egress or moving(at or {}), check, at)

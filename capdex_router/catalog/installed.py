@@ -127,7 +127,7 @@ async def packages(
 
     `check` judges what state verbs store; `at` is that of `Wiring`.
     """
-    services = McpServices(egress, Pins(home.path / "pins.json"))
+    services = McpServices(egress, Pins(home.pins))
     wiring = Wiring(egress, secrets, services, Agents(egress), at or {})
     try:
         with ObjectStore(home.state) as store:

@@ -24,15 +24,11 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[Listed, ...]).decode
 
 
-class ShortForms:
-    """Short forms by the sha256 (hex) of their packages, kept beside the lock file."""
+class ShortForms(Derived):
+    """Short forms (`decode`) by the sha256 (hex) of their packages, beside the lock file."""
 
     def __init__(self, home: Home) -> None:
-        self._derived = Derived(home.derived, f"{FORMAT}.{RULES_VERSION}")
-
-    def read(self) -> Mapping[str, bytes]:
-        """Return all short forms, to be decoded by `decode`."""
-        return self._derived.read()
+        super().__init__(home.derived, f"{FORMAT}.{RULES_VERSION}")
 
     def add(self, package: VerifiedPackage) -> None:
         """Keep the short form of a package that was verified."""
@@ -41,7 +37,7 @@ class ShortForms:
     def add_all(self, found: Mapping[str, tuple[Listed, ...]]) -> None:
         """Keep some short forms."""
         if found:
-            self._derived.write({digest: _encode(listed) for digest, listed in found.items()})
+            self.write({digest: _encode(listed) for digest, listed in found.items()})
 
 
 def decode(data: bytes | None) -> tuple[Listed, ...] | None:

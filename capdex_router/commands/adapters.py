@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final
 
@@ -17,35 +17,31 @@ import orjson
 from capdex.errors import InvalidInput
 from capdex_router.commands.intents.manifest import (
     CommandManifest,
-    Intent,
+    CommandTool,
     parse_capability,
     parse_manifest,
 )
-from capdex_router.commands.learned import ProbeValues, parse_samples
+from capdex_router.commands.learned import parse_samples
 
 # The directory in which samples run has these files.
 KNOWN_CONTENT: Final[Mapping[str, str]] = {"notes.txt": "alpha\nbeta\n"}
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
-    """The manifest and the intents of a program; without intents, its help makes them."""
+def find(binary: str) -> CommandTool:
+    """Return the adapter that comes with the router, by the name of its binary.
 
-    manifest: CommandManifest
-    intents: tuple[Intent, ...]
-    samples: tuple[ProbeValues, ...] = ()
-
-
-def find(binary: str) -> Adapter:
-    """Return the adapter that comes with the router, by the name of its binary, or one by help."""
+    Of another program it is one without intents: its help makes them.
+    """
     for value in orjson.loads((files("capdex_router.commands") / "adapters.json").read_bytes()):
         if value["wraps"] == binary:
             return parse(orjson.dumps(value))
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", binary).strip("._-")[:64] or "program"
-    return Adapter(CommandManifest("programs", name, f"The program {name}", "0.0.0", binary), ())
+    return CommandTool(
+        CommandManifest("programs", name, f"The program {name}", "0.0.0", binary), ()
+    )
 
 
-def parse(data: bytes, capability: bytes | None = None) -> Adapter:
+def parse(data: bytes, capability: bytes | None = None) -> CommandTool:
     """Read an adapter's one file, or a `manifest.json` and its `capability.json`.
 
     Raises InvalidInput; also if its commands begin with different programs.
@@ -61,4 +57,4 @@ def parse(data: bytes, capability: bytes | None = None) -> Adapter:
         )
     value: Any = orjson.loads(data)  # an object: parse_manifest has read it
     samples = parse_samples(value, len(intents))
-    return Adapter(replace(manifest, binary=programs.pop()), intents, samples)
+    return CommandTool(replace(manifest, binary=programs.pop()), intents, samples)

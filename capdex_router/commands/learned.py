@@ -18,22 +18,15 @@ from capdex_router.commands.help import Help
 from capdex_router.commands.intents.manifest import (
     CommandTool,
     Intent,
+    ProbeValues,
+    manifest_of,
     parse_intent,
-    parse_manifest,
 )
 from capdex_router.commands.intents.template import CommandTemplate
 
 MAX_LEARNED_BYTES: Final = 4 * 1024 * 1024  # 128 commands of `openssl` take 0.8 MB
 MAX_SAMPLES: Final = 64
 MAX_COMMAND_WORDS: Final = 2  # `git remote add` has two
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeValues:
-    """Values to probe an intent with, in a directory of known content."""
-
-    intent: int
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,6 @@ class Learned:
     help: Help
     commands: Mapping[str, Help]
     successes: tuple[frozenset[int], ...]
-    samples: tuple[ProbeValues, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
     writable: bool = False
     readable: tuple[Path, ...] = ()
@@ -74,7 +66,7 @@ class Learned:
             **self.tool.manifest.to_json(),
             "wraps": self.tool.manifest.binary,
             "intents": intents,
-            "samples": [[one.intent, dict(one.values)] for one in self.samples],
+            "samples": [[one.intent, dict(one.values)] for one in self.tool.samples],
             "learned": {
                 "program": str(self.program),
                 "sha256": self.digest,
@@ -114,13 +106,12 @@ class Learned:
             if len(successes) != len(intents):
                 raise ValueError("an intent has no exit codes")
             return cls(
-                CommandTool(parse_manifest(_head(value)), intents),
+                CommandTool(manifest_of(value), intents, parse_samples(value, len(intents))),
                 Path(found["program"]),
                 str(found["sha256"]),
                 known,
                 commands,
                 successes,
-                parse_samples(value, len(intents)),
                 dict(found["evidence"]),
                 found["writable"] is True,
                 tuple(Path(path) for path in found["readable"]),
@@ -129,11 +120,6 @@ class Learned:
             raise InvalidInput(
                 "a learned tool cannot be read", why=repr(error)[:200], fix="learn it again"
             ) from None
-
-
-def _head(value: dict[str, Any]) -> bytes:
-    names = ("domain", "name", "summary", "version", "wraps")
-    return orjson.dumps({name: value[name] for name in names})
 
 
 def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[ProbeValues, ...]:

@@ -17,9 +17,10 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex_router.commands import adapters
-from capdex_router.commands.adapters import KNOWN_CONTENT, Adapter
+from capdex_router.commands.adapters import KNOWN_CONTENT
 from capdex_router.commands.executor import FACETS
 from capdex_router.commands.help import MAX_HELP_BYTES
+from capdex_router.commands.intents.manifest import CommandTool
 from capdex_router.commands.intents.match import is_guarded
 from capdex_router.commands.learned import Learned
 from capdex_router.commands.probe import by_help, learn
@@ -53,7 +54,7 @@ class Learning:
     async def study(
         self,
         program: str,
-        adapter: Adapter | None = None,
+        adapter: CommandTool | None = None,
         *,
         writable: bool = False,
         readable: Sequence[Path] = (),
@@ -102,7 +103,7 @@ class Learning:
         Raises InvalidInput if it does not have the options any more.
         """
         written = old.tool.intents if any(one.patterns for one in old.tool.intents) else ()
-        adapter = Adapter(old.tool.manifest, written, old.samples)
+        adapter = replace(old.tool, intents=written)
         new = await self._probed(old.program, adapter, old.readable, writable=old.writable)
         self.audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
         self._forget_grants(owner_name(old))
@@ -156,7 +157,7 @@ class Learning:
         )
 
     async def _probed(
-        self, path: Path, adapter: Adapter, readable: tuple[Path, ...], *, writable: bool
+        self, path: Path, adapter: CommandTool, readable: tuple[Path, ...], *, writable: bool
     ) -> Learned:
         sandbox = self.sandbox()
         ends = time.monotonic() + LEARN_S
@@ -174,7 +175,7 @@ class Learning:
 
             name = adapter.manifest.binary
             intents = adapter.intents or await by_help(name, path, run, writable=writable)
-            found = await learn(adapter.manifest, path, intents, adapter.samples, run)
+            found = await learn(replace(adapter, intents=intents), path, run)
         return replace(found, writable=writable, readable=readable)
 
 

@@ -21,7 +21,7 @@ def parse(kind: Kind, data: bytes, *, truncated: bool = False) -> dict[str, Any]
     OUTPUT_INVALID if JSON was promised and something else came.
     """
     if kind == "auto":
-        kind = "json" if not truncated and _is_json(data) else "lines"
+        kind = "json" if not truncated and is_json(data) else "lines"
     if truncated and kind == "json":
         raise _invalid(kind, f"over {len(data)} bytes")
     if truncated:
@@ -46,7 +46,8 @@ def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:
     return {"rows": [dict(zip(head, row, strict=False)) for row in rest]}
 
 
-def _is_json(data: bytes) -> bool:
+def is_json(data: bytes) -> bool:
+    """Return True for an object or a list in JSON."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return False
     try:

@@ -11,13 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex_router.commands.help import Help, lines, parse_help
 from capdex_router.commands.help_intents import made
-from capdex_router.commands.intents.manifest import CommandManifest, CommandTool, Intent, Kind
-from capdex_router.commands.learned import Learned, ProbeValues, command_of, sheltered
+from capdex_router.commands.intents.manifest import CommandTool, Intent, Kind
+from capdex_router.commands.learned import Learned, command_of, sheltered
+from capdex_router.commands.output import is_json
 from capdex_router.commands.sandbox import ProcessResult
 
 MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55
@@ -28,29 +27,16 @@ Run = Callable[[Sequence[str]], Awaitable[ProcessResult]]
 
 def kind_of(output: bytes) -> Kind:
     """Return the shape of an output: JSON, JSON on each line, a table, or lines."""
-    if output.strip() and _is_json(output):
+    if is_json(output):
         return "json"
     lines = [line for line in output.splitlines() if line.strip()]
-    if lines and all(line.startswith((b"{", b"[")) and _is_json(line) for line in lines):
+    if lines and all(line.startswith((b"{", b"[")) and is_json(line) for line in lines):
         return "jsonLines"
     cells = {len(re.split(rb"\s{2,}|\t", line.strip())) for line in lines}
     return "table" if len(lines) > 1 and len(cells) == 1 and cells.pop() > 1 else "lines"
 
 
-def _is_json(data: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(data), dict | list)
-    except orjson.JSONDecodeError:
-        return False
-
-
-async def learn(
-    manifest: CommandManifest,
-    program: Path,
-    intents: Sequence[Intent],
-    samples: Sequence[ProbeValues],
-    run: Run,
-) -> Learned:
+async def learn(tool: CommandTool, program: Path, run: Run) -> Learned:
     """Learn a program: read its help and that of its subcommands, shelter its templates, probe.
 
     `program` is a resolved path; `run` runs an argument list in a sandbox without a network, in a
@@ -62,13 +48,13 @@ async def learn(
     text = await _help((str(program),), run)
     known = parse_help(text)
     commands: dict[str, Help] = {}
-    for words in filter(None, (command_of(one.template) for one in intents)):
+    for words in filter(None, (command_of(one.template) for one in tool.intents)):
         if " ".join(words) not in commands:
             commands[" ".join(words)] = parse_help(await _help((str(program), *words), run))
-    found = [sheltered(one, known, commands) for one in intents]
+    found = [sheltered(one, known, commands) for one in tool.intents]
     successes = [frozenset((0,)) for _ in found]
     probes = []
-    for sample in samples:
+    for sample in tool.samples:
         intent = found[sample.intent]
         argv = (str(program), *intent.template.argv(sample.values)[1:])
         ran = await run(argv)
@@ -78,13 +64,16 @@ async def learn(
         probes.append({"argv": list(argv), "exit_code": ran.exit_code})
     number = _VERSION.search((version.stdout or version.stderr)[:1000].decode(errors="replace"))
     return Learned(
-        CommandTool(replace(manifest, version=number[0] if number else "0.0.0"), tuple(found)),
+        replace(
+            tool,
+            manifest=replace(tool.manifest, version=number[0] if number else "0.0.0"),
+            intents=tuple(found),
+        ),
         program,
         digest,
         known,
         commands,
         tuple(successes),
-        tuple(samples),
         {
             "version": number[0] if number else None,
             "help_sha256": hashlib.sha256(text).hexdigest(),

@@ -27,7 +27,7 @@ _KINDS: Final = {
 WAIT_S: Final = 30.0  # a commit takes milliseconds, however many packages it is about
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Home:
     """The directory of one installation, for its user alone.
 
@@ -36,6 +36,18 @@ class Home:
     """
 
     path: Path
+
+    def __post_init__(self) -> None:
+        path = self.path
+        self.audit = path / "audit.jsonl"
+        self.blocks = path / "blocks"  # packages by CID
+        self.derived = path / "installed.sqlite"  # what was derived from packages
+        self.grants = path / "grants.json"
+        self.learned = path / "learned"  # command-line tools
+        self.lock_file = path / "capdex.lock"  # the list of what is installed
+        self.pins = path / "pins.json"  # of tools of MCP services
+        self.secrets = path / "secrets.json"  # where there is no keyring
+        self.state = path / "state.sqlite"  # the objects that capabilities keep
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -52,41 +64,6 @@ class Home:
             fix = "set CAPDEX_HOME to a directory of yours"
             raise unusable(f"the data directory {path} cannot be made", error, fix) from None
         return cls(path)
-
-    @property
-    def lock_file(self) -> Path:
-        """The list of what is installed."""
-        return self.path / "capdex.lock"
-
-    @property
-    def blocks(self) -> Path:
-        """The directory of packages by CID."""
-        return self.path / "blocks"
-
-    @property
-    def derived(self) -> Path:
-        """The database of what was derived from packages."""
-        return self.path / "installed.sqlite"
-
-    @property
-    def grants(self) -> Path:
-        """The file of grants."""
-        return self.path / "grants.json"
-
-    @property
-    def learned(self) -> Path:
-        """The directory of learned command-line tools."""
-        return self.path / "learned"
-
-    @property
-    def state(self) -> Path:
-        """The database of the objects that capabilities keep."""
-        return self.path / "state.sqlite"
-
-    @property
-    def audit(self) -> Path:
-        """The audit log."""
-        return self.path / "audit.jsonl"
 
     @contextmanager
     def writing(self, wait_s: float = WAIT_S) -> Iterator[None]:

@@ -10,16 +10,12 @@ from capdex_router.home.shared_file import SharedFile
 from capdex_router.policy.grants import Grant, Grants
 
 
-class GrantFile:
-    """Grants in a file for its user alone."""
+class GrantFile(SharedFile[Grants]):
+    """Grants in a file for its user alone; a damaged one raises UsageError CONFIG."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._file = SharedFile(path, Grants(), Grants.parse, Grants.to_bytes)
+        super().__init__(path, Grants(), Grants.parse, Grants.to_bytes)
         self._clock = clock
-
-    def read(self) -> Grants:
-        """Return all grants; raises UsageError CONFIG if the file is damaged."""
-        return self._file.read()
 
     def granted(self, owner: str, digest: str, tool: str) -> frozenset[str]:
         """Return the targets granted to a tool of an owner, whose content has this digest."""
@@ -27,13 +23,13 @@ class GrantFile:
 
     def grant(self, grants: Iterable[Grant]) -> None:
         """Keep some more grants."""
-        self._file.change(lambda before: before.plus(grants, self._clock()))
+        self.change(lambda before: before.plus(grants, self._clock()))
 
     def forget(self, digests: Collection[str]) -> None:
         """Remove the grants for some contents, which are not installed any more."""
-        self._file.change(lambda before: before.without(digests))
+        self.change(lambda before: before.without(digests))
 
     def revoke(self, name: str, target: str | None = None) -> int:
         """Take grants of a capability and its tools back; return how many there were."""
-        before = self._file.change(lambda before: before.minus(name, target))
+        before = self.change(lambda before: before.minus(name, target))
         return len(before.all) - len(before.minus(name, target).all)

@@ -32,6 +32,10 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str
     until: float | None = None
 
+    def lasts(self, now: float) -> bool:
+        """Return True if the grant has not expired."""
+        return self.until is None or now < self.until
+
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     grants: tuple[Grant, ...]
@@ -93,7 +97,7 @@ class Grants:
             for grant in self.by_digest.get(digest, ())
             if grant.name.partition("#")[0] == owner
             and grant.tool in (tool, EVERY_TOOL)
-            and (grant.until is None or now < grant.until)
+            and grant.lasts(now)
         )
 
     def digests(self, target: str, now: float) -> frozenset[str]:
@@ -101,9 +105,7 @@ class Grants:
         return frozenset(
             grant.digest
             for grant in self.all
-            if grant.target == target
-            and grant.tool == EVERY_TOOL
-            and (grant.until is None or now < grant.until)
+            if (grant.target, grant.tool) == (target, EVERY_TOOL) and grant.lasts(now)
         )
 
     def plus(self, new: Iterable[Grant], now: float) -> Self:
@@ -111,9 +113,7 @@ class Grants:
 
         Raises UsageError TOO_LARGE beyond MAX_GRANTS.
         """
-        kept = {
-            _key(grant): grant for grant in self.all if grant.until is None or now < grant.until
-        }
+        kept = {_key(grant): grant for grant in self.all if grant.lasts(now)}
         kept |= {_key(grant): grant for grant in new}
         if len(kept) > MAX_GRANTS:
             raise UsageError(

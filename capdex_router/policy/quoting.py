@@ -84,16 +84,14 @@ def tree(value: Any, depth: int = 0) -> Iterator[str]:
         return
     items = value.items() if isinstance(value, dict) else (("", item) for item in value)
     for key, item in items:
-        name = f"{'  ' * depth}{_key(key)}:" if isinstance(value, dict) else f"{'  ' * depth}-"
+        plain = key.isascii() and key.isidentifier() and len(key) <= 64
+        name = f"{key if plain else quoted(key)}:" if isinstance(value, dict) else "-"
+        name = f"{'  ' * depth}{name}"
         if isinstance(item, dict | list) and item:
             yield name
             yield from tree(item, depth + 1)
         else:
             yield f"{name} {_scalar(item)}"
-
-
-def _key(key: str) -> str:
-    return key if key.isascii() and key.isidentifier() and len(key) <= 64 else quoted(key)
 
 
 def _scalar(value: object) -> str:

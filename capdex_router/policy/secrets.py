@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -58,26 +58,21 @@ class Keyring:
     def read(self, key: str) -> str | None:
         """Return the text kept under a name; raises UsageError UNREADABLE for a locked keyring."""
         import keyring
-        from keyring.errors import KeyringError
 
-        try:
+        with _unlocked():
             return keyring.get_password(SERVICE, key)
-        except (KeyringError, RuntimeError) as error:
-            raise _locked(error) from None
 
     def write(self, key: str, value: str | None) -> None:
         """Keep a text; None removes it."""
         import keyring
-        from keyring.errors import KeyringError, PasswordDeleteError
+        from keyring.errors import PasswordDeleteError
 
-        try:
+        with _unlocked():
             if value is not None:
                 keyring.set_password(SERVICE, key, value)
                 return
             with suppress(PasswordDeleteError):
                 keyring.delete_password(SERVICE, key)
-        except (KeyringError, RuntimeError) as error:
-            raise _locked(error) from None
 
 
 class SecretFile:
@@ -221,6 +216,13 @@ def _key(capability: str, host: str, name: str) -> str:
     return f"{capability} {host.lower()} {name}"
 
 
-def _locked(error: Exception) -> UsageError:
-    why = type(error).__name__  # a backend's text may hold more than it should
-    return UsageError("the keyring cannot be used", Code.UNREADABLE, why=why, fix="unlock it")
+@contextmanager
+def _unlocked() -> Iterator[None]:
+    from keyring.errors import KeyringError
+
+    try:
+        yield
+    except (KeyringError, RuntimeError) as error:
+        why = type(error).__name__  # a backend's text may hold more than it should
+        what = "the keyring cannot be used"
+        raise UsageError(what, Code.UNREADABLE, why=why, fix="unlock it") from None

@@ -46,7 +46,7 @@ def try_command(app: App, tool: str, arguments: str, send: bool, at: dict[str, s
     example = command_line("capdex", "try", f"{name}#{meant.name}", schema=meant.parameters)
     show_moves(app, at)
     if send:
-        secrets = Secrets(home.path / "secrets.json")
+        secrets = Secrets(home.secrets)
         call = trial.send(home, file, meant, given, at, secrets=secrets, asker=Terminal(app))
         show_result(app, app.run(call), example)
         return

@@ -60,7 +60,7 @@ def grant_command(
     grants = GrantFile(home.grants)
     if capability is None:
         now = time.time()
-        _list(app, [x for x in grants.read().all if x.until is None or x.until > now])
+        _list(app, [x for x in grants.read().all if x.lasts(now)])
         return
     name, version = split(capability)
     name = name if ":" in name else f"{PREFIX}{name}"

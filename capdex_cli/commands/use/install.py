@@ -172,7 +172,7 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
         if purge_state:
             confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
         gone = installer.remove(names)
-        pins = Pins(router_home().path / "pins.json")
+        pins = Pins(router_home().pins)
         for entry in gone:
             pins.forget(entry.name)
         purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0

@@ -15,7 +15,7 @@ from capdex_cli.terminal.text import safe
 from capdex_cli.views.installing import router_home, show_proposal
 
 if TYPE_CHECKING:
-    from capdex_router.commands.adapters import Adapter
+    from capdex_router.commands.intents.manifest import CommandTool
     from capdex_router.commands.learned import Learned
     from capdex_router.commands.learning import Learning
 
@@ -105,7 +105,7 @@ def _show(app: App, found: Learned, action: str, human: list[str]) -> None:
     app.output.result("learned", _value(found, action), human=human, plain=plain)
 
 
-def _adapter(path: Path) -> Adapter:
+def _adapter(path: Path) -> CommandTool:
     """Read the intents of a program, from an adapter's file or a CMP folder."""
     from capdex.net.files import read_bounded
     from capdex_router.commands.adapters import parse

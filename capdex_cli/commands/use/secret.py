@@ -57,7 +57,7 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
     elif not remove:
         value = sys.stdin.read(MAX_CHARS + 2).removesuffix("\n")
     home = router_home()
-    Secrets(home.path / "secrets.json").set(of, host, name, value)
+    Secrets(home.secrets).set(of, host, name, value)
     with AuditLog(home.audit) as audit:
         audit.write("secret", capability=of, host=host.lower(), name=name, removed=remove)
     done = {"capability": of, "host": host.lower(), "name": name, "removed": remove}

@@ -17,11 +17,13 @@ from capdex.errors import ExecutionFailed, InvalidInput
 from capdex_router.commands.executor import CommandExecutor
 from capdex_router.commands.intents.manifest import (
     CommandManifest,
+    CommandTool,
+    ProbeValues,
     parse_capability,
     parse_intent,
     parse_manifest,
 )
-from capdex_router.commands.learned import Learned, ProbeValues
+from capdex_router.commands.learned import Learned
 from capdex_router.commands.probe import kind_of, learn
 from capdex_router.commands.sandbox import ProcessResult, Sandbox, Surroundings
 
@@ -43,8 +45,8 @@ def learned(
     async def run(argv: Sequence[str]) -> ProcessResult:
         return await sandbox.run(argv, Surroundings(tmp_path), timeout_s=20)
 
-    found = [parse_intent(one) for one in intents]
-    return asyncio.run(learn(MANIFEST, GREP, found, samples, run))
+    found = tuple(parse_intent(one) for one in intents)
+    return asyncio.run(learn(CommandTool(MANIFEST, found, tuple(samples)), GREP, run))
 
 
 def test_grep_is_learned(tmp_path: Path) -> None:
@@ -88,12 +90,13 @@ def ripgrep(rg: Path, tmp_path: Path) -> Learned:
     """`rg` with both templates of the specification, learned in a directory of known content."""
     (tmp_path / "notes.txt").write_text("alpha\nbeta\n")
     data = (Path(__file__).parent / "data/rg.json").read_bytes()
-    samples = [ProbeValues(i, {"query": text}) for i in (0, 1) for text in ("alpha", "absent")]
+    samples = (ProbeValues(i, {"query": text}) for i in (0, 1) for text in ("alpha", "absent"))
 
     async def run(argv: Sequence[str]) -> ProcessResult:
         return await Sandbox.find().run(argv, Surroundings(tmp_path), timeout_s=20)
 
-    return asyncio.run(learn(parse_manifest(data), rg, parse_capability(data), samples, run))
+    tool = CommandTool(parse_manifest(data), parse_capability(data), tuple(samples))
+    return asyncio.run(learn(tool, rg, run))
 
 
 def call(found: Learned, intent: int, work: Path, **values: object) -> dict[str, Any]:
