@@ -42,6 +42,10 @@ blocks_option = environment_option(
 serve_signed_option = click.option(
     "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."
 )
+allowed_host_option = environment_option(
+    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
+    help="Accept this Host header besides loopback's.",
+)  # fmt: skip
 profile_option = environment_option(
     "--profile", type=click.Choice(["default", "minimal"]), default="default",
     help="Tools that MCP clients see: all, or one to search and one to get, answered in text.",

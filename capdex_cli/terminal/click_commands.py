@@ -101,33 +101,24 @@ def together(*options: Callable[[FC], FC]) -> Callable[[FC], FC]:
     return lambda function: functools.reduce(lambda x, add: add(x), reversed(options), function)
 
 
-class _Hash(click.ParamType[bytes]):
-    """A hash of 32 bytes, typed as 0x and 64 hexadecimal digits."""
-
-    name = "hash"
-
-    def convert(self, value: Any, *_: Any) -> bytes:
-        if not re.fullmatch("0x[0-9a-fA-F]{64}", value):
-            message = f"{value[:80]!r} is not a hash"
-            raise UsageError(message, fix="write 0x and 64 hexadecimal digits")
-        return bytes.fromhex(value[2:])
+def hash(typed: str) -> bytes:
+    """Return a hash of 32 bytes, typed as 0x and 64 hexadecimal digits."""
+    if not re.fullmatch("0x[0-9a-fA-F]{64}", typed):
+        message = f"{typed[:80]!r} is not a hash"
+        raise UsageError(message, fix="write 0x and 64 hexadecimal digits")
+    return bytes.fromhex(typed[2:])
 
 
-class _Text(click.ParamType[str]):
-    """A text for a file, a node or a chain: typed in UTF-8, whatever the locale."""
-
-    name = "text"
-
-    def convert(self, value: Any, *_: Any) -> str:
-        try:
-            return os.fsencode(value).decode("utf-8")
-        except UnicodeError:
-            message = f"{value[:80]!r} has bytes that are not UTF-8"
-            raise UsageError(message, fix="type it again, in UTF-8") from None
+def text(typed: str) -> str:
+    """Return a text for a file, a node or a chain: typed in UTF-8, whatever the locale."""
+    try:
+        return os.fsencode(typed).decode("utf-8")
+    except UnicodeError:
+        message = f"{typed[:80]!r} has bytes that are not UTF-8"
+        raise UsageError(message, fix="type it again, in UTF-8") from None
 
 
-HASH = _Hash()
-TEXT = _Text()
+HASH, TEXT = hash, text  # types of click, whose help has their names
 FILE = click.Path(path_type=Path)
 FILE_NAME = click.Path(allow_dash=True)  # a text; shells complete it by their files
 DIRECTORY = click.Path(path_type=Path, file_okay=False)

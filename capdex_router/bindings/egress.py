@@ -102,7 +102,8 @@ class Egress:
     ) -> None:
         self._addresses = {name: URL(url) for name, url in (addresses or {}).items()}
         hosts = {url.raw_authority for url in self._addresses.values()}
-        self._inside = frozenset(_bare(host.lower()) for host in inside) | hosts
+        bare = (host[1:-1] if host.endswith("]") else host for host in map(str.lower, inside))
+        self._inside = hosts.union(bare)
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
@@ -230,10 +231,6 @@ class Egress:
             skip_auto_headers=("Content-Type",),
         )
         return session
-
-
-def _bare(host: str) -> str:
-    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def _check_url(url: URL, inside: bool) -> None:

@@ -48,25 +48,14 @@ def in_form(text: str) -> str:
 def named_texts(
     parameter: str, value: object, place: ArgumentPlace, escape: Quote
 ) -> Iterator[tuple[str, str]]:
-    """Yield the names and encoded values of an argument in a query or a form; nothing for null."""
-    if place.as_json or (isinstance(value, dict) and not place.style):
-        value = None if value is None else _to_json(parameter, value)
-    yield from _pairs(
-        place.name or parameter,
-        value,
-        place.style or "form",
-        place.explode or not place.style,
-        escape,
-    )
-
-
-def _pairs(
-    name: str, value: object, style: str, explode: bool, escape: Quote = in_url
-) -> Iterator[tuple[str, str]]:
-    """Yield the names of a query or a form, as they are, with their encoded values.
+    """Yield the names of an argument in a query or a form, as they are, with its encoded values.
 
     Nothing for null, an empty list or an empty object. Raises InvalidInput for what is no text.
     """
+    if place.as_json or (isinstance(value, dict) and not place.style):
+        value = None if value is None else _to_json(parameter, value)
+    name, style = place.name or parameter, place.style or "form"
+    explode = place.explode or not place.style
     match value:
         case None:
             return
@@ -104,24 +93,19 @@ def path_text(parameter: str, name: str, value: object, style: str, explode: boo
     return before + between.join(shown)
 
 
-def _header_text(parameter: str, value: object, explode: bool) -> str:
-    """Return a value of a header; raises InvalidInput for what is no text on one line."""
-    if isinstance(value, list):
-        return ",".join(_line_of(parameter, x) for x in value)
-    if not isinstance(value, dict):
-        return _line_of(parameter, value)
-    mark = "=" if explode else ","
-    return ",".join(
-        f"{_line_of(parameter, x)}{mark}{_line_of(parameter, y)}" for x, y in value.items()
-    )
-
-
 def header_value(parameter: str, value: object, place: ArgumentPlace) -> str:
     """Return the value of an argument's header; raises InvalidInput for what is no line of text."""
     if place.as_json:
         return json_text(value)
     value = value if place.style else scalar(parameter, value)
-    return _header_text(parameter, value, place.explode)
+    if isinstance(value, list):
+        return ",".join(_line_of(parameter, x) for x in value)
+    if not isinstance(value, dict):
+        return _line_of(parameter, value)
+    mark = "=" if place.explode else ","
+    return ",".join(
+        f"{_line_of(parameter, x)}{mark}{_line_of(parameter, y)}" for x, y in value.items()
+    )
 
 
 def scalar(parameter: str, value: object) -> Any:

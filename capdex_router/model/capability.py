@@ -87,7 +87,11 @@ class Capability:
     example: Json | None = None
 
     def manifest(self) -> dict[str, Any]:
-        """Return the CapabilityManifest (CAP, Capability Manifest)."""
+        """Return the CapabilityManifest (CAP, Capability Manifest).
+
+        Of the state verbs of its package a skill needs all, a tool the one that it is (P10).
+        """
+        skill, verbs = self.kind == "skill", list(self.owner.permissions)
         return {
             **self.ref.to_json(),
             "kind": self.kind,
@@ -96,12 +100,6 @@ class Capability:
             "input_schema": self.input_schema,
             "output_schema": self.output_schema,
             "prompt_template": self.prompt,
-            "resources": list(self.resources) if self.kind == "skill" else None,
-            "required_permissions": self._permissions(),
+            "resources": list(self.resources) if skill else None,
+            "required_permissions": verbs if skill else [self.name] if self.name in verbs else None,
         }
-
-    def _permissions(self) -> list[str] | None:
-        """Return the state verbs that are needed; a tool needs one if it is that verb (P10)."""
-        if self.kind == "skill":
-            return list(self.owner.permissions)
-        return [self.name] if self.name in self.owner.permissions else None

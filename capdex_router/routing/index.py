@@ -21,7 +21,7 @@ class TriggerIndex:
 
     def __init__(self) -> None:
         self._triggers: dict[str, tuple[Trigger, ...]] = {}
-        self._names: dict[str, set[str]] = {}
+        self._names: dict[str, str] = {}  # the short name of each capability
         self._table = TriggerTable()
         self._pending: dict[str, None] = {}
         self._lock = threading.Lock()  # for `_triggers`, `_pending` and `_table`
@@ -38,7 +38,7 @@ class TriggerIndex:
     def add(self, capability: str, triggers: Iterable[Trigger]) -> None:
         """Add a capability, or replace its triggers; until `compile`, only its name is found."""
         self.remove(capability)
-        self._names.setdefault(short_name(capability), set()).add(capability)
+        self._names[capability] = short_name(capability)
         with self._lock:
             self._triggers[capability] = tuple(dict.fromkeys(triggers))
             self._pending[capability] = None
@@ -47,10 +47,7 @@ class TriggerIndex:
         """Remove a capability, if it is there; no message hits it any more."""
         if capability not in self._triggers:
             return
-        named = self._names[short_name(capability)]
-        named.discard(capability)
-        if not named:
-            del self._names[short_name(capability)]
+        del self._names[capability]
         with self._lock:
             del self._triggers[capability]
             self._table.remove(capability)
@@ -84,16 +81,16 @@ class TriggerIndex:
         """Return the capabilities with exactly this id or short name, sorted."""
         if name in self._triggers:
             return [name]
-        return sorted(self._names.get(fold(bounded(name)).strip(), ()))
+        folded = fold(bounded(name)).strip()
+        return sorted(capability for capability, own in self._names.items() if own == folded)
 
     def starting(self, prefix: str) -> list[str]:
         """Return the capabilities whose short name or id starts so, sorted; "" gives all."""
         folded = fold(bounded(prefix)).strip()
         return sorted(
             capability
-            for name, capabilities in self._names.items()
-            for capability in capabilities
-            if name.startswith(folded) or capability.startswith(folded)
+            for capability, own in self._names.items()
+            if own.startswith(folded) or capability.startswith(folded)
         )
 
 

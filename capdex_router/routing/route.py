@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,7 +97,9 @@ def _switch(name: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack
 
 
 def _classify(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
-    best = _best(index.hits(message))
+    best: dict[str, TriggerHit] = {}  # of each capability; of equal ones the first
+    for hit in sorted(index.hits(message), key=lambda x: (x.level, x.width, x.text), reverse=True):
+        best.setdefault(hit.name, hit)
     ranked = sorted(best.values(), key=lambda hit: (-hit.level, -hit.width, hit.name))
     own = best.get(stack.top) if stack.top is not None else None
     # A broad trigger neither keeps a message that another capability names, nor takes one away.
@@ -130,12 +131,6 @@ def _unmatched(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer,
     if not index.ready:
         return Fallback("no name matches, and triggers are still being compiled"), stack
     return Fallback("no trigger matches"), stack
-
-
-def _best(hits: Iterable[TriggerHit]) -> dict[str, TriggerHit]:
-    """Return the best hit of each capability, by its name; of equal ones the first."""
-    ranked = sorted(hits, key=lambda hit: (hit.level, hit.width, hit.text), reverse=True)
-    return {hit.name: hit for hit in reversed(ranked)}
 
 
 def _why(hit: TriggerHit) -> str:

@@ -40,7 +40,7 @@ class Session:
         `{capability, why}`, with what to mount when it comes to the top; `{ambiguous, why}`: the
         user must choose; `{fallback, why}`: the agent answers by itself.
         """
-        from capdex_router.routing.route import (  # with numpy, which is slow
+        from capdex_router.routing.route import (  # its patterns are slow to compile
             Ambiguous,
             RoutedCapability,
             route,

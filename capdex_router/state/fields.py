@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import orjson
@@ -99,15 +99,13 @@ def _refused(name: str, strategy: Strategy, why: str) -> InvalidInput:
 # What is shown of a root, by strategy. ----------------------------------------------------------
 
 
+def _known(held: Iterable[Any]) -> list[Any]:
+    return [value for value in map(parsed, held) if value is not MISSING]
+
+
 def _mv(root: object) -> Any:
     dots = values(root)
-    shown = (parsed(dots[dot]) for dot in sorted(dots))
-    return next((value for value in shown if value is not MISSING), MISSING)
-
-
-def _set(root: object) -> list[Any]:
-    items = (parsed(held) for held in sorted(values(root)))
-    return [item for item in items if item is not MISSING]
+    return next(iter(_known(dots[dot] for dot in sorted(dots))), MISSING)
 
 
 def _map(root: object) -> Json:
@@ -124,17 +122,12 @@ def _total(root: object) -> int:
     return sum(x for x in values(root).values() if isinstance(x, int) and abs(x) <= MAX_COUNT)
 
 
-def _log(root: Any) -> list[Any]:
-    items = map(parsed, root.get_value())
-    return [item for item in items if item is not MISSING]
-
-
 SHOWN: Final[dict[Strategy, Callable[[Any], Any]]] = {
     Strategy.MV_REGISTER: _mv,
     Strategy.RGA_TEXT: lambda root: root.to_string(),
-    Strategy.GROW_ONLY_SET: _set,
+    Strategy.GROW_ONLY_SET: lambda root: _known(sorted(values(root))),
     Strategy.OR_MAP: _map,
     Strategy.COUNTER: _total,
     Strategy.FLAG: lambda root: bool(values(root)),
-    Strategy.LOG_RGA: _log,
+    Strategy.LOG_RGA: lambda root: _known(root.get_value()),
 }

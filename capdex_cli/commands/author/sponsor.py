@@ -13,7 +13,7 @@ import click
 from capdex.errors import Code, InvalidInput, UsageError
 from capdex_cli.config.load import wei
 from capdex_cli.config.settings import user_directories
-from capdex_cli.node.options import environment_option
+from capdex_cli.node.options import allowed_host_option
 from capdex_cli.publish.account import (
     account_options,
     author_options,
@@ -167,10 +167,7 @@ async def send_command(
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="Port; 0: any free one."
 )
-@environment_option(
-    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
-    help="Accept this Host header besides loopback's.",
-)  # fmt: skip
+@allowed_host_option
 @spending_options
 def serve_command(
     app: App,

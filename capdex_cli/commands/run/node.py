@@ -10,6 +10,7 @@ import click
 
 from capdex_cli.node.limit_options import client_limit_options
 from capdex_cli.node.options import (
+    allowed_host_option,
     blocks_option,
     database_option,
     default_blocks,
@@ -105,10 +106,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S",
     help="Seconds between looks at the chain.",
 )  # fmt: skip
-@environment_option(
-    "--allowed-host", plural="CAPDEX_ALLOWED_HOSTS", metavar="HOST",
-    help="Accept this Host header besides loopback's.",
-)  # fmt: skip
+@allowed_host_option
 @client_limit_options
 @environment_option(
     "--log-format", type=click.Choice(["auto", "logfmt", "json"]), default="auto",

@@ -8,6 +8,7 @@ v0.1.0, sections 3, 4 and 8: `binary`, `destructive`, `re:` patterns, and adapte
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
@@ -15,7 +16,7 @@ import re2
 
 from capdex.errors import InvalidInput
 from capdex.net import json_reply
-from capdex_router.commands.intents.template import CommandTemplate, Parameter
+from capdex_router.commands.intents.template import MAX_CHARS, CommandTemplate, Parameter
 
 MAX_FILE_BYTES: Final = 64 * 1024  # a manifest has 20 tokens, a large capability 100 intents
 MAX_INTENTS: Final = 256
@@ -110,16 +111,29 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeValues:
+    """Values to probe an intent with, in a directory of known content."""
+
+    intent: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class CommandTool:
-    """A manifest and its intents."""
+    """A manifest, its intents, and values to probe them with."""
 
     manifest: CommandManifest
     intents: tuple[Intent, ...]
+    samples: tuple[ProbeValues, ...] = ()
 
 
 def parse_manifest(data: bytes) -> CommandManifest:
     """Read a `manifest.json`, or an adapter's one file; raises InvalidInput."""
-    value = _object(_json(data), "the manifest")
+    return manifest_of(_object(_json(data), "the manifest"))
+
+
+def manifest_of(value: dict[str, Any]) -> CommandManifest:
+    """Return the manifest in an object; raises InvalidInput."""
     name = _name(value, "name")
     binary = value.get("binary", value.get("wraps", name))
     return CommandManifest(
@@ -151,9 +165,7 @@ def parse_intent(value: object) -> Intent:
         raise _wrong("outputParser", f"one of {', '.join(KINDS)}")
     return Intent(
         patterns,
-        CommandTemplate.parse(
-            _text(text, "command", CommandTemplate.MAX_CHARS), _parameters(found)
-        ),
+        CommandTemplate.parse(_text(text, "command", MAX_CHARS), _parameters(found)),
         None if returns is None else _object(returns, "returns"),
         _flag(found, "confirm", default=False),
         _flag(found, "destructive", default=False),

@@ -53,10 +53,13 @@ def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
         )
     text = words.plain(want)
     found = words.words(text)
-    near = sorted(
-        (one for one in _scores(text, found, tools) if one.score >= _SOME),
-        key=lambda one: -one.score,
+    said = words.meanings(found)
+    scored = (
+        IntentMatch(tool, one, max((_score(text, said, x) for x in one.patterns), default=0.0))
+        for tool in tools
+        for one in tool.intents
     )
+    near = sorted((x for x in scored if x.score >= _SOME), key=lambda x: -x.score)
     if not near:
         raise InvalidInput(
             "no intent matches",
@@ -66,7 +69,12 @@ def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
         )
     if words.negates(found):
         raise _ambiguous(near, "the wish has a negation")
-    open_to = [one for one in near if not is_guarded(one.intent) or _orders(text, one)]
+    open_to = [
+        one
+        for one in near
+        if not is_guarded(one.intent)
+        or (one.score >= THRESHOLD and words.orders(text, _verbs(one.intent.patterns)))
+    ]
     if not open_to or open_to[0].score < THRESHOLD:
         why = "an intent that changes or removes something needs a plain order"
         raise _ambiguous(near, "no intent is asked for plainly" if open_to == near else why)
@@ -82,14 +90,6 @@ def is_guarded(intent: Intent) -> bool:
     parts = [one.literal for one in intent.template.elements if one.name is None]
     plain = {part.lstrip("-").lower() for part in parts[1:]} | {parts[0]}
     return bool(words.GUARDED & (plain | _verbs(intent.patterns)))
-
-
-def _scores(text: str, found: list[str], tools: Iterable[CommandTool]) -> Iterable[IntentMatch]:
-    said = words.meanings(found)
-    for tool in tools:
-        for intent in tool.intents:
-            score = max((_score(text, said, one) for one in intent.patterns), default=0.0)
-            yield IntentMatch(tool, intent, score)
 
 
 def _score(text: str, said: frozenset[str], pattern: str) -> float:
@@ -110,10 +110,6 @@ def _wanted(pattern: str) -> frozenset[str]:
 @lru_cache(maxsize=512)
 def _regex(pattern: str) -> re2._Regexp:
     return re2.compile(pattern, _OPTIONS)
-
-
-def _orders(text: str, candidate: IntentMatch) -> bool:
-    return candidate.score >= THRESHOLD and words.orders(text, _verbs(candidate.intent.patterns))
 
 
 @lru_cache(maxsize=1024)

@@ -12,10 +12,11 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from capdex.errors import InvalidInput
 
+MAX_CHARS: Final = 2_000
 MAX_VALUE_CHARS: Final = 32 * 1024  # Linux takes 128 KiB an argument
 OPTIONS: Final = "[options]"
 _PLACEHOLDER: Final = re.compile(r"(--?[A-Za-z0-9][\w.-]*=)?\{([A-Za-z_]\w{0,63})\}")
@@ -54,8 +55,6 @@ class Element:
 class CommandTemplate:
     """A parsed template, valid from birth; `elements[0]` names the program."""
 
-    MAX_CHARS: ClassVar[int] = 2_000
-
     text: str
     elements: tuple[Element, ...]
     parameters: tuple[Parameter, ...]
@@ -63,8 +62,8 @@ class CommandTemplate:
     @classmethod
     def parse(cls, text: str, parameters: tuple[Parameter, ...] = ()) -> Self:
         """Parse a template; raises InvalidInput. A placeholder without a parameter is required."""
-        if len(text) > cls.MAX_CHARS or _CONTROL.search(text):
-            raise _wrong(text, f"it is over {cls.MAX_CHARS} characters or has control characters")
+        if len(text) > MAX_CHARS or _CONTROL.search(text):
+            raise _wrong(text, f"it is over {MAX_CHARS} characters or has control characters")
         try:
             words = shlex.split(text)
         except ValueError as error:
@@ -168,16 +167,14 @@ class CommandTemplate:
                     why=f"its template is {self.text}",
                     fix=f"give {one.name} in the input",
                 )
-            elif not spread and not one.literal and _is_option(filled[-1][1]):
-                filled.pop()
+            elif not spread and not one.literal:
+                before = filled[-1][1]
+                if before.name is None and _OPTION.match(before.literal):
+                    filled.pop()
         return filled
 
     def _parameter(self, name: str) -> Parameter:
         return next(one for one in self.parameters if one.name == name)
-
-
-def _is_option(element: Element) -> bool:
-    return element.name is None and _OPTION.match(element.literal) is not None
 
 
 def _element(word: str, text: str, *, behind: bool) -> Element:

@@ -149,7 +149,10 @@ def orders(text: str, verbs: frozenset[str]) -> bool:
     `verbs` are in their base form; a removal may be said by any word for it.
     """
     found = words(text)
-    if not found or len(found) > MAX_WORDS or negates(found) or _is_foreign(text):
+    if not found or len(found) > MAX_WORDS or negates(found):
+        return False
+    # Letters beyond the Latin ones: a negation in them would not be known.
+    if any(char.isalpha() and char > "\u024f" for char in text):
         return False
     rest, asked = _after_opening(found)
     wanted = verbs | (_REMOVALS if verbs & _REMOVALS else frozenset())
@@ -161,11 +164,6 @@ def orders(text: str, verbs: frozenset[str]) -> bool:
     if (asked or "?" in text) and not (asked and polite):
         return False
     return not DOUBTS.intersection(tail) and not _states(tail)
-
-
-def _is_foreign(text: str) -> bool:
-    # Letters beyond the Latin ones: a negation in them would not be known.
-    return any(char.isalpha() and char > "\u024f" for char in text)
 
 
 def _after_opening(found: list[str]) -> tuple[list[str], str]:

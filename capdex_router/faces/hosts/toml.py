@@ -42,10 +42,7 @@ def put(text: str, path: tuple[str, ...], value: object) -> str:
         if _is_valid(appended):
             return appended
     document = tomlkit.parse(text)
-    node: Any = document
-    for key in path[:-1]:
-        node = node[key]
-    node[path[-1]] = value
+    _parent(document, path)[path[-1]] = value
     return tomlkit.dumps(document)
 
 
@@ -62,10 +59,7 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     if found:
         return text
     document = tomlkit.parse(text)
-    node: Any = document
-    for key in path[:-1]:
-        node = node[key]
-    del node[path[-1]]
+    del _parent(document, path)[path[-1]]
     return tomlkit.dumps(document)
 
 
@@ -74,6 +68,12 @@ def line(values: dict[str, Any]) -> str:
     table = tomlkit.inline_table()
     table.update(values)
     return table.as_string()
+
+
+def _parent(node: Any, path: tuple[str, ...]) -> Any:
+    for key in path[:-1]:
+        node = node[key]
+    return node
 
 
 def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
