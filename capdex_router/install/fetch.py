@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.multi_source import MultiSource, fetch_resources
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
+from capdex_router.home.config import Config
 from capdex_router.install.facts import check
 from capdex_router.install.lockfile import Locked
 
@@ -54,10 +55,11 @@ class Cache:
 
 
 @asynccontextmanager
-async def open_gateways(urls: Iterable[str]) -> AsyncIterator[MultiSource]:
-    """Open gateways; connections are opened with the first request, and closed at the end."""
+async def open_gateways(config: Config) -> AsyncIterator[MultiSource]:
+    """Open the gateways of all nodes: connections with the first request, closed at the end."""
+    urls = dict.fromkeys(node.gateway_url for node in config.nodes)
     async with AsyncExitStack() as stack:
-        gateways = [await stack.enter_async_context(Gateway(url)) for url in dict.fromkeys(urls)]
+        gateways = [await stack.enter_async_context(Gateway(url)) for url in urls]
         yield MultiSource(gateways)
 
 

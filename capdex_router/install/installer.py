@@ -12,7 +12,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class Installer:
         `folders` are absolute paths at which it is to be written as a skill, besides those that it
         has.
         """
-        async with self.gateways() as source:
+        async with open_gateways(self.config) as source:
             return await self._plan(uri, source, allow_signer_change, folders)
 
     async def upgrades(
@@ -111,7 +111,7 @@ class Installer:
         lock = self.lock
         chosen = [_entry(lock, name) for name in names] if names else list(lock.packages.values())
         turns = asyncio.Semaphore(AT_ONCE)
-        async with self.gateways() as source:
+        async with open_gateways(self.config) as source:
 
             async def one(entry: Locked) -> InstallOutcome:
                 async with turns:
@@ -294,10 +294,6 @@ class Installer:
         if not self.cache.holds(bytes.fromhex(entry.sha256)):
             return "missing"
         return "ready" if self.is_agreed(entry) else "not agreed"
-
-    def gateways(self) -> AbstractAsyncContextManager[MultiSource]:
-        """Open the gateways of all nodes, as `open_gateways`."""
-        return open_gateways(node.gateway_url for node in self.config.nodes)
 
     def _forget_unused(self, gone: Iterable[Locked]) -> None:
         """Remove grants for `gone` and other bytes that the lock file does not list any more."""

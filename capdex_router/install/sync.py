@@ -14,7 +14,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, Verifica
 from capdex.package import verify
 from capdex_router.install.facts import check as check_entry
 from capdex_router.install.facts import check_proof
-from capdex_router.install.fetch import fetch, fetch_files, missing
+from capdex_router.install.fetch import fetch, fetch_files, missing, open_gateways
 from capdex_router.install.installer import AT_ONCE, Installer
 from capdex_router.install.lockfile import Locked
 from capdex_router.install.outcome import InstallOutcome
@@ -155,7 +155,7 @@ async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
     if not installer.config.nodes:
         raise missing(entries[0].announcement)
     turns = asyncio.Semaphore(AT_ONCE)
-    async with installer.gateways() as source:
+    async with open_gateways(installer.config) as source:
 
         async def one(entry: Locked) -> None:
             async with turns:

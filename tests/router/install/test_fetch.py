@@ -8,12 +8,13 @@ import pytest
 
 from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
+from capdex_router.home.config import Config
 from capdex_router.install.fetch import Cache, open_gateways
 from tests.router.simulated import SimulatedNode, weather
 
 
 async def test_a_gateway_that_has_nothing_is_one_error(node: SimulatedNode) -> None:
-    async with open_gateways([node.url, node.url]) as files:
+    async with open_gateways(Config(nodes=(node.address, node.address))) as files:
         with pytest.raises(Unavailable):
             await files.file(Cid.of(weather()))
     assert node.requests == ["block"]
