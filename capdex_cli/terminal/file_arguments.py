@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capdex.errors import CapdexError, Code, UsageError
+from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.net.files import write_atomically
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.errors import show
 
@@ -38,8 +40,6 @@ def read(name: str, most_bytes: int | None = None) -> bytes:
 
     The parser then refuses a longer file as TOO_LARGE. Raises UsageError UNREADABLE.
     """
-    from capdex.limits import MAX_PACKAGE_BYTES
-
     limit = MAX_PACKAGE_BYTES if most_bytes is None else most_bytes
     try:
         if name == "-":
@@ -71,8 +71,6 @@ def telling(app: App, name: str, codes: list[int], of: type[CapdexError]) -> Ite
 
 def write(name: str, data: bytes) -> None:
     """Write a file whole, or stdout (`-`); raises UsageError UNREADABLE."""
-    from capdex.net.files import write_atomically
-
     if name != "-":
         write_atomically(Path(name), data, parents=False)
         return

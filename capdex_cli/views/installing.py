@@ -13,10 +13,10 @@ from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe
+from capdex_router.home.config import Config, NodeAddress
 
 if TYPE_CHECKING:
     from capdex_router.agent import Agent
-    from capdex_router.home.config import Config
     from capdex_router.home.directory import Home
     from capdex_router.install.installer import Installer
     from capdex_router.install.outcome import InstallOutcome
@@ -64,8 +64,6 @@ def router_home() -> Home:
 
 def router_config(app: App) -> Config:
     """Return the chosen network as the router needs it; without one nothing can be looked up."""
-    from capdex_router.home.config import Config, NodeAddress
-
     network = app.settings.network
     if network is None or not network.mcp_url:
         return Config()

@@ -11,9 +11,9 @@ from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import grouped, number_of, safe, short, size
+from capdex_publisher.ethereum.transaction import Sent, Shallow, Transaction, ether
 
 if TYPE_CHECKING:
-    from capdex_publisher.ethereum.transaction import Sent, Shallow, Transaction
     from capdex_publisher.progress import Reserving, Served, Step, Uploaded
     from capdex_publisher.registry.registry import Registry
 
@@ -40,7 +40,6 @@ class Progress:
     def __call__(self, step: Step) -> None:
         """Show one step."""
         from capdex_publisher.ethereum.contract import Receipt
-        from capdex_publisher.ethereum.transaction import Sent, Shallow, ether
         from capdex_publisher.progress import FilesUploaded, Reserved, Reserving, Served, Uploaded
 
         if not isinstance(step, Uploaded):
@@ -114,8 +113,6 @@ class Progress:
         self._waits = True
 
     def _say_sent(self, step: Sent) -> None:
-        from capdex_publisher.ethereum.transaction import ether
-
         self.sent = step.tx_hash
         self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
         if step.earlier and step.transaction is not None:
@@ -169,8 +166,6 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
 
 def show_cost(app: App, every: Sequence[Transaction], note: str = "") -> None:
     """Show the expected and the highest cost, and that a chain forgets nothing."""
-    from capdex_publisher.ethereum.transaction import ether
-
     about = ether(sum(one.expected_fee_wei for one in every))
     most = ether(sum(one.max_fee_wei for one in every))
     count = f"{len(every)} transactions, " if len(every) > 1 else ""

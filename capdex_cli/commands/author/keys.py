@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import Refused
 from capdex_cli.config.settings import user_directories
 from capdex_cli.publish.account import (
@@ -21,9 +22,9 @@ from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, Group, command
 from capdex_cli.terminal.prompt import ask_secret, passphrase
 from capdex_cli.terminal.text import safe
-
-if TYPE_CHECKING:
-    from capdex_publisher.keys.secret import Secret
+from capdex_publisher.ethereum.transaction import ether
+from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, PUBLIC_ACCOUNTS
+from capdex_publisher.keys.secret import MAX_SECRET_BYTES, Secret, read_secret, secret_of
 
 OUT: Final = click.option("--out", type=FILE, metavar="FILE", help="Where the key file goes.")
 LIGHT: Final = click.option(
@@ -103,7 +104,6 @@ def import_command(
         parse_private_key,
         store_account,
     )
-    from capdex_publisher.keys.public_accounts import PUBLIC_ACCOUNTS
 
     path = out or user_directories().keys / "account.json"
     check_free(path)  # before a secret is typed
@@ -150,11 +150,8 @@ async def fund_command(app: App, address: str | None) -> None:
 
     So a second account can rehearse what it will do on a public chain.
     """
-    from capdex.encoding.abi import parse_address
     from capdex_publisher.ethereum.anvil import FUNDS_WEI, fund
     from capdex_publisher.ethereum.client import Chain
-    from capdex_publisher.ethereum.transaction import ether
-    from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
 
     network = app.settings.need_network("rpc_url", "chain_id")
     if network.chain != DEV_CHAIN_ID:
@@ -172,8 +169,6 @@ async def fund_command(app: App, address: str | None) -> None:
 
 def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
     """The private key, and where it came from."""
-    from capdex_publisher.keys.secret import MAX_SECRET_BYTES, Secret, read_secret, secret_of
-
     if key_fd is None and app.may_ask:
         return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
     if key_fd is None and sys.stdin.isatty():

@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+from capdex_cli.config.load import network_names
+from capdex_cli.config.settings import TEMPLATES, ChainTemplate
+from capdex_cli.config.sources import NETWORK_KEYS, PATH_KEYS, configuration_files
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command, run_group
 from capdex_cli.terminal.text import safe, without_secrets
@@ -21,8 +24,6 @@ def show_command(app: App, origin: bool) -> None:
 @command("path", examples=["capdex config path", "capdex config path --plain"])
 def path_command(app: App) -> None:
     """Show which files are read, in order of precedence."""
-    from capdex_cli.config.sources import configuration_files
-
     found = configuration_files().items()
     values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in found]
     human = [
@@ -34,9 +35,6 @@ def path_command(app: App) -> None:
 @command("networks", examples=["capdex config networks"])
 def networks_command(app: App) -> None:
     """List the networks that --network takes."""
-    from capdex_cli.config.load import network_names
-    from capdex_cli.config.settings import TEMPLATES, ChainTemplate
-
     unknown = dict.fromkeys(ChainTemplate._fields)
     values: list[dict[str, Any]] = []
     for name, origin in network_names().items():
@@ -58,8 +56,6 @@ def config_command(app: App) -> None:
 
 
 def _show(app: App, *, origin: bool) -> None:
-    from capdex_cli.config.sources import NETWORK_KEYS, PATH_KEYS
-
     settings = app.settings
     found: dict[str, object] = {"network": settings.network.name if settings.network else None}
     for key in NETWORK_KEYS:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from capdex.diff.semver_step import Rule, taken_step
 from capdex.errors import CapdexError, InvalidInput, UsageError
+from capdex.ipld.cid import Cid
+from capdex.problems import Severity
 from capdex.uri import CapabilityURI
 from capdex_cli.commands.find.get import get_files, get_package
 from capdex_cli.terminal.app import App
@@ -44,8 +47,6 @@ class Side(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the package as JSON."""
-        from capdex.ipld.cid import Cid
-
         cid, uri = Cid.of(self.data), str(self.manifest.uri)
         return {"source": self.source, "cap_uri": uri, "cid": cid.text, "sha256": cid.digest.hex()}
 
@@ -119,7 +120,6 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
 
 def _compare(app: App, old: Side, new: Side, *, text: bool) -> Comparison:
     from capdex.diff.diff import check_step, compare
-    from capdex.diff.semver_step import taken_step
 
     difference = compare(old.manifest, new.manifest)
     was, now = old.manifest.uri, new.manifest.uri
@@ -144,7 +144,6 @@ def _is_file(name: str) -> bool:
 
 def _read_side(name: str) -> Side:
     from capdex.manifest.manifest import read as read_manifest
-    from capdex.problems import Severity
 
     data = read(name)
     reading = read_manifest(data)
@@ -181,8 +180,6 @@ def _human(stream: Stream, found: Comparison) -> list[str]:
 
 def _line(stream: Stream, change: Change, difference: Difference) -> str:
     """Return the row of one change: mark, SemVer step, text; red for security."""
-    from capdex.diff.semver_step import Rule
-
     conflict = difference.schema_conflict and change.rule is Rule.SCHEMA_INCOMPATIBLE
     mark = stream.mark("fail" if conflict else "warn" if change.rule.risk else "plan")
     red = "red" if conflict or change.rule.risk else None

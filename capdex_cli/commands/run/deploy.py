@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.decorators import FC
 
+from capdex.encoding.abi import parse_address
 from capdex.errors import UsageError
 from capdex_cli.config.settings import user_directories
 from capdex_cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
@@ -19,9 +20,10 @@ from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import columns, safe
 from capdex_cli.views.progress import shallow
+from capdex_publisher.deploy import create2
+from capdex_publisher.ethereum.transaction import Shallow, ether
 
 if TYPE_CHECKING:
-    from capdex_publisher.deploy.create2 import Creation
     from capdex_publisher.deploy.deploy import DeployedContract
 
 
@@ -81,11 +83,8 @@ def deploy_command(
 
 def _creation(
     app: App, votes: bool, token: str | None, timepoint: int, ages_s: tuple[int | None, int | None]
-) -> Creation:
+) -> create2.Creation:
     """Return the contract of these options; raises UsageError if they do not fit together."""
-    from capdex.encoding.abi import parse_address
-    from capdex_publisher.deploy import create2
-
     if not votes and (token or timepoint):
         raise UsageError("--token and --timepoint are options of votes", fix="add --votes")
     if votes and ages_s != (None, None):
@@ -110,11 +109,10 @@ def _creation(
 
 
 async def _deploy(
-    app: App, creation: Creation, folder: Path, start_block: int | None, dry_run: bool
+    app: App, creation: create2.Creation, folder: Path, start_block: int | None, dry_run: bool
 ) -> None:
     from capdex_publisher.deploy.deploy import DEPLOYING_FEE_CAP_WEI, deploy, find, price
     from capdex_publisher.ethereum.client import Chain
-    from capdex_publisher.ethereum.transaction import Shallow, ether
     from capdex_publisher.progress import Step
 
     network = app.settings.need_network("rpc_url", "chain_id")
@@ -165,15 +163,13 @@ async def _deploy(
     _show(app, made, new=new)
 
 
-def _plan(creation: Creation) -> dict[str, Any]:
+def _plan(creation: create2.Creation) -> dict[str, Any]:
     """Return the transaction as any other wallet could send it."""
-    from capdex_publisher.deploy.create2 import FACTORY
-
     return {
         "contract": creation.contract,
         "address": creation.address,
         "arguments": dict(creation.arguments),
-        "to": FACTORY,
+        "to": create2.FACTORY,
         "value": 0,
         "data": creation.calldata,
     }

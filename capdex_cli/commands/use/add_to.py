@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capdex.errors import CapdexError, Code, UsageError
+from capdex_cli.config.load import CARRIED, variables
+from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
@@ -57,8 +59,6 @@ def add_to_command(
     Hosts: claude (Claude Code), claude-desktop, codex, gemini, cursor, vscode, zed, opencode,
     goose, windsurf, jetbrains (Junie), amp, copilot, cline, roo, continue, kiro, lm-studio, qwen.
     """
-    from capdex_cli.config.load import CARRIED
-    from capdex_cli.config.settings import user_directories
     from capdex_router.faces.hosts.edit import adding, removing, write
 
     if host is None:
@@ -107,9 +107,6 @@ def _file(host: Host, scope: Scope) -> Path | None:
 
 def _entry(app: App, scope: Scope, via: str | None) -> dict[str, Any]:
     """Return the command of the router, which a host starts anywhere, without the shell's PATH."""
-    from capdex_cli.config.load import variables
-    from capdex_cli.config.settings import user_directories
-
     name = [] if via is None else ["capdex"]
     args = [*name, "router"]
     if scope == "project":  # whoever shares the project has it elsewhere

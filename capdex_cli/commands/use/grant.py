@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,7 @@ from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.installing import router_home, show_proposal
-
-if TYPE_CHECKING:
-    from capdex_router.policy.grants import Grant
+from capdex_router.policy.grants import EVERY_TOOL, Grant
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -53,7 +50,6 @@ def grant_command(
     from capdex_router.catalog.catalog import PREFIX, split
     from capdex_router.home.audit_log import AuditLog
     from capdex_router.policy.grant_file import GrantFile
-    from capdex_router.policy.grants import EVERY_TOOL
     from capdex_router.policy.proposal import Access, Proposal
 
     home = router_home()
