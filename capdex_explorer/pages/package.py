@@ -223,7 +223,7 @@ def page_view(
     """Return the view of a release; `part` is its place in the title, empty for the overview."""
     release = data["release"]
     title = f"{release['name']} {release['semver']}" + (f": {part}" if part else "")
-    summary, linked = f"A release of {release['name']} that is not verified.", None
+    summary, linked = f"A release of {release['name']} whose file this node does not show.", None
     if manifest is not None:
         summary = f"From the publisher: {visible(manifest.summary or manifest.description)}"
         linked = None if part else _linked_data(manifest, release)

@@ -266,7 +266,8 @@ def test_a_refused_release_shows_its_reason_and_nothing_of_its_file(base: str) -
     assert "✗ invalid" in page.words
     assert 'href="/help/BAD_SIGNATURE"' in page.text
     assert "Whatever I like" not in page.text
-    assert "A release that is not verified cannot be installed." in page.words
+    assert "This release cannot be installed from this node." in page.words
+    assert "A release of forged whose file this node does not show." in page.text
     awaited = Answer(f"{base}/c/soon", **HTML)
     assert "… not judged" in awaited.words
 
