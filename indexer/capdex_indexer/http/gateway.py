@@ -140,15 +140,8 @@ def read_request(query: QueryParams, headers: Headers) -> GatewayRequest | None:
     scope, byte_range = query.get("dag-scope", "all"), query.get("entity-bytes")
     if scope not in SCOPES:
         raise InvalidInput(f"dag-scope is not one of {', '.join(SCOPES)}")
-    dups = chosen.get("dups") == "y"
-    return GatewayRequest(
-        format_,
-        full_query,
-        filename,
-        dups,
-        scope,
-        None if byte_range is None else ByteRange.parse(byte_range),
-    )
+    part = None if byte_range is None else ByteRange.parse(byte_range)
+    return GatewayRequest(format_, full_query, filename, chosen.get("dups") == "y", scope, part)
 
 
 def _format(text: str) -> BlockFormat | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from starlette.requests import Request
@@ -20,7 +20,6 @@ from capdex_indexer.monitoring.health import Health
 from capdex_indexer.monitoring.metrics import Counters
 from capdex_indexer.options import Role
 from capdex_indexer.query.index import Index
-from capdex_indexer.query.status import IndexStatus
 
 MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
 
@@ -81,31 +80,7 @@ def _status(surface: Surface, limit: str | None) -> Response:
     """Answer with the state of the node; `?max_lag=SECONDS` gives 503 if it lags more."""
     state, health = surface.index.status(), surface.health
     lag_s = health.lag_s()
-    body = (
-        describe(state)
-        | {
-            "status": "ready" if not health.faults() else "not ready",
-            "because": health.faults(),
-            "warnings": health.warnings(),
-            "role": str(surface.role),
-            "writer": health.writes,
-            "lag_seconds": None if lag_s is None else round(lag_s, 3),
-            "reorgs": dict(health.reorgs),
-            "version": __version__,
-        }
-        | surface.counters().to_json()
-    )
-    if limit is None:
-        return _json(body)
-    if not limit.isascii() or not limit.isdigit() or len(limit) > MAX_LAG_DIGITS:
-        return _json(InvalidInput("max_lag is not a whole number of seconds").to_json(), status=400)
-    behind = lag_s is None or lag_s > int(limit)
-    return _json(body, status=503 if behind else 200)
-
-
-def describe(state: IndexStatus) -> dict[str, Any]:
-    """Return the index state as JSON: chain, log, releases by verdict and availability."""
-    return {
+    body = {
         "chain": {
             "chain_id": state.chain_id,
             "registry": state.registry,
@@ -129,7 +104,22 @@ def describe(state: IndexStatus) -> dict[str, Any]:
         },
         "undecodable_logs": state.undecodable,
         "rejections": list(state.rejections),
+        "status": "ready" if not health.faults() else "not ready",
+        "because": health.faults(),
+        "warnings": health.warnings(),
+        "role": str(surface.role),
+        "writer": health.writes,
+        "lag_seconds": None if lag_s is None else round(lag_s, 3),
+        "reorgs": dict(health.reorgs),
+        "version": __version__,
+        **surface.counters().to_json(),
     }
+    if limit is None:
+        return _json(body)
+    if not limit.isascii() or not limit.isdigit() or len(limit) > MAX_LAG_DIGITS:
+        return _json(InvalidInput("max_lag is not a whole number of seconds").to_json(), status=400)
+    behind = lag_s is None or lag_s > int(limit)
+    return _json(body, status=503 if behind else 200)
 
 
 def _metrics(surface: Surface, _: str | None) -> Response:

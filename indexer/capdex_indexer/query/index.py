@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.problems import Verdict
@@ -46,7 +46,7 @@ SERVED: Final = frozenset({Verdict.VERIFIED})
 
 
 class Index:
-    """A reader of the index at a database URL (or over an engine that the caller closes).
+    """A reader of the index at a database URL.
 
     `status` counts again only after a pause, `recount_pause` times as long as it last took. There
     is no pause after a status from before the first block: the node may be ready a moment later.
@@ -54,26 +54,24 @@ class Index:
 
     def __init__(
         self,
-        database: str | Engine,
+        database: str,
         *,
         clock: Callable[[], float] = time.time,
         recount_pause: float = 0.0,
     ) -> None:
-        self._engine = open_reader(database) if isinstance(database, str) else database
-        self._owned = isinstance(database, str)
+        self._engine = open_reader(database)
         self._clock, self._recount_pause = clock, recount_pause
         self._recount_at = 0.0
         self._cached: tuple[int, float, IndexStatus] | None = None
         self.denial_cache, self.digest_cache = DenialCache(), DigestCache()
-        self.live = LiveSearch(database if isinstance(database, str) else None)
+        self.live = LiveSearch(database)
         self._follower: SearchFollower | None = None
 
     def close(self) -> None:
         """Close the connections, and end what `follow` began."""
         if self._follower is not None:
             self._follower.close()
-        if self._owned:
-            self._engine.dispose()
+        self._engine.dispose()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -134,8 +134,8 @@ class SearchFollower:
         So the processes of a node build it once and share one copy of it, and none of them keeps
         the memory that building takes.
         """
-        kept, database = self._snapshots, self._live.database
-        if kept is None or self._live.state is not None or self._load(kept) or database is None:
+        kept = self._snapshots
+        if kept is None or self._live.state is not None or self._load(kept):
             return
         with self._read() as connection:
             listed = connection.execute(select(func.count()).select_from(LISTING)).scalar_one()
@@ -151,7 +151,7 @@ class SearchFollower:
             else:
                 return
             with SearchProcesses(1) as helpers:
-                helpers.ask(SaveRequest(database, str(kept.directory)), self._tell)
+                helpers.ask(SaveRequest(self._live.database, str(kept.directory)), self._tell)
         except (CapdexError, OSError) as error:
             if not self._stop.is_set():
                 log.warning("the search is built in this process", why=str(error))

@@ -52,10 +52,10 @@ class LiveSearch:
     Without a follower each query brings in what changed. With one (`following`) a query waits for
     the first engine, brings in a few names at most, and waits for others that bring in a few. No
     query waits for a change of many names; of a few that take longer than TURN_S, one query waits.
-    With the URL of the database the first engine of many packages is built by helpers.
+    The first engine of many packages is built by helpers, which read the `database` of this URL.
     """
 
-    def __init__(self, database: str | None = None) -> None:
+    def __init__(self, database: str) -> None:
         self.database = database
         self.following = False
         self.behind = threading.Event()  # a query has left names to the follower
@@ -246,7 +246,7 @@ class LiveSearch:
         self, connection: Connection, pages: Sequence[Sequence[str]], copies: Copies
     ) -> Generator[Segments]:
         """Yield the segments of each page of names; a name may be of a newer state of the index."""
-        if self.database is None or len(pages) * PAGE < MANY:
+        if len(pages) * PAGE < MANY:
             for page in pages:
                 yield Segments.build(list(read_range(connection, page[0], page[-1], copies)))
             return
