@@ -6,14 +6,17 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
+from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.tools import MCP_HINTS
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
+from capdex_publisher.authoring.imports.references import write_pointers
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note
-from capdex_publisher.authoring.imports.schemas import adapted, adapted_output
+from capdex_publisher.authoring.imports.schemas import Resolver, TooLarge
 from capdex_publisher.authoring.imports.source import parse, utf8
 from capdex_publisher.authoring.imports.text import name_of, tool_name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
 
+_EMPTY: Final[Json] = {"type": "object", "properties": {}}
 SCHEMAS: Final = (
     *("parameters", "input_schema", "inputSchema", "parametersJsonSchema"),
     *("parameters_json_schema", "args_schema", "args"),
@@ -92,8 +95,8 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
         schema = {"examples": function["input_examples"], **schema}
     if word == "args" and isinstance(schema, dict):  # of LangChain
         schema = {"type": "object", "properties": schema}
-    parameters, notes = adapted(schema, source)
-    output, lost = adapted_output(
+    parameters, notes = _adapted(schema, source)
+    output, lost = _adapted_output(
         next((function[x] for x in _OUTPUTS if x in function), None), source
     )
     told = [x for x in _DESCRIPTIONS if isinstance(function.get(x), str) and function[x]]
@@ -105,6 +108,49 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
     hints, odd = _annotations(function.get("annotations"), source)
     tool = DraftTool(source, description, parameters, binding, output, hints)
     return tool, notes + lost + _unread(source, unread) + odd
+
+
+def _adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
+    """Return the schema of a tool's parameters, and what was left out of it.
+
+    Older drafts' words are written in those of 2020-12. Anything but the schema of an object
+    becomes that of an object without parameters.
+    """
+    converted, notes = _copied(schema, source, "parameters")
+    why = "an argument, which a model is asked for"
+    keys = filter(SECRET_WORDS.fullmatch, (converted or _EMPTY).get("properties", {}))
+    notes += [Note(source, f"parameter {x}", "changed", "a secret by its name", why) for x in keys]
+    return converted or dict(_EMPTY), notes
+
+
+def _adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
+    """Return the schema of a tool's output, None if it has none that a package can carry."""
+    return _copied(schema, source, "output schema", "output ")
+
+
+def _copied(
+    schema: Any, source: str, what: str, prefix: str = ""
+) -> tuple[Json | None, list[Note]]:
+    if schema is None:
+        return None, []
+    if not _is_object(schema):
+        return None, [Note(source, what, "left out", "", "no schema of an object")]
+    write_pointers(schema)
+    resolver = Resolver(root=schema)
+    try:
+        made = resolver.schema(schema)
+    except TooLarge as fault:
+        return None, [Note(source, what, "left out", str(fault), "too large")]
+    # Only objects follow it: its type stands first.
+    made = {"type": "object", **made} | {"type": "object"}
+    return made, [Note(source, f"{prefix}{x}", "left out", *more) for x, *more in resolver.lost]
+
+
+def _is_object(schema: Any) -> bool:
+    """Return True for a schema that objects may follow."""
+    given = schema.get("type", "object") if isinstance(schema, dict) else None
+    names = given if isinstance(given, list) else [given]
+    return any(str(x).lower() == "object" for x in names)
 
 
 def _unread(source: str, words: Json, why: str = "a package has no such word") -> list[Note]:

@@ -10,7 +10,6 @@ import jsonschema_rs
 from capdex.json import Json
 from capdex.json_schema import bounds
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
-from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
 from capdex_publisher.authoring.imports.references import (
@@ -19,9 +18,7 @@ from capdex_publisher.authoring.imports.references import (
     read_only,
     renamed,
     united,
-    write_pointers,
 )
-from capdex_publisher.authoring.imports.report import Note
 from capdex_publisher.authoring.imports.text import clean, cut, pattern_fault, tool_name_of
 from capdex_publisher.authoring.secret_shapes import secret_like
 
@@ -32,7 +29,6 @@ MAX_PARTS: Final = bounds.MAX_PARTS - 20  # objects and lists of one tool: what 
 MAX_INLINE_DEPTH: Final = 14  # what is deeper moves to `$defs`: a package has at most 32 levels
 MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 
-_EMPTY: Final[Json] = {"type": "object", "properties": {}}
 _BESIDE: Final = ANNOTATIONS | {"example"}  # kept where a dialect ignores what is beside `$ref`
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
 # No value is judged by these words: they name a part, or are told in another way.
@@ -40,7 +36,8 @@ _SILENT: Final = re.compile(
     r"\$(?:schema|id|anchor|comment)|id|xml|externalDocs|x-.*|discriminator|collectionFormat",
     re.DOTALL,
 )
-_SAME_PLACE: Final = frozenset(["allOf", "anyOf", "oneOf", "if", "then", "else", "not"])
+_PARTS: Final = frozenset(["allOf", "anyOf", "oneOf"])
+_SAME_PLACE: Final = _PARTS | {"if", "then", "else", "not"}
 
 
 class TooLarge(Exception):
@@ -49,49 +46,6 @@ class TooLarge(Exception):
 
 class Unfit(Exception):
     """A value that a package may not hold; the text says why."""
-
-
-def adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
-    """Return the schema of a tool's parameters, and what was left out of it.
-
-    Older drafts' words are written in those of 2020-12. Anything but the schema of an object
-    becomes that of an object without parameters.
-    """
-    converted, notes = _copied(schema, source, "parameters")
-    why = "an argument, which a model is asked for"
-    keys = filter(SECRET_WORDS.fullmatch, (converted or _EMPTY).get("properties", {}))
-    notes += [Note(source, f"parameter {x}", "changed", "a secret by its name", why) for x in keys]
-    return converted or dict(_EMPTY), notes
-
-
-def adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
-    """Return the schema of a tool's output, None if it has none that a package can carry."""
-    return _copied(schema, source, "output schema", "output ")
-
-
-def _copied(
-    schema: Any, source: str, what: str, prefix: str = ""
-) -> tuple[Json | None, list[Note]]:
-    if schema is None:
-        return None, []
-    if not is_object(schema):
-        return None, [Note(source, what, "left out", "", "no schema of an object")]
-    write_pointers(schema)
-    resolver = Resolver(root=schema)
-    try:
-        made = resolver.schema(schema)
-    except TooLarge as fault:
-        return None, [Note(source, what, "left out", str(fault), "too large")]
-    # Only objects follow it: its type stands first.
-    made = {"type": "object", **made} | {"type": "object"}
-    return made, [Note(source, f"{prefix}{x}", "left out", *more) for x, *more in resolver.lost]
-
-
-def is_object(schema: Any) -> bool:
-    """Return True for a schema that objects may follow."""
-    given = schema.get("type", "object") if isinstance(schema, dict) else None
-    names = given if isinstance(given, list) else [given]
-    return any(str(x).lower() == "object" for x in names)
 
 
 def _is_typed(schema: Json, key: str) -> bool:
@@ -142,11 +96,13 @@ class Resolver:
             return {"$ref": self._named(f"{id(value)}/part", value, hidden)}
         made: Json = {}
         value = _modern(value, nullable=self._document is None or self._old)
+        # Without members of its own, what is closed is so for those of its parts.
+        is_open = OPENED in hidden or not ("properties" in value or _PARTS.isdisjoint(value))
         for key, item in value.items():
             key = "$defs" if key == "definitions" else str(key)
             if _SILENT.fullmatch(key):
                 continue
-            if key == "additionalProperties" and item is False and OPENED in hidden:
+            if key == "additionalProperties" and item is False and is_open:
                 self._lose(key, item, "members of the other parts are sent, too")
                 continue
             if key.startswith("$recursive") or (key not in RULES and key not in _ANY_VALUE):
@@ -201,7 +157,7 @@ class Resolver:
         mapping = given.get("mapping") if isinstance(given, dict) else None
         parts = [value.get(word) for word in ("oneOf", "anyOf")]
         choices = [y for x in parts if isinstance(x, list) for y in x if isinstance(y, dict)]
-        named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._says(x, name)]
+        named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._values(x, name)]
         schemas = ", ".join(x.rpartition("/")[2] for x in named)
         told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
         if isinstance(mapping, dict) and mapping:
@@ -219,17 +175,21 @@ class Resolver:
         parts = [y for x in choices for y in united(self._document, x, old=self._old)]
         given = [x["discriminator"] for x in (value, *parts) if "discriminator" in x]
         names = {str(x.get("propertyName")) if isinstance(x, dict) else str(x) for x in given}
-        if "anyOf" not in made and any(not self._says(x, y) for x in choices for y in names):
+        told = [[self._values(x, name) for x in choices] for name in names]
+        unclear = [x for x in told if not all(x) or sum(map(len, x)) > len(set().union(*x))]
+        if unclear and "anyOf" not in made:
             made["anyOf"] = made.pop("oneOf")
             why = "its discriminator chooses, where a value may fit several: it is anyOf"
             self._lose("oneOf", ", ".join(sorted(names)), why)
 
-    def _says(self, choice: Json, name: str) -> bool:
-        """Return True if a schema has values for a member: each is before the schema's own name."""
+    def _values(self, choice: Json, name: str) -> set[str]:
+        """Return the values that a schema has for a member; empty if it has any."""
         parts = united(self._document, choice, old=self._old)
         listed = [x["properties"] for x in parts if isinstance(x.get("properties"), dict)]
         members = [y for x in listed for y in united(self._document, x.get(name), old=self._old)]
-        return any("enum" in x or "const" in x for x in members)
+        values = [x.get("enum", [x["const"]] if "const" in x else None) for x in members]
+        known = [set(map(str, x)) for x in values if isinstance(x, list)]
+        return set.intersection(*known) if known else set()
 
     def _reference(self, reference: str, value: Json, depth: int, hidden: frozenset[str]) -> Json:
         found = found_at(self._document, reference)

@@ -281,12 +281,13 @@ def test_an_operation_that_needs_no_authentication_of_its_document_is_named(
     assert "auth" not in manifest_of(package).bindings["op"]
 
 
+@pytest.mark.parametrize("kind", [TEXT, {**TEXT, "enum": ["Cat", "Dog"]}])
 @pytest.mark.parametrize("holder", ["choice", "parent"])
 def test_a_value_may_fit_several_parts_that_a_discriminator_tells_apart(
-    holder: str, manifest_of: ManifestOf
+    holder: str, kind: Json, manifest_of: ManifestOf
 ) -> None:
     told = {"discriminator": {"propertyName": "kind"}}
-    base = {"type": "object", "properties": {"kind": TEXT}, **(told if holder == "parent" else {})}
+    base = {"type": "object", "properties": {"kind": kind}, **(told if holder == "parent" else {})}
     cat: Json = {"allOf": [{"$ref": "#/components/schemas/Pet"}]}
     parts: list[Json] = [{"$ref": f"#/components/schemas/{x}"} for x in ("Cat", "Dog")]
     choice: Json = {"oneOf": parts, **(told if holder == "choice" else {})}
@@ -312,6 +313,15 @@ def test_closed_parts_of_one_value_are_opened_for_each_other(manifest_of: Manife
     check = Validation().check
     assert check(tool.parameters, {"dog": {"name": "Rex", "bark": "wau"}}) is None
     assert check(tool.parameters, {"pet": {"name": "Rex", "bark": "wau"}}) is not None
+    assert rows(package) == [("schema word additionalProperties", "left out", "False")]
+
+
+def test_a_closed_schema_is_open_for_the_members_of_its_choices(manifest_of: ManifestOf) -> None:
+    parts = [{"type": "object", "properties": {x: TEXT}, "required": [x]} for x in "ab"]
+    choice = {"type": "object", "oneOf": parts, "additionalProperties": False}
+    package = imported(body({"type": "object", "properties": {"one": choice}}))
+    (tool,) = manifest_of(package).tools
+    assert Validation().check(tool.parameters, {"one": {"a": "x"}}) is None
     assert rows(package) == [("schema word additionalProperties", "left out", "False")]
 
 
