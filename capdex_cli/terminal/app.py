@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,8 +63,6 @@ class App:
     @property
     def may_ask(self) -> bool:
         """True if questions can be asked: stdin and stderr are terminals, no CI, no agent."""
-        import sys
-
         forbidden = self.options.no_input or os.environ.get("CI") or for_agent(os.environ)
         return not forbidden and sys.stdin.isatty() and sys.stderr.isatty()
 

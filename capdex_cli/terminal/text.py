@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Final
 
 MARKS: Final = {"ok": ("✓", "ok"), "warn": ("!", "!"), "fail": ("✗", "x"), "plan": ("·", "-")}
@@ -86,18 +86,14 @@ def clip(text: str, columns: int, ellipsis: str = "…") -> str:
 
 def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, gap: int = 2) -> list[str]:
     """Align rows of cells as lines; the last cell of a row is not padded."""
-    table = [list(row) for row in rows]
-    count = max((len(row) for row in table), default=0)
-    widths = [
-        max((width(row[i]) for row in table if i < len(row) - 1), default=0) for i in range(count)
-    ]
+    table = [tuple(row) for row in rows]
+    cells = zip_longest(*(row[:-1] for row in table), fillvalue="")
+    widths = [max(map(width, column)) + gap for column in cells]
     lines = []
     for row in table:
-        padded = [
-            cell + " " * (widths[i] - width(cell) + gap) if i < len(row) - 1 else cell
-            for i, cell in enumerate(row)
-        ]
-        lines.append((" " * indent + "".join(padded)).rstrip())
+        before = zip(row[:-1], widths, strict=False)  # a row may be shorter than others
+        padded = (cell + " " * (wide - width(cell)) for cell, wide in before)
+        lines.append("".join((" " * indent, *padded, *row[-1:])).rstrip())
     return lines
 
 

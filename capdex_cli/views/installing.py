@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from capdex.errors import CapdexError, Code, Refused
@@ -79,13 +79,11 @@ def router_config(app: App) -> Config:
     )
 
 
-@contextmanager
-def open_installer(app: App) -> Iterator[Installer]:
+def open_installer(app: App) -> AbstractContextManager[Installer]:
     """Open the installer of this user for the chosen network."""
     from capdex_router import open_installer
 
-    with open_installer(router_home(), router_config(app)) as installer:
-        yield installer
+    return open_installer(router_home(), router_config(app))
 
 
 @asynccontextmanager
