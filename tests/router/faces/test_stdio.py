@@ -138,16 +138,14 @@ def test_an_interrupt_ends_it_before_and_after_the_first_call(tmp_path: Path) ->
             assert router.wait(60) == 130
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [{"result": None}, {"result": "yes"}, {"result": []}, {"result": {"action": "maybe"}},
-     {"error": "no"}, {"error": None}, {"error": {"code": "no"}}, {"error": {}},
-     {}, {"jsonrpc": "1.0", "result": YES}, {"result": YES | {"content": {"x": "\ud800"}}}],
-    ids=str,
-)  # fmt: skip
-def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(
-    tmp_path: Path, answer: dict[str, Any]
-) -> None:
+NO_ANSWERS: list[dict[str, Any]] = [
+    {"result": None}, {"result": "yes"}, {"result": []}, {"result": {"action": "maybe"}},
+    {"error": "no"}, {"error": None}, {"error": {"code": "no"}}, {"error": {}},
+    {}, {"jsonrpc": "1.0", "result": YES}, {"result": YES | {"content": {"x": "\ud800"}}},
+]  # fmt: skip
+
+
+def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(tmp_path: Path) -> None:
     manage = {"name": "manage", "arguments": {"action": "learn", "target": "wc"}}
     with subprocess.Popen(
         ROUTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
@@ -160,15 +158,20 @@ def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(
             router.stdin.writelines(json.dumps(x).encode() + b"\n" for x in messages)
             router.stdin.flush()
 
-        send(hello(capabilities={"elicitation": {}}), INITIALIZED, request("tools/call", manage, 2))
-        _, question = [json.loads(router.stdout.readline()) for _ in range(2)]
-        send({"jsonrpc": "2.0", "id": question["id"]} | answer, request("ping", id_=3))
-        found: dict[Any, Any] = {}
-        while not {2, 3} <= found.keys():
-            one = json.loads(router.stdout.readline())
-            found[one["id"]] = one
+        send(hello(capabilities={"elicitation": {}}), INITIALIZED)
+        heard = map(json.loads, router.stdout)
+        for number, answer in enumerate(NO_ANSWERS):
+            told, pinged = f"call {number}", f"ping {number}"
+            send(request("tools/call", manage, told))
+            question = next(one for one in heard if one.get("method") == "elicitation/create")
+            send({"jsonrpc": "2.0", "id": question["id"]} | answer, request("ping", id_=pinged))
+            found: dict[Any, Any] = {}
+            while not {told, pinged} <= found.keys():
+                one = next(heard)
+                found[one.get("id")] = one
+            reason = found[told]["result"]["structuredContent"]["error"]["reason"]
+            assert (reason, found[pinged]["result"]) == ("CONFIRM_NEEDED", {}), answer
         router.stdin.close()
-    assert found[2]["result"]["structuredContent"]["error"]["reason"] == "CONFIRM_NEEDED"
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["a question is open", "it is cancelled"])
