@@ -106,9 +106,9 @@ def start(
 
 
 def test_a_worker_answers_while_the_process_of_the_node_stands_still(
-    start: Callable[..., Served], database_url: str
+    start: Callable[..., Served], postgres_url: str
 ) -> None:
-    node = start(database_url, "--workers", "2")
+    node = start(postgres_url, "--workers", "2")
     own = ask(node.connect(), "/c/shared.json")
     (worker,) = node.workers(1)
     with stopped(node.process.popen.pid):
@@ -118,9 +118,9 @@ def test_a_worker_answers_while_the_process_of_the_node_stands_still(
 
 
 def test_every_process_gives_the_same_answers_about_the_node(
-    start: Callable[..., Served], database_url: str
+    start: Callable[..., Served], shell: Any
 ) -> None:
-    node = start(database_url, "--workers", "2")
+    node = start(f"sqlite:///{shell / 'index.db'}", "--workers", "2")
     (worker,) = node.workers(1)
     with stopped(node.process.popen.pid):
         theirs = node.connect()
