@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,55 @@ class Heard:
     def definitions(self) -> str:
         """The functions as they stand in a request."""
         return json.dumps(self.functions, separators=(",", ":"), ensure_ascii=False)
+
+
+class Again:
+    """Runs agents of one framework as `run` does, in one process that imports it once.
+
+    `errors` is a file for what the process prints beside its answers. End it with `end`.
+    """
+
+    def __init__(self, python: Path, errors: Path) -> None:
+        self._errors = errors
+        with errors.open("wb") as sink:
+            self._process = subprocess.Popen(
+                [python, AGENTS / "again.py"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                text=True,
+            )
+
+    async def __call__(
+        self, agent: Path, server: Sequence[str], script: Sequence[Step], env: Mapping[str, str]
+    ) -> Heard:
+        """Run an agent to its end: `server` is a URL, or `--` and a command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with serving(script) as model:
+            environment = {**os.environ, "PYTHONPATH": str(AGENTS), **env}
+            asked = {"argv": [str(agent), model.url, *server], "env": environment}
+            self._process.stdin.write(json.dumps(asked) + "\n")
+            self._process.stdin.flush()
+            answer = asyncio.to_thread(self._process.stdout.readline)
+            try:
+                line = await asyncio.wait_for(asyncio.shield(answer), ENDS_WITHIN_S)
+            except TimeoutError:
+                self._process.kill()
+                raise
+        said = json.loads(line or '{"code": 1, "out": ""}')
+        return Heard(
+            tuple(model.functions),
+            tuple(model.handed),
+            tuple(model.requests),
+            said["code"] == 0 and LAST in said["out"],
+            self._errors.read_text("utf-8", "replace"),
+        )
+
+    def end(self) -> None:
+        """End the process: it goes when its stdin does."""
+        with self._process:
+            pass
 
 
 async def run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from .calls import CALLS
 from .conftest import PYTHON_1, REPOSITORY
 from .model import Step
-from .scripts import AGENTS, Heard, run
+from .scripts import AGENTS, Again, Heard
 
 pytestmark = pytest.mark.real
 
@@ -36,29 +36,40 @@ NULLS = {
 }
 
 
-@pytest.fixture(params=FRAMEWORKS)
+Ask = Callable[..., Awaitable[Heard]]
+
+
+@pytest.fixture(params=FRAMEWORKS, scope="module")
 def framework(request: pytest.FixtureRequest) -> str:
     """The name of each framework in turn."""
     return str(request.param)
 
 
-async def ask(framework: str, server: tuple[str, ...], *script: Step, **env: str) -> Heard:
-    """Let an agent of a framework follow a script to its end."""
+@pytest.fixture(scope="module")
+def ask(framework: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Let an agent of the framework follow a script to its end; all do in one process."""
     if not PYTHON_1.exists():
         pytest.fail("the frameworks are missing: run `make mcp1`", pytrace=False)
-    heard = await run(PYTHON_1, AGENTS / f"use_{framework}.py", server, script, env)
-    assert heard.answered, heard.errors
-    assert len(heard.handed) == len(script)
-    return heard
+    errors = tmp_path_factory.mktemp("framework") / "stderr"
+    again = Again(PYTHON_1, errors)
+
+    async def ask(server: tuple[str, ...], *script: Step, **env: str) -> Heard:
+        heard = await again(AGENTS / f"use_{framework}.py", server, script, env)
+        assert heard.answered, heard.errors
+        assert len(heard.handed) == len(script)
+        return heard
+
+    yield ask
+    again.end()
 
 
 async def test_a_framework_calls_every_tool_of_a_node_and_its_model_reads_the_answers(
-    framework: str, node_url: str
+    ask: Ask, node_url: str
 ) -> None:
     """Null for optional arguments gives the same answers."""
     steps = [Step(tool, given) for tool, (given, _) in CALLS.items()]
     nulls = [Step(tool, CALLS[tool][0] | dict.fromkeys(names)) for tool, names in NULLS.items()]
-    heard = await ask(framework, (f"{node_url}/mcp",), *steps, STRANGER, *nulls)
+    heard = await ask((f"{node_url}/mcp",), *steps, STRANGER, *nulls)
     assert {function["name"] for function in heard.functions} == set(CALLS)
     answers = dict(zip(CALLS, heard.handed, strict=False))
     for tool, (_, word) in CALLS.items():
@@ -68,11 +79,10 @@ async def test_a_framework_calls_every_tool_of_a_node_and_its_model_reads_the_an
 
 
 async def test_hits_and_releases_are_small_as_a_framework_hands_them_on(
-    framework: str, examples_url: str, count_tokens: Callable[[str], int]
+    ask: Ask, examples_url: str, count_tokens: Callable[[str], int]
 ) -> None:
     found, resolved = (
         await ask(
-            framework,
             (f"{examples_url}/mcp",),
             Step("search_capabilities", {"query_string": "city or country", "limit": 5}),
             Step("resolve_capability", {"cap_uri": "did:nuwa:cap:unit-converter"}),
@@ -85,7 +95,7 @@ async def test_hits_and_releases_are_small_as_a_framework_hands_them_on(
 
 
 async def test_a_framework_finds_describes_and_calls_through_a_router(
-    framework: str, tmp_path: Path, count_tokens: Callable[[str], int]
+    ask: Ask, tmp_path: Path, count_tokens: Callable[[str], int]
 ) -> None:
     (tmp_path / "skills" / "plain").mkdir(parents=True)
     (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
@@ -98,7 +108,6 @@ async def test_a_framework_finds_describes_and_calls_through_a_router(
         "manage": ({"action": "list"}, "skill:plain"),
     }
     heard = await ask(
-        framework,
         capdex,
         *(Step(tool, given) for tool, (given, _) in steps.items()),
         Step("call", {"uri": "nothing-like-it", "input": {}}),
