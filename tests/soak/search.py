@@ -91,7 +91,7 @@ def answers(index: Index) -> list[object]:
         said.append([(hit.release.name, hit.score, hit.matched) for hit in found.hits])
         said.append((found.total, found.facets))
         routed = index.route(query or "note", limit=50)
-        said.append((routed.total, [each.combined for each in routed.packages]))
+        said.append((routed.total, [each for each, _ in routed.packages]))
     some = search_page(index, WORDS[0], SearchFilters.parse({"tag": WORDS[1]}), limit=50)
     said.append([(hit.release.name, hit.score) for hit in some.hits])
     return said

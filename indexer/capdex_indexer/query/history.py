@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, select, tuple_
 
 from capdex.encoding.abi import checksum_address
+from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_indexer.db.models import (
     DEPLOYMENT,
@@ -25,33 +25,9 @@ MAX_EVENTS: Final = 100
 _AFTER_AT: Final = "A"  # the character after the @ between a name and a version
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEvent:
-    """One event: what happened (`kind`) to a name, or to a version of it, and where on chain.
-
-    `by` is the account that caused it, `account` another one that it names; both are EIP-55.
-    `note` is a text of that account (a reason, a message), or the reason why the event has no
-    effect. `sequence` is its number in its contract, from 1. Hashes are 0x hex.
-    """
-
-    kind: str
-    name: str | None
-    semver: str | None
-    by: str
-    account: str | None
-    note: str
-    replaced_by: str
-    chain_id: int
-    sequence: int
-    block_number: int
-    timestamp: int
-    tx_hash: str
-    log_index: int
-
-
 def read_name_history(
     connection: Connection, name: str, before: tuple[int, int] | None
-) -> list[HistoryEvent]:
+) -> list[Json]:
     """Return the newest events of a name below a block and log index; at most MAX_EVENTS."""
     first, last = f"{PREFIX}{name}@", f"{PREFIX}{name}{_AFTER_AT}"
     subject = DEPRECATION.c.subject
@@ -71,7 +47,7 @@ def read_name_history(
 
 def read_account_history(
     connection: Connection, account: str, before: tuple[int, int] | None
-) -> list[HistoryEvent]:
+) -> list[Json]:
     """Return the newest releases and changes of names that an account made, or that name it."""
     return _read(
         connection,
@@ -84,7 +60,7 @@ def read_account_history(
     )
 
 
-def read_block_history(connection: Connection, number: int, first: int = 0) -> list[HistoryEvent]:
+def read_block_history(connection: Connection, number: int, first: int = 0) -> list[Json]:
     """Return the events of a block from a log index on, in their order; at most MAX_EVENTS."""
     query = select(EVENT.c.sequence).where(EVENT.c.block_number == number)
     query = query.where(EVENT.c.log_index >= first)
@@ -96,7 +72,7 @@ def _read(
     connection: Connection,
     sources: Sequence[tuple[Table, ColumnElement[bool]]],
     before: tuple[int, int] | None,
-) -> list[HistoryEvent]:
+) -> list[Json]:
     """Return the newest events of all sources, newest first."""
     found: dict[Table, set[int]] = {}
     for table, condition in sources:
@@ -111,7 +87,7 @@ def _read(
     return _describe(connection, found)[:MAX_EVENTS]
 
 
-def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) -> list[HistoryEvent]:
+def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) -> list[Json]:
     """Return the events of these sequences, which are looked for in their tables, newest first."""
     details: dict[int, dict[str, Any]] = {}
     for table, sequences in found.items():
@@ -125,12 +101,23 @@ def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) ->
     return [_event(row, chains, details.get(row.sequence, {})) for row in ordered]
 
 
-def _event(row: Any, chains: Mapping[int, int], details: dict[str, Any]) -> HistoryEvent:
-    nothing = {"name": None, "semver": None, "account": None, "replaced_by": ""}
+def _event(row: Any, chains: Mapping[int, int], details: dict[str, Any]) -> Json:
+    """Return one event: what happened (`kind`) to a name, or to a version of it, and where.
+
+    `by` is the account that caused it, `account` another one that it names; both are EIP-55.
+    `note` is a text of that account (a reason, a message), or the reason why the event has no
+    effect. `sequence` is its number in its contract, from 1. Hashes are 0x hex.
+    """
     account = bytes(row.topics)[-20:]  # of every event of ours, the last topic
-    by = checksum_address(account) if len(account) == 20 else ""
-    known = {"kind": "unreadable" if row.error else "other", "by": by, "note": row.error or ""}
-    place = {
+    return {
+        "kind": "unreadable" if row.error else "other",
+        "name": None,
+        "semver": None,
+        "by": checksum_address(account) if len(account) == 20 else "",
+        "account": None,
+        "note": row.error or "",
+        "replaced_by": "",
+        **details,
         "chain_id": chains[row.sequence // SEQUENCES + 1],
         "sequence": row.sequence % SEQUENCES,
         "block_number": row.block_number,
@@ -138,7 +125,6 @@ def _event(row: Any, chains: Mapping[int, int], details: dict[str, Any]) -> Hist
         "tx_hash": "0x" + bytes(row.tx_hash).hex(),
         "log_index": row.log_index,
     }
-    return HistoryEvent(**nothing | known | details | place)
 
 
 def _release(row: Any) -> dict[str, Any]:

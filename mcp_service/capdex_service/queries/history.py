@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 
 from sqlalchemy import Connection
 
 from capdex.json import Json
-from capdex_indexer.query.history import HistoryEvent
 from capdex_indexer.query.pages import read_first_seen
 from capdex_indexer.query.status import read_revision
 from capdex_service.answers.release import as_of
 from capdex_service.queries.reader import Reader
 
 
-async def chain_events(
-    reader: Reader, find: Callable[..., list[HistoryEvent]], *given: object
-) -> Json:
+async def chain_events(reader: Reader, find: Callable[..., list[Json]], *given: object) -> Json:
     """Return the events that `find` reads, one of the functions of `query.history`.
 
     Each event says whether anything is `released` under its name.
@@ -26,8 +22,8 @@ async def chain_events(
     def read(connection: Connection) -> Json:
         _, position = read_revision(connection)
         found = find(connection, *given)
-        known = read_first_seen(connection, {x.name for x in found if x.name})
-        events = [asdict(x) | {"released": x.name in known} for x in found]
+        known = read_first_seen(connection, {x["name"] for x in found if x["name"]})
+        events = [x | {"released": x["name"] in known} for x in found]
         return {"events": events, "as_of": as_of(position)}
 
     return await reader.read(read)

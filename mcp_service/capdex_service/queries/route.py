@@ -26,21 +26,20 @@ async def route(reader: Reader, message: str, limit: int = DEFAULT_ROUTES) -> An
     moment = await reader.moment()  # first: the answer is never older than this block
     work = partial(reader.index.route, message, limit=limit, revision=moment.revision)
     found = await reader.run(work, long=True)
-    cards = await reader.cards([x.combined.name for x in found.packages])
+    cards = await reader.cards([x.name for x, _ in found.packages])
     return _render(found, cards, moment, reader.warning())
 
 
 def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: str | None) -> Answer:
     head = {"total": found.total, "cut": found.cut, "mode": found.mode}
     hits: list[Hit] = []
-    for one in found.packages:
-        if (card := cards.get(one.combined.name)) is None:
+    for one, hit in found.packages:
+        if (card := cards.get(one.name)) is None:
             continue  # no longer listed
-        match, hit = one.combined.match, one.hit
-        triggers = match.triggers if match else ()
+        triggers = one.match.triggers if one.match else ()
         fields = hit.fields if hit else ()
         more = {
-            "score": round(one.combined.score, 6),
+            "score": round(one.score, 6),
             "matched": fields,
             "triggers": [_trigger(trigger) for trigger in triggers],
         }

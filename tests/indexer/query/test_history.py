@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from capdex.json import Json
 from capdex_indexer.query.history import (
     MAX_EVENTS,
-    HistoryEvent,
     read_account_history,
     read_block_history,
     read_name_history,
@@ -20,8 +20,8 @@ PUBLISHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 OTHER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 
-def kinds(events: list[HistoryEvent]) -> list[str]:
-    return [one.kind for one in events]
+def kinds(events: list[Json]) -> list[str]:
+    return [one["kind"] for one in events]
 
 
 @pytest.fixture
@@ -60,19 +60,27 @@ def test_a_name_has_its_events_newest_first(told: Index) -> None:
         *("published", "published", "claimed"),
     ]
     assert kinds(book) == ["published"]
-    yanked = next(one for one in events if one.kind == "yanked")
-    assert (yanked.semver, yanked.note, yanked.by) == ("1.0.0", "loses notes", PUBLISHER)
-    assert events[4].account == OTHER
-    renamed = next(one for one in events if one.replaced_by)
-    assert (renamed.semver, renamed.note, renamed.replaced_by) == (None, "gone", "note-book")
-    assert [one.sequence for one in events] == sorted((x.sequence for x in events), reverse=True)
+    yanked = next(one for one in events if one["kind"] == "yanked")
+    assert (yanked["semver"], yanked["note"], yanked["by"]) == ("1.0.0", "loses notes", PUBLISHER)
+    assert events[4]["account"] == OTHER
+    renamed = next(one for one in events if one["replaced_by"])
+    assert (renamed["semver"], renamed["note"], renamed["replaced_by"]) == (
+        None,
+        "gone",
+        "note-book",
+    )
+    assert [one["sequence"] for one in events] == sorted(
+        (x["sequence"] for x in events), reverse=True
+    )
 
 
 def test_a_history_goes_on_below_an_event(told: Index) -> None:
     with told.read() as connection:
         every = read_name_history(connection, "note", None)
-        earlier = read_name_history(connection, "note", (every[0].block_number, 0))
-        rest = read_name_history(connection, "note", (every[1].block_number, every[1].log_index))
+        earlier = read_name_history(connection, "note", (every[0]["block_number"], 0))
+        rest = read_name_history(
+            connection, "note", (every[1]["block_number"], every[1]["log_index"])
+        )
     assert kinds(earlier) == kinds(every)[5:]
     assert kinds(rest) == kinds(every)[2:]
 
@@ -93,7 +101,7 @@ def test_a_block_has_its_events_in_their_order(told: Index) -> None:
         assert read_block_history(connection, 1, 1) == first[1:]
         assert read_block_history(connection, 999) == []
     assert kinds(first)[-1:] == ["claimed"]
-    assert [one.log_index for one in first] == [0, 1]
+    assert [one["log_index"] for one in first] == [0, 1]
 
 
 def test_events_that_a_reorganisation_undid_are_gone(
@@ -112,4 +120,4 @@ def test_a_history_is_bounded(making: Any, store: Store, chain: Any, search_inde
     with search_index.read() as connection:
         found = read_name_history(connection, "note", None)
     assert len(found) == MAX_EVENTS
-    assert found[0].note == str(MAX_EVENTS + 19)
+    assert found[0]["note"] == str(MAX_EVENTS + 19)

@@ -19,22 +19,16 @@ DEPTH: Final = 5  # times the limit: so many of each are ranked together
 
 
 @dataclass(frozen=True, slots=True)
-class RoutedPackage:
-    """A package that a message may be for; `hit` is None if the search does not find it."""
-
-    combined: Combined
-    hit: RankedHit | None
-
-
-@dataclass(frozen=True, slots=True)
 class Route:
-    """The packages, best first; `total` counts those whose triggers the message hits.
+    """The packages, best first, each with its hit of the search, None if that does not find it.
+
+    `total` counts those whose triggers the message hits.
 
     `cut` is true if there were more triggers than are matched, so `total` may be larger. `mode` is
     that of the search. It `fits` if a trigger is hit, or the search fits.
     """
 
-    packages: list[RoutedPackage]
+    packages: list[tuple[Combined, RankedHit | None]]
     total: int
     cut: bool
     mode: str = LEXICAL
@@ -65,5 +59,5 @@ def route(state: State, message: str, limit: int, encoder: Encoder | None = None
     )
     hits = {hit.name: hit for hit in found.hits}
     ranked = combine(page.matches, ((x.name, x.score) for x in found.hits), limit)
-    packages = [RoutedPackage(x, hits.get(x.name)) for x in ranked]
+    packages = [(x, hits.get(x.name)) for x in ranked]
     return Route(packages, page.total, page.cut, found.mode, bool(page.total) or found.fits)

@@ -122,7 +122,7 @@ def write(manifest: Path, saved: dict[str, Any]) -> None:
 
 def routed(index: Index, message: str) -> list[str]:
     """The packages with a trigger that a message hits."""
-    return sorted(x.combined.name for x in index.route(message).packages if x.combined.match)
+    return sorted(x.name for x, _ in index.route(message).packages if x.match)
 
 
 def never(*_: object) -> object:
