@@ -1,27 +1,60 @@
-"""The engine: segments with the documents removed from them; each change makes another engine."""
+"""The engine: segments with the documents removed from them; each change makes another engine.
+
+A search may be filtered by values that a package has or has not, and by bounds of its numbers.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from capdex.errors import InvalidInput
 from capdex.search.document import LIKE, Document
-from capdex.search.filters import Filters
 from capdex.search.query import Query
 from capdex.search.ranked import After, RankedHit, RankedPage, RankedPlace, Scores, matching, rank
 from capdex.search.scoring import Scorer
-from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, WordSegment
+from capdex.search.segments.segment import TOOL_KEY, Floats, Longs, Mask, WordSegment
 from capdex.search.segments.vectors import Vector, Vectors
 from capdex.search.semantic import fuse
 from capdex.search.weights import fields_of
 from capdex.text.segment_set import SegmentSet, Source
 
 MAX_LIMIT: Final = 1000  # hits of one page
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """All of these must hold of a package; values are compared as they stand.
+
+    `any_of`: it has one of the values of each key; `none_of`: it has none of them; `at_least`: it
+    has each number, and that is as high; `at_most`: it has the number, and that is as low.
+    """
+
+    any_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    none_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    at_most: Mapping[str, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.any_of or self.none_of or self.at_least or self.at_most)
+
+    def mask(self, segment: WordSegment) -> Mask:
+        """Return which documents of a segment fulfil the filters, a bool for each slot."""
+        keep = np.ones(len(segment.names), np.bool_)
+        for key, values in self.any_of.items():
+            keep &= segment.having(key, values)
+        for key, values in self.none_of.items():
+            keep &= ~segment.having(key, values)
+        nothing = np.full(len(segment.names), np.nan)  # no comparison with it is true
+        for key, least in self.at_least.items():
+            keep &= segment.numbers.get(key, nothing) >= least
+        for key, most in self.at_most.items():
+            keep &= segment.numbers.get(key, nothing) <= most
+        return keep
 
 
 class Engine(SegmentSet[WordSegment]):

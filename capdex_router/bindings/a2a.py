@@ -23,7 +23,7 @@ from capdex.encoding.multiformats import encode_multibase
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.json import Json
 from capdex.manifest.bindings.binding import DID
-from capdex.manifest.bindings.placeholder import PLACEHOLDER
+from capdex.manifest.bindings.http_request import PLACEHOLDER
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import read_reply
 from capdex_router.bindings.request import json_body

@@ -23,11 +23,11 @@ from capdex.manifest.bindings.http_request import (
     CONTENT,
     FORM,
     JSON,
+    PLACEHOLDER,
     QUERY_METHODS,
     STYLES,
     method_of,
 )
-from capdex.manifest.bindings.placeholder import PLACEHOLDER
 from capdex_router.bindings.styles import (
     PLAIN,
     ArgumentPlace,

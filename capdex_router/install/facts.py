@@ -13,8 +13,7 @@ from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, untrusted_text
 from capdex.json import Json
 from capdex.manifest.bindings.contacts import carried_secrets, contacts
-from capdex.manifest.bindings.http_request import method_of
-from capdex.manifest.bindings.placeholder import PLACEHOLDER
+from capdex.manifest.bindings.http_request import PLACEHOLDER, method_of
 from capdex.manifest.manifest import Manifest, effects
 from capdex.manifest.prompt_injection import lint_summary
 from capdex.manifest.tools import BUILT_IN, Tool

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from capdex.diagnostics import Findings, Path, show, walk
-from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS, check_request
-from capdex.manifest.bindings.placeholder import PLACEHOLDER, check_placeholders
+from capdex.manifest.bindings.http_request import HTTP_TYPES, METHODS, PLACEHOLDER, check_request
 from capdex.manifest.fields import Fields
 from capdex.manifest.tools import BUILT_IN, MAX_TOOLS, Tool
 from capdex.manifest.urls import url_fault
@@ -84,8 +83,23 @@ def _read(
         others = {name: x for name, x in fields.values.items() if name not in optional}
         for where, text in walk(others, path):
             if isinstance(text, str):
-                check_placeholders(text, where, findings, {*parameters, *renamed})
+                _check_placeholders(text, where, findings, {*parameters, *renamed})
     return fields.values
+
+
+def _check_placeholders(
+    text: str, path: Path, findings: Findings, parameters: Collection[str]
+) -> None:
+    """Report placeholders that name none of `parameters`, and braces of no placeholder."""
+    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
+        if name not in parameters:
+            message = f"the placeholder {{{name}}} names no parameter of the tool"
+            hint = findings.suggest(name, parameters)
+            findings.error(Reason.BAD_BINDING, path, message, hint=hint)
+    rest = PLACEHOLDER.sub("", text)
+    if "{" in rest or "}" in rest:
+        message = "a brace stands here that belongs to no placeholder"
+        findings.error(Reason.BAD_BINDING, path, message, hint="write {parameter}, or %7B and %7D")
 
 
 def _check_target(name: str, text: str, fields: Fields) -> None:

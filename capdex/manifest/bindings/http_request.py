@@ -9,7 +9,6 @@ from typing import Any, Final
 from capdex.diagnostics import Path, show, type_name
 from capdex.manifest.bindings.http_auth import SECRET_WORDS, check_auth
 from capdex.manifest.bindings.http_header import CREDENTIALS, HEADER_VALUE, header_fault
-from capdex.manifest.bindings.placeholder import PLACEHOLDER
 from capdex.manifest.fields import Fields
 from capdex.problems import Reason
 
@@ -33,6 +32,7 @@ MAX_NAME_CHARS: Final = 128  # in a query or a body
 MAX_HEADER_CHARS: Final = 1024
 MAX_CONTENT_CHARS: Final = 128
 
+PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]{1,64})\}", re.ASCII)  # of a parameter
 CONTENT = re.compile(rf"application/(?:[A-Za-z0-9.+_-]+\+)?json|{re.escape(FORM)}", re.ASCII)
 _Place = tuple[str, str]  # where an argument goes, and its name there
 

@@ -8,8 +8,7 @@ import pytest
 
 from capdex.errors import InvalidInput
 from capdex.search.document import Document, ToolText
-from capdex.search.engine import Engine
-from capdex.search.filters import Filters
+from capdex.search.engine import Engine, Filters
 from capdex.search.ranked import After, RankedHit
 
 WEATHER = Document(

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from capdex.search.analyser import document_terms, squash
 from capdex.search.document import FIELDS, TOOLS, VOTES, Document, ToolText
-from capdex.search.engine import Engine
-from capdex.search.filters import Filters
+from capdex.search.engine import Engine, Filters
 from capdex.search.query import Query
 from capdex.search.ranked import RankedHit, RankedPage
 from capdex.search.segments.merging import merge

@@ -14,8 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from capdex.search.document import Document, ToolText
 from capdex.search.encoder import SentenceEncoder
-from capdex.search.engine import Engine
-from capdex.search.filters import Filters
+from capdex.search.engine import Engine, Filters
 from capdex.search.segments.merging import merge
 from capdex.search.segments.stored import from_bytes, to_bytes
 from capdex.search.segments.vectors import Vectors, quantise

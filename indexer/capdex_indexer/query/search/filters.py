@@ -12,7 +12,7 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.problems import Verdict
 from capdex.search.document import CONTEXT_WINDOW, PUBLISHED
-from capdex.search.filters import Filters
+from capdex.search.engine import Filters
 from capdex_indexer.projection.package_rows import MAX_FACET_CHARS, facet_value
 
 FILTER_NAMES: Final = (

@@ -24,8 +24,14 @@ from capdex.uri import PREFIX, CapabilityURI
 from capdex.yaml import read_yaml
 from capdex.yaml.characters import forbidden
 from capdex_publisher.authoring.files import section
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note, tidied
-from capdex_publisher.authoring.imports.text import clean, cut, tool_name_of
+from capdex_publisher.authoring.imports.report import (
+    DOCUMENT,
+    Note,
+    clean,
+    cut,
+    tidied,
+    tool_name_of,
+)
 from capdex_publisher.authoring.licence import check_licence
 from capdex_publisher.authoring.lint import lint
 from capdex_publisher.authoring.scaffold import (

@@ -18,9 +18,8 @@ from capdex.json import Json
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openai import tool_of
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
 from capdex_publisher.authoring.imports.servers import Server, server_of
-from capdex_publisher.authoring.imports.text import clean, name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
 
 if TYPE_CHECKING:

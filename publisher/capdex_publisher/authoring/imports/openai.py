@@ -10,10 +10,9 @@ from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.tools import MCP_HINTS
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.references import write_pointers
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, name_of, tool_name_of
 from capdex_publisher.authoring.imports.schemas import Resolver, TooLarge
 from capdex_publisher.authoring.imports.source import parse, utf8
-from capdex_publisher.authoring.imports.text import name_of, tool_name_of
 from capdex_publisher.authoring.scaffold import placeholder_url
 
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}

@@ -19,7 +19,7 @@ from capdex_publisher.authoring.imports.references import (
     renamed,
     united,
 )
-from capdex_publisher.authoring.imports.text import clean, cut, pattern_fault, tool_name_of
+from capdex_publisher.authoring.imports.report import clean, cut, pattern_fault, tool_name_of
 from capdex_publisher.authoring.secret_shapes import secret_like
 
 MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000

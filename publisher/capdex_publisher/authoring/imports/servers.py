@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json
+from capdex_publisher.authoring.imports.report import clean, name_of
 from capdex_publisher.authoring.imports.source import parse, read_file
-from capdex_publisher.authoring.imports.text import clean, name_of
 
 MAX_NAMED: Final = 40  # servers in an error
 

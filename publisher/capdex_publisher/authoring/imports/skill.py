@@ -18,9 +18,8 @@ from capdex.net.files import unreadable
 from capdex.yaml import read_yaml
 from capdex_publisher.authoring.files import list_files
 from capdex_publisher.authoring.imports.draft import Draft
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
 from capdex_publisher.authoring.imports.source import read_file, utf8
-from capdex_publisher.authoring.imports.text import clean, name_of
 
 SKILL: Final = "SKILL.md"
 HOSTS_TAKE: Final = 1_024  # characters of a description, by the specification

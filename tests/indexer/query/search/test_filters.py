@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import InvalidInput
-from capdex.search.filters import Filters
+from capdex.search.engine import Filters
 from capdex_indexer.query.search.filters import MAX_VALUES, SearchFilters
 
 JSON = st.recursive(

@@ -15,8 +15,8 @@ from capdex_publisher.authoring.imports.openapi import forms, swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
 from capdex_publisher.authoring.imports.references import beside, is_read_only, united
+from capdex_publisher.authoring.imports.report import clean
 from capdex_publisher.authoring.imports.schemas import Resolver
-from capdex_publisher.authoring.imports.text import clean
 
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
 _AS_JSON: Final = ("*/*", "application/*", "text/json")  # sent as JSON, and said

@@ -13,9 +13,8 @@ from capdex.json import Json
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.openapi import swagger
 from capdex_publisher.authoring.imports.references import target, write_pointers
-from capdex_publisher.authoring.imports.report import DOCUMENT, Fate, Note
+from capdex_publisher.authoring.imports.report import DOCUMENT, Fate, Note, clean
 from capdex_publisher.authoring.imports.source import parse, utf8
-from capdex_publisher.authoring.imports.text import clean
 from capdex_publisher.authoring.scaffold import placeholder_url
 
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")

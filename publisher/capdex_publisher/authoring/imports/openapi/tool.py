@@ -14,9 +14,8 @@ from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openapi.arguments import Arguments
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import secrets
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
 from capdex_publisher.authoring.imports.schemas import TooLarge
-from capdex_publisher.authoring.imports.text import clean, name_of
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
