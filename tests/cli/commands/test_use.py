@@ -89,8 +89,9 @@ async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
     mode: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "pid"
+    hasty = "import capdex.net.stdio as x; x.LAST_ANSWERS_S = 0.5; import capdex_cli.main as m"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from capdex_cli.main import main; main()", "router"),
+        *(sys.executable, "-c", f"{hasty}; m.main()", "router"),
         *("--mcp", f"hostile={sys.executable} {HOSTILE} {mode} {file}"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
