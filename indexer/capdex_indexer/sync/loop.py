@@ -107,10 +107,15 @@ async def follow_chain(
     again. Cancellation never leaves half a transaction.
     """
 
-    def report_idle(head: int, finalized: int) -> None:
-        report(replace(progress, head=head, finalized=finalized, undone=0, trouble=None))
-
     progress, recovery = SyncProgress(), Recovery()
+
+    def report_idle(head: int, finalized: int) -> None:
+        nonlocal progress
+        stored = progress.block is None or progress.block.number >= head  # all that was read
+        trouble = None if stored else progress.trouble
+        progress = replace(progress, head=head, finalized=finalized, undone=0, trouble=trouble)
+        report(progress)
+
     recheck: Checkpoint | None = None
     reader.on_idle = report_idle
     while True:
@@ -129,7 +134,8 @@ async def follow_chain(
                     committed.set()
                     report(progress)
         except Unavailable as error:
-            report(replace(progress, undone=0, trouble=error))
+            progress = replace(progress, undone=0, trouble=error)
+            report(progress)
             recovery, action = recovery.failed(
                 error,
                 has_other_endpoints=not reader.rpc.alone,
@@ -154,8 +160,8 @@ def _resume(store: Store, progress: SyncProgress) -> tuple[SyncProgress, list[Bl
     """The progress by the stored cursor, the newest stored blocks, and the finalised block."""
     cursor, ring = store.cursor(), store.ring()
     if cursor is None:
-        return SyncProgress(None, progress.head, progress.finalized), ring, 0
-    at_cursor = SyncProgress(cursor.block, progress.head, progress.finalized, cursor.log_head)
+        return replace(progress, block=None, log_head=LogHead()), ring, 0
+    at_cursor = replace(progress, block=cursor.block, log_head=cursor.log_head)
     return at_cursor, ring, cursor.finalized
 
 
@@ -169,7 +175,7 @@ def _apply(
     if isinstance(step, Reorg):
         store.rollback(step.fork)
         undone = progress.block.number - step.fork.number if progress.block else 0
-        return replace(_resume(store, progress)[0], undone=undone)
+        return replace(_resume(store, progress)[0], undone=undone, trouble=None)
     store.append(step, log_heads)
     log_head = log_heads[-1] if log_heads else progress.log_head
     return SyncProgress(step.upto, step.head, step.finalized, log_head)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from capdex.errors import Code
+from capdex.errors import Code, Unavailable
 from capdex.net.rpc.failover import MAX_ATTEMPTS
 from capdex_indexer.chain import reader as chain
 from capdex_indexer.chain.log_head import MAX_REFUSALS
@@ -544,6 +546,34 @@ async def test_trouble_is_over_when_the_chain_answers_again(simulate, following,
         await it.until(lambda: it.troubles)
         await it.until(lambda: it.reports[-1].trouble is None)
     assert it.reports[-1].block.hash == sim.head.hash
+
+
+async def test_trouble_lasts_while_what_was_read_is_not_stored(simulate, following):
+    class Reports(list):
+        def append(self, progress):
+            super().append(progress)
+            if progress.block and progress.block.number < progress.head:
+                idle.set()
+
+    def refuse(*_):
+        idle.wait(30)  # until the reader has said that it has nothing more to read
+        idle.clear()
+        raise Unavailable("another session holds a lock", Code.DATABASE_LOCKED)
+
+    sim, idle = await simulate(), threading.Event()
+    sim.publish()
+    walk = following([sim.url], registry=sim.registry)
+    walk.reports = Reports()
+    async with walk as it:
+        await it.reach(sim.head.hash)
+        append, it.store.append = it.store.append, refuse
+        sim.publish()
+        await it.until(lambda: len([x for x in it.reports if x.trouble]) > 4)
+        first = next(at for at, x in enumerate(it.reports) if x.trouble)
+        assert all(x.trouble for x in it.reports[first:])
+        it.store.append = append
+        await it.reach(sim.head.hash)
+        await it.until(lambda: it.reports[-1].trouble is None)
 
 
 async def test_a_walk_that_has_nothing_to_do_says_so(simulate, following):
