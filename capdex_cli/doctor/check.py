@@ -71,7 +71,8 @@ async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
             result = row.examine(subject)
             found = await result if inspect.isawaitable(result) else result
     except TimeoutError:
-        found = fail(f"no answer within {EACH_S:g} s")
+        fix = "see that what is asked runs, is reachable and not busy; then try again"
+        found = fail(f"no answer within {EACH_S:g} s", fix)
     except HttpError as error:
         found = fail(str(error))
     except CapdexError as error:

@@ -226,6 +226,7 @@ def test_an_endpoint_that_does_not_answer_is_given_up_in_time(doctor: Any) -> No
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = doctor(rpc_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
     assert found["RPC"]["result"] == f"no answer within {EACH_S:g} s"
+    assert found["RPC"]["fix"].endswith("then try again")
 
 
 @pytest.mark.parametrize("host", ["capdex.invalid", "a" * 70, "[::g]"])
