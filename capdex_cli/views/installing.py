@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from capdex.errors import CapdexError, Code, Refused
 from capdex.json import Json
 from capdex_cli.config.settings import user_directories
@@ -44,6 +46,8 @@ class Terminal:
             confirm(self._app, "Agree?")
         except Refused:
             return False
+        except click.Abort:  # Ctrl-C or Ctrl-D; Click's own is an error to the router
+            raise KeyboardInterrupt from None
         return True
 
 

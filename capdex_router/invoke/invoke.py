@@ -110,7 +110,7 @@ class Invoker:
             failure = error
         except AnswerLater:
             raise
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, KeyboardInterrupt):
             self.audit.write("call", **audited, ok=False, code="CANCELLED")
             raise
         except Exception as error:  # a bug of ours: its details only in the log

@@ -361,6 +361,19 @@ def test_ctrl_c_at_a_question_ends_with_130() -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
+def test_a_call_whose_question_is_interrupted_ends_with_130(key: str) -> None:
+    file, at = ROOT / "examples" / "city-weather.acp.yaml", "https://geocoding-api.open-meteo.com"
+    words = (f"{file}#find_place", '{"name": "Lyon"}', "--send", "--at", f"{at}=http://127.0.0.1:9")
+    process = spawn("try", *words)
+    process.expect("Agree")
+    process.sendintr() if key == "ctrl-c" else process.sendeof()
+    said, code = finish(process)
+    assert code == 130, said
+    assert "interrupted" in said
+    assert "INTERNAL" not in said
+
+
 def test_with_no_input_nothing_is_asked_on_a_terminal_either() -> None:
     said, code = finish(spawn("keygen", "--no-input"))
     assert code == 4
