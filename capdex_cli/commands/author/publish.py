@@ -136,7 +136,8 @@ def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: 
     lines = (line for one in values for line in (one["cap_uri"], one["page"]) if line)
     human = [safe(line.removesuffix(".json")) for line in lines]  # for people, the page itself
     if dry_run:  # nothing is at these addresses
-        human = [f"would publish {safe(one['cap_uri'])}" for one in values]
+        told = {False: "would publish", True: "on chain already:"}
+        human = [f"{told[one.already]} {safe(one.cap_uri)}" for one in published]
     cids = [one.cid for one in published]
     if len(values) == 1 and not (many and app.output.format is Format.JSON):
         app.output.result("publication", values[0], human=human, plain=cids)

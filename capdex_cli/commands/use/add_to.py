@@ -54,7 +54,8 @@ def add_to_command(
 
     The host's configuration file gets one more MCP server, `capdex`; everything else in it, its
     comments too, stays as it is, and a copy is kept. The server is this user's, and uses the
-    network that is chosen here, wherever the host starts it. Without a host all are listed.
+    network that is chosen here, wherever the host starts it. Without a host, all that have a
+    file of the scope are listed.
 
     Hosts: claude (Claude Code), claude-desktop, codex, gemini, cursor, vscode, zed, opencode,
     goose, windsurf, jetbrains (Junie), amp, copilot, cline, roo, continue, kiro, lm-studio, qwen.

@@ -167,8 +167,8 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     from capdex_router.bindings.pins import Pins
 
     with open_installer(app) as installer:
-        for name in names:
-            installer.entry(name)  # what is not installed is said before anything is asked
+        # What is not installed is said before anything is asked.
+        agreed = {x.name: installer.is_agreed(x) for x in map(installer.entry, names)}
         if purge_state:
             confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
         gone = installer.remove(names)
@@ -178,8 +178,11 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
         purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
-    for folder in (one for entry in gone for one in entry.folders if os.path.lexists(one)):
-        app.output.warn(f"{safe(folder)} stays: it has files that capdex did not write")
+    for name, folder in ((x.name, one) for x in gone for one in x.folders if os.path.lexists(one)):
+        why = "it has files that capdex did not write"
+        if not agreed[name]:
+            why = f"what was granted to {name} was taken back, and the folder with it; delete it"
+        app.output.warn(f"{safe(folder)} stays: {why}")
     if purge_state:
         app.output.say(f"{number_of(purged, 'object')} removed")
     app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])

@@ -213,6 +213,17 @@ def test_a_skill_is_written_for_a_host_compared_and_taken_away(
     assert not (tmp_path / "other/weather").exists()
 
 
+def test_a_folder_whose_grants_were_taken_back_stays_and_is_named(
+    capdex: Any, publish: Any
+) -> None:
+    publish()
+    capdex("install", "weather", "--to", "claude", "--yes")
+    capdex("grant", "weather", "--revoke")
+    told = capdex("remove", "weather").stderr
+    assert "what was granted to weather was taken back, and the folder with it; delete it" in told
+    assert (Path.cwd() / ".claude/skills/weather/SKILL.md").exists()
+
+
 def test_one_more_folder_of_the_same_version_is_no_upgrade(capdex: Any, publish: Any) -> None:
     publish()
     assert capdex("install", "weather", "--yes").exit_code == 0

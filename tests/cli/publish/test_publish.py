@@ -336,6 +336,9 @@ def test_a_dry_run_says_would_publish_and_prints_no_address(
     assert shown.stdout == "would publish did:nuwa:cap:weather@0.1.0\n"
     assert "http" not in shown.stdout
     assert capdex.json("publish", "weather.acp.yaml", "--dry-run")["page"] is None
+    capdex("publish", "weather.acp.yaml", "--yes")
+    again = capdex("publish", "weather.acp.yaml", "--dry-run", "--format", "human")
+    assert again.stdout == "on chain already: did:nuwa:cap:weather@0.1.0\n"
 
 
 def test_a_template_is_not_published(
