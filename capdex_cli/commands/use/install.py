@@ -229,8 +229,8 @@ def installed_command(app: App) -> None:
         entries = sorted(installer.lock.packages.values(), key=lambda entry: entry.name)
         values = [_installed(installer, entry) for entry in entries]
     human = [
-        (safe(x["name"]), safe(x["version"]), safe(x["request"] or "latest"), x["standing"],
-         safe(", ".join((*x["permissions"], *x["hosts"], *x.get("folders", ())))))
+        (safe(x["name"]), safe(x["version"]), f"asked for: {safe(x['request'] or 'any')}",
+         x["standing"], safe(", ".join((*x["permissions"], *x["hosts"], *x.get("folders", ())))))
         for x in values
     ]  # fmt: skip
     plain = [f"{x['name']}@{x['version']}" for x in values]

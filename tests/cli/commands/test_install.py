@@ -80,6 +80,7 @@ def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) 
     assert (found["name"], found["status"], found["sha256"]) == (
         "weather", "installed", told["sha256"],
     )  # fmt: skip
+    assert "asked for: any" in capdex("installed", "--format", "human").stdout
     (row,) = capdex.json("installed")["results"]
     assert (row["name"], row["request"], row["standing"]) == ("weather", "^1", "ready")
     assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"
