@@ -80,7 +80,7 @@ def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) 
     assert (found["name"], found["status"], found["sha256"]) == (
         "weather", "installed", told["sha256"],
     )  # fmt: skip
-    assert "asked for: any" in capdex("installed", "--format", "human").stdout
+    assert "asked for: ^1" in capdex("installed", "--format", "human").stdout
     (row,) = capdex.json("installed")["results"]
     assert (row["name"], row["request"], row["standing"]) == ("weather", "^1", "ready")
     assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"
@@ -219,6 +219,7 @@ def test_a_folder_whose_grants_were_taken_back_stays_and_is_named(
 ) -> None:
     publish()
     capdex("install", "weather", "--to", "claude", "--yes")
+    assert "asked for: any" in capdex("installed", "--format", "human").stdout
     capdex("grant", "weather", "--revoke")
     told = capdex("remove", "weather").stderr
     assert "what was granted to weather was taken back, and the folder with it; delete it" in told
