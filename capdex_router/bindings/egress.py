@@ -278,7 +278,10 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 
 def after_status(status: int) -> dict[str, bool]:
-    """Return SENT for a status after which the request may have been carried out."""
+    """Return SENT for a status after which the request may have been carried out, else {}.
+
+    503 says that the service did not handle it (RFC 9110, 15.6.4).
+    """
     return SENT if status >= 500 and status != HTTPStatus.SERVICE_UNAVAILABLE else {}
 
 

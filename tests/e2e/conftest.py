@@ -121,7 +121,7 @@ class Process:
         """As `wait_until`, and fails at once when the process ends."""
 
         def unless_ended() -> T:
-            ended = self.popen.poll() is not None  # before the condition, which may wait for it
+            ended = self.popen.poll() is not None  # looked at first: it may end meanwhile
             value = condition()
             if not value and ended:
                 pytest.fail(f"{self.popen.args!r} ended before {what}:\n{self.stderr[-3000:]}")
