@@ -23,6 +23,7 @@ from capdex.proof.verify import Anchor, verify_log
 from capdex.registry.logs import BlockRef
 from capdex_indexer.chain.reader import DEV_CHAIN_ID
 from capdex_indexer.db import denylist
+from capdex_indexer.db.columns import PENDING
 from capdex_indexer.db.engine import open_reader, transaction
 from capdex_indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, REGISTRY, RELEASE, VOTES
 from capdex_indexer.query.digest import (
@@ -99,7 +100,7 @@ def export_snapshot(
             digests[VOTES] = votes
         digest = digests[REGISTRY]
         parts = {x: _part(connection, x, digests[x], proofs.get(x)) for x in digests}
-        wanted = _packages(connection, digest.log.count) if with_packages else []
+        wanted = _packages(connection, digest.log.count) if with_packages else {}
         packages = [cid for cid in wanted if blocks.read(cid) is not None]
         manifest = SnapshotManifest(
             digest.chain_id,
@@ -111,9 +112,10 @@ def export_snapshot(
             parts.get(VOTES),
             len(packages),
         )
-        if wanted and not packages:
+        judged = sum(wanted.values())
+        if judged and not packages:
             raise InvalidInput(
-                f"{len(wanted)} package{'s are' if len(wanted) > 1 else ' is'} missing",
+                f"{judged} package{'s are' if judged > 1 else ' is'} missing",
                 why=f"{blocks.path} has none of those that the index lists",
                 fix="name the node's directory with --blocks, or add --without-packages",
             )
@@ -195,17 +197,22 @@ def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> Bl
     return BlockRef(number, header.hash, header.parent, header.timestamp)
 
 
-def _packages(connection: Connection, count: int) -> list[Cid]:
-    """Return the packages of releases up to an event, each once, without denied ones."""
+def _packages(connection: Connection, count: int) -> dict[Cid, bool]:
+    """Return the packages of releases up to an event, without denied ones; True: it is judged.
+
+    Those that wait to be judged belong to them: after an import, these are all.
+    """
     denials = denylist.read_with_digests(connection)
-    query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
-        RELEASE.c.verdict.in_(sorted(LINTED)), RELEASE.c.sequence <= count
+    judged = RELEASE.c.verdict.in_(sorted(LINTED))
+    query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256, judged).where(
+        judged | PENDING, RELEASE.c.sequence <= count
     )
-    found: dict[Cid, None] = {}
-    for name, cid, digest in connection.execute(query.order_by(RELEASE.c.sequence)):
+    found: dict[Cid, bool] = {}
+    for name, cid, digest, is_judged in connection.execute(query.order_by(RELEASE.c.sequence)):
         if denials.of_release(name, cid, bytes(digest)) is None:
-            found[Cid.raw(bytes(digest))] = None
-    return list(found)
+            package = Cid.raw(bytes(digest))
+            found[package] = bool(is_judged) or found.get(package, False)
+    return found
 
 
 def _bytes(address: str) -> bytes:

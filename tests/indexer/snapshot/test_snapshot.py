@@ -129,6 +129,20 @@ async def test_an_imported_index_is_the_exported_one(
     assert snapshots.digest_of(database_url) == original.digest()
 
 
+async def test_what_no_node_has_judged_since_its_import_is_exported(
+    original: Any, making: Any, tmp_path: Path
+) -> None:
+    path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
+    trust, blocks = TrustAnchor(block_hash=original.world.hash), BlockDirectory(tmp_path / "new")
+    _, kept = await take(path, making, trust, url, blocks.path)
+    block, missing = export.plan_export(url).block_number, list[int]()
+    again = tmp_path / "again.car"
+    written = export.export_snapshot(
+        url, blocks, again, block, proofs={}, on_missing=missing.append
+    )
+    assert (written.packages, missing) == (kept, [1])  # one did not verify
+
+
 async def test_verdicts_are_not_imported(original: Any, making: Any, tmp_path: Path) -> None:
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
     await take(path, making, TrustAnchor(block_hash=original.world.hash), url, tmp_path / "new")
