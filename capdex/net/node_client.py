@@ -71,7 +71,7 @@ class NodeClient:
         status, answer = await _request(self._http, "POST", self._url, **more)
         error = answer.get("error")
         if isinstance(error, dict):
-            raise _down(self._url, f"MCP error: {untrusted_text(error.get('message'))[:300]}")
+            raise _down(self._url, f"MCP error: {_quoted(error.get('message'))}")
         result = answer.get("result")
         content = result.get("structuredContent") if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(content, dict):
@@ -158,7 +158,7 @@ def as_error(content: Json, who: str = "the node") -> CapdexError:
         code = Code(untrusted_text(content.get("code")))
     except ValueError:
         return Unavailable(
-            f"the node failed: {untrusted_text(content.get('message'))[:300]}",
+            f"the node failed: {_quoted(content.get('message'))}",
             Code.NODE_UNAVAILABLE,
         )
     given = content.get("details")
@@ -168,6 +168,10 @@ def as_error(content: Json, who: str = "the node") -> CapdexError:
     texts = map(untrusted_text, said)
     message, why, fix = (text and f"{who} says {quoted(text)}" for text in texts)
     return _family(code)(message or str(code), code, why, fix, details)
+
+
+def _quoted(words: object) -> str:
+    return quoted(untrusted_text(words)[:300])
 
 
 def _family(code: Code) -> type[CapdexError]:

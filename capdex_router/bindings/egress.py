@@ -257,12 +257,13 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
         what = f"the reply is encoded as {encoding[:40]!r}, which was not asked for"
         raise ExecutionFailed(what, fix=SERVICE)
     gzip = zlib.decompressobj(wbits=31) if encoding != "identity" else None
-    body = bytearray()
+    body, received = bytearray(), 0  # what comes behind gzip data adds nothing to the body
     try:
         async for chunk in response.content.iter_any():
+            received += len(chunk)
             left = max_bytes - len(body)
             body += gzip.decompress(chunk, left + 1) if gzip else chunk
-            if len(body) > max_bytes:
+            if max(received, len(body)) > max_bytes:
                 raise ExecutionFailed(
                     "the reply is too large",
                     why=f"it is over {max_bytes} bytes",

@@ -17,7 +17,7 @@ from capdex.json import Json
 from capdex.net.json_reply import parse
 from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
 from capdex_router.policy.consent import clean
-from capdex_router.policy.quoting import visible
+from capdex_router.policy.quoting import quoted, visible
 
 # The SDK compares a part of a message with every shape that it may have: a part that fits none
 # takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
@@ -87,7 +87,7 @@ class Replies:
                 return message
             self.stray = f"an answer with the id {clean(repr(message.id))}, which no request has"
             if isinstance(message, types.JSONRPCError) and message.id is None:
-                self.stray = f"an error without an id: {clean(message.error.message)}"
+                self.stray = f"an error without an id: {quoted(message.error.message)}"
         except ValueError as error:
             words = "no message of MCP" if isinstance(error, ValidationError) else str(error)
             asked = self._answered(getattr(error, "id", None))

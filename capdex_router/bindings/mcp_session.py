@@ -23,13 +23,13 @@ from capdex.errors import (
     ExecutionFailed,
     Refused,
     Unavailable,
-    untrusted_text,
 )
 from capdex.json import Json
 from capdex_router.bindings.egress import SENT
 from capdex_router.bindings.mcp_message import REPORT, SAID
 from capdex_router.bindings.mcp_transport import ENDED
 from capdex_router.model.refs import SERVICE
+from capdex_router.policy.quoting import quoted, said
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 20
@@ -137,7 +137,8 @@ class McpSession:
             raise _asks()
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
         if result.is_error:
-            why = untrusted_text("\n".join(texts)) or "its server does not say why"
+            words = "\n".join(texts)
+            why = said(words) if words else "its server does not say why"
             raise ExecutionFailed("the tool failed", why=why, fix=BY_IT)
         if isinstance(result.structured_content, dict):
             return dict(result.structured_content)
@@ -225,23 +226,24 @@ class McpSession:
         if isinstance(error, MCPError):
             if (carried := self._carried(error.data)) is not None:
                 return carried
-            said = error.data == SAID
-            if error.message == "Session terminated" and not said:  # the SDK's words for 404
+            by_server = error.data == SAID
+            if error.message == "Session terminated" and not by_server:  # the SDK's words for 404
                 return Forgotten(ENDED, Code.SERVICE_UNAVAILABLE, fix="try again")
-            why = untrusted_text(error.message)
-            if error.code != types.CONNECTION_CLOSED or said:
-                details = {"jsonrpc_code": error.code}
+            if error.code != types.CONNECTION_CLOSED or by_server:
                 return ExecutionFailed(
-                    "the MCP server answers with an error", why=why, fix=BY_IT, details=details
+                    "the MCP server answers with an error",
+                    why=said(error.message),
+                    fix=BY_IT,
+                    details={"jsonrpc_code": error.code},
                 )
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False, include_input=False)[0]
-            why = untrusted_text(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+            why = quoted(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
             return ExecutionFailed("the reply of the MCP server is not MCP", why=why, fix=REPORT)
-        why = error.message if isinstance(error, MCPError) else str(error) or type(error).__name__
+        why = error.message if isinstance(error, MCPError) else quoted(str(error) or "ended")
         if isinstance(error, TimeoutError):
             why = f"it gave no answer to the handshake in {CONNECT_S:g} s"
-        return Unavailable(ENDED, Code.SERVICE_UNAVAILABLE, untrusted_text(why), "try again")
+        return Unavailable(ENDED, Code.SERVICE_UNAVAILABLE, why, "try again")
 
 
 _SESSION_ERRORS: Final = (

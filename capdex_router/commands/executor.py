@@ -9,12 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from capdex.errors import Code, ExecutionFailed, Refused, untrusted_text
+from capdex.errors import Code, ExecutionFailed, Refused
 from capdex.json import Json
 from capdex_router.commands import output
 from capdex_router.commands.intents.template import CommandTemplate
 from capdex_router.commands.sandbox import Sandbox, Surroundings
 from capdex_router.model.requests import ProcessRequest, Request
+from capdex_router.policy.quoting import said
 
 # CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.
 FACETS: Final = {"CMP_ROUTER": "1", "CMP_AGENT": "1", "NO_COLOR": "1", "TERM": "dumb"}
@@ -57,10 +58,10 @@ class CommandExecutor:
         around = replace(self.around, environment={**self.around.environment, **FACETS})
         ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
         if ran.exit_code not in self.successes:
-            said = untrusted_text(ran.stderr.decode(errors="replace").strip())
+            words = ran.stderr.decode(errors="replace").strip()
             raise ExecutionFailed(
                 f"{self.program.name} ended with exit code {ran.exit_code}",
-                why=said,
+                why=said(words) if words else "",
                 details={"exit_code": ran.exit_code},
                 fix="see what it says, and change the input; capdex learn shows its commands",
             )

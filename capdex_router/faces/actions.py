@@ -37,6 +37,7 @@ LINE_CHARS: Final = 120  # of a description in a list
 WHY_SHOWN: Final = 2  # fields that matched, of a hit of a node
 TOOLS_SHOWN: Final = 20
 MAX_LISTED: Final = 64  # tools of a package, which has no more; a mounted server may
+_BRACKETS: Final = str.maketrans("[]", "()")
 READ_ON: Final = {"properties": {"offset": {"type": "integer"}}}  # the input for a stored result
 
 
@@ -199,7 +200,7 @@ class Actions:
         """
         name = self.catalog.short_name(hit.listed.ref.capability_id)
         why = "" if above is not None and above.why == hit.why else f" [{hit.why}]"
-        return f"{name} {clean(hit.listed.description, LINE_CHARS)}{why}"
+        return f"{name} {_described(hit.listed.description)}{why}"
 
     def _installed(self) -> list[str]:
         """Return a line for each package, then for each tool that has none."""
@@ -221,13 +222,18 @@ def _line(one: Listed | Capability) -> str:
 
 def _registry_hit(found: NodeHit) -> str:
     """Return a hit of a node; its name without a version, since that would pin an installation."""
-    shown = clean(found.summary or found.title, LINE_CHARS)
+    shown = _described(found.summary or found.title)
     version = found.uri.partition("@")[2]
     return f"{found.name} {shown} [registry {version}, by {_why(found)}]"
 
 
+def _described(words: str) -> str:
+    """Return a description for a line of `find`, where what stands in brackets is ours."""
+    return clean(words, LINE_CHARS).translate(_BRACKETS)
+
+
 def _why(found: NodeHit) -> str:
-    return clean(", ".join(found.matched[:WHY_SHOWN]), LINE_CHARS) or "meaning"
+    return ", ".join(found.matched[:WHY_SHOWN]) or "meaning"
 
 
 def _install(name: str) -> str:

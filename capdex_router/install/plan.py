@@ -91,7 +91,7 @@ class InstallPlan:
         changes = [f"new: {line}" for line in self.widened if line in new]
         rest = (x for x in self.changes if not _asked_again(x) and not is_shown_whole(x))
         changes += [f"changed: {visible(one.message)}" for one in rest]
-        warnings = [f"warning: {quoted(warning)}" for warning in self.warnings]
+        warnings = [f"warning: {visible(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
         down = bool(was) and self.old is not None and entry.uri.version < self.old.uri.version
         verb = "Downgrade" if down else kind.title()

@@ -32,8 +32,10 @@ from capdex.package import judge_announcement
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_router.home.config import Config, NodeAddress
+from capdex_router.policy.quoting import quoted
 
 MAX_HITS: Final = 20
+MAX_FIELD_CHARS: Final = 32
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 TOLD: Final = ("versions", "did_you_mean")  # details of a node's error that a model is told
 
@@ -252,7 +254,7 @@ def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:
     for flag, (reason, words) in texts.items():
         if status.get(flag) is True:
             said = untrusted_text(status.get(reason))[:200]
-            warnings.append(f"{words}: {said}" if said else words)
+            warnings.append(f"{words}: {quoted(said)}" if said else words)
     return tuple(warnings)
 
 
@@ -267,7 +269,9 @@ def _hit(found: object) -> NodeHit | None:
         return None
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
     fields = found.get("matched")
-    matched = tuple(map(untrusted_text, fields)) if isinstance(fields, list) else ()
+    # Names of fields stand in lines of ours: a node's sentence does not.
+    words = map(untrusted_text, fields) if isinstance(fields, list) else ()
+    matched = tuple(x for x in words if x.isidentifier() and len(x) <= MAX_FIELD_CHARS)
     return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched)
 
 

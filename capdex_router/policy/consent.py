@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Protocol
+from unicodedata import category
 
 from capdex.errors import Code, Refused
+from capdex.yaml.characters import BLANK, forbidden
 from capdex_router.policy.proposal import Proposal
 from capdex_router.policy.quoting import quoted
 
@@ -113,13 +114,15 @@ def _rows(proposal: Proposal) -> Iterator[str]:
 def clean(text: str, limit: int = MAX_WORDS_CHARS) -> str:
     """Return a package's text for a list: in one line, cut, without what does not show.
 
-    Control, format (also those that turn the direction of a text), surrogate and private characters
-    are left out.
+    Those are control, format (also those that turn the direction of a text), surrogate and private
+    characters, variation selectors and fillers.
     """
+    text = text[: 4 * limit]
+    unseen = set(forbidden(text))
     shown = "".join(
         " " if char.isspace() else char
-        for char in text[: 4 * limit]
-        if char.isspace() or unicodedata.category(char)[0] != "C"
+        for place, char in enumerate(text)
+        if char.isspace() or not (place in unseen or char in BLANK or category(char)[0] == "C")
     )
     words = " ".join(shown.split())
     return words if len(words) <= limit else words[: limit - 1] + "…"

@@ -14,7 +14,7 @@ from unicodedata import category
 
 import orjson
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import MAX_TEXT_CHARS, Code, InvalidInput, untrusted_text
 from capdex.yaml.characters import BLANK, forbidden
 
 MAX_CHARS: Final = 200  # of a text that is shown whole
@@ -22,7 +22,8 @@ MAX_DEPTH: Final = 16  # of a value whose keys a person can still follow
 MAX_MARKS: Final = 3  # on one character: more of them cover the lines around it
 # Characters that look like our marks.
 _MARKS: Final = frozenset("\u201c\u201d\u201e\u201f\u2033\u2036\u02ba\u02ee\u02dd\u05f4\u3003"
-                          "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02")  # fmt: skip
+                          "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02\u02f6"
+                          "\U0001f676\U0001f677\U0001f678")  # fmt: skip
 _JOINERS: Final = frozenset("\u200c\u200d")
 
 
@@ -65,6 +66,11 @@ def shortened(text: str, limit: int = MAX_CHARS, mark: str = "") -> str:
     head, tail = escaped(text[: limit * 2 // 3]), escaped(text[-limit // 3 :])
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{mark}{head}{mark} … {mark}{tail}{mark} ({len(text)} characters, sha256 {digest})"
+
+
+def said(words: object) -> str:
+    """Return what another program says of a failure, quoted: readers take an error for ours."""
+    return f"it says {quoted(untrusted_text(words), MAX_TEXT_CHARS)}"
 
 
 def tree(value: Any, depth: int = 0) -> Iterator[str]:

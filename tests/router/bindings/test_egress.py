@@ -263,6 +263,20 @@ async def test_a_gzip_bomb_is_unpacked_up_to_its_limit(serve: Any, local: Egress
         await local.fetch("GET", URL(await serve(bombing)), timeout_s=60)
 
 
+async def test_what_comes_behind_gzip_data_is_read_up_to_the_limit(
+    serve: Any, local: Egress
+) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Encoding": "gzip"})
+        await response.prepare(request)
+        await response.write(gzip.compress(b"{}"))
+        while True:
+            await response.write(bytes(65_536))
+
+    with pytest.raises(ExecutionFailed, match="too large"):
+        await local.fetch("GET", URL(await serve(endless)), timeout_s=60)
+
+
 async def test_a_compressed_body_is_unpacked(serve: Any, local: Egress) -> None:
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"hello" * 99), headers={"Content-Encoding": "gzip"})

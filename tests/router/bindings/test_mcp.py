@@ -166,8 +166,8 @@ async def test_an_error_of_the_tool_is_a_failure(services: McpServices, weather:
     with pytest.raises(ExecutionFailed) as failed:
         await forecast(services).run({}, timeout_s=10)
     assert failed.value.code is Code.EXECUTION_FAILED
-    assert failed.value.why.startswith("no such city")
-    assert len(failed.value.why) <= 1000
+    assert failed.value.why.startswith('it says "no such city!')
+    assert len(failed.value.why) <= 1020
 
 
 async def test_an_exception_of_the_server_is_a_failure(
@@ -472,7 +472,7 @@ SSE = "text/event-stream"
         (
             JSON,
             b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"?"}}',
-            "an error without an id: ?",
+            'an error without an id: "?"',
         ),
         (JSON, b'{"jsonrpc":"2.0","id":%s,"method":"ping"}', "it is no answer"),
         (JSON, b'{"jsonrpc":"2.0","id":%s,"result":{"x":NaN}}', "it is not JSON"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -147,7 +148,7 @@ async def test_an_error_of_the_server_is_told_whatever_its_code_and_words(
         with pytest.raises(ExecutionFailed) as failed:
             await run(tool)
     said = orjson.loads(ERRORS[mode])
-    assert failed.value.why == said["message"]
+    assert failed.value.why == f"it says {json.dumps(said['message'])}"
     assert failed.value.details == {"jsonrpc_code": int(said["code"])}
 
 

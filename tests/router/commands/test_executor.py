@@ -76,7 +76,10 @@ def test_a_failed_program_says_why(inbox: Path) -> None:
     delete = command(inbox, DELETE, inbox.parent / "work", kind="json")
     with pytest.raises(CapdexError) as refused:
         run(delete, ids=["nobody"])
-    assert (refused.value.code, refused.value.why) == (Code.EXECUTION_FAILED, "no email nobody")
+    assert (refused.value.code, refused.value.why) == (
+        Code.EXECUTION_FAILED,
+        'it says "no email nobody"',
+    )
     assert refused.value.details == {"exit_code": 1}
 
 

@@ -535,7 +535,7 @@ async def test_escape_codes_do_not_reach_the_question(
     status = {"yanked": True, "yank_reason": "\u001b[2Jnothing\u202e \u2066wrong\u0007"}
     node.publish(weather(), status=status)  # a package with such texts is refused by its rules
     await machine(node).installer.install(uri("weather"), person)
-    assert r"is yanked: \u001b[2Jnothing\u202e \u2066wrong\u0007" in person.lines
+    assert r'is yanked: "\u001b[2Jnothing\u202e \u2066wrong\u0007"' in person.lines
     assert not set(person.lines) & {"\u202e", "\u2066", "\u200b", "\u001b", "\u0007"}
 
 

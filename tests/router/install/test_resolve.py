@@ -117,7 +117,7 @@ async def test_flags_of_a_release_are_warnings(node: SimulatedNode) -> None:
     node.publish(weather(), status=status)
     found = await resolve(uri("weather"), of(node))
     assert found.warnings == (
-        "did:nuwa:cap:weather@1.0.0 is yanked: broken\u202e",
+        r'did:nuwa:cap:weather@1.0.0 is yanked: "broken\u202e"',
         "did:nuwa:cap:weather@1.0.0 is deprecated",
     )
 

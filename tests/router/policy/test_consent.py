@@ -8,7 +8,7 @@ import pytest
 from capdex.errors import Code, Refused
 from capdex.json import Json
 from capdex_router.model.requests import HostRequest
-from capdex_router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, pages, text
+from capdex_router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, clean, pages, text
 from capdex_router.policy.proposal import Access, Proposal, accessed
 
 
@@ -79,3 +79,8 @@ async def test_where_nobody_can_be_asked_the_command_is_told() -> None:
         await Refuse().ask(proposal())
     assert caught.value.fix == ("a person can run: capdex grant 'x#t'")
     assert (caught.value.details or {})["touches"] == ["GET https://h0.example.org/"]
+
+
+def test_a_cleaned_text_has_nothing_that_does_not_show() -> None:
+    hidden = "\U000e0100\ufe00\u034f\u3164\u115f\u2800\u17b4\u180b\U000e0041\u200b\u202e\x1b"
+    assert clean(f"a{hidden}b\nc 👩\u200d💻❤\ufe0f") == "ab c 👩💻❤\ufe0f"
