@@ -78,6 +78,9 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
         part = missing_extra(error)
         return show(part, output()) if part else _unexpected(error, output(), debug=False)
     except OSError as error:
+        if error.errno == errno.ENOENT and error.filename is None:  # of the call getcwd
+            fix = "change to a directory that exists"
+            return show(UsageError("the working directory was deleted", fix=fix), output())
         if error.errno not in _OF_THE_MACHINE:
             return _unexpected(error, output(), debug=debug)
         what, fix = f"cannot use {str(error.filename)[:60]}", _OF_THE_MACHINE[error.errno]

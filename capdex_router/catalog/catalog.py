@@ -26,6 +26,7 @@ log = structlog.get_logger(part="router")
 
 MAX_LOADED: Final = 512
 MAX_CANDIDATES: Final = 5
+TOOLS_SHOWN: Final = 20
 MAX_ID_CHARS: Final = 256  # as the audit log keeps; a name has at most 128 characters (MCP)
 PREFIX: Final = "did:nuwa:cap:"
 NOT_HERE: Final = "look for it with find"
@@ -189,7 +190,17 @@ class Catalog:
                 details={"candidates": shown},
             )
         if not ids:
-            raise _not_found(name)
+            package, hash_, tool = capability_id.removeprefix(PREFIX).partition("#")
+            tools = (
+                [x for x in self._versions if x.startswith(f"{PREFIX}{package}#")] if hash_ else ()
+            )
+            if not tools:
+                raise _not_found(name)
+            raise InvalidInput(
+                f"{package[:128]} has no tool {tool[:128]!r}",
+                Code.NOT_FOUND,
+                fix=f"it has {', '.join(map(self.short_name, tools[:TOOLS_SHOWN]))}",
+            )
         return self.get(ids[0], version)
 
     def short_name(self, capability_id: str) -> str:

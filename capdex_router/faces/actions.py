@@ -7,6 +7,7 @@ answers alone, cut and without characters that do not show.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,7 +17,7 @@ import orjson
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.arguments import came, one_of, read_arguments
-from capdex_router.catalog.catalog import NOT_HERE, Catalog, Listed, split
+from capdex_router.catalog.catalog import NOT_HERE, TOOLS_SHOWN, Catalog, Listed, split
 from capdex_router.catalog.catalog import PREFIX as PACKAGE
 from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.catalog.search import CatalogHit, Search
@@ -35,7 +36,6 @@ from capdex_router.routing.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
 WHY_SHOWN: Final = 2  # fields that matched, of a hit of a node
-TOOLS_SHOWN: Final = 20
 MAX_LISTED: Final = 64  # tools of a package, which has no more; a mounted server may
 _BRACKETS: Final = str.maketrans("[]", "()")
 READ_ON: Final = {"properties": {"offset": {"type": "integer"}}}  # the input for a stored result
@@ -169,16 +169,10 @@ class Actions:
             for server in self.servers:
                 if uri.startswith(f"mcp:{server.name}#") and (down := server.down) is not None:
                     raise down from None
-            name, separator, _ = uri.removeprefix(PACKAGE).partition("#")
-            name = name.partition("@")[0]
-            near = [x.ref.capability_id for x in self.catalog.latest()] if separator else []
-            tools = [x for x in near if x.startswith(f"{PACKAGE}{name}#")][:TOOLS_SHOWN]
-            if error.fix == NOT_HERE and tools:
-                fix = f"it has {', '.join(map(self.catalog.short_name, tools))}"
-            elif error.fix == NOT_HERE and self.packages is not None and name and ":" not in name:
-                fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
-            else:
+            name = re.split(r"[#@]", uri.removeprefix(PACKAGE))[0]
+            if error.fix != NOT_HERE or self.packages is None or not name or ":" in name:
                 raise
+            fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
             raise replace(error, fix=fix) from None
 
     def _fitting(self, found: Json) -> Json:

@@ -221,6 +221,19 @@ def test_a_stream_that_is_closed_is_as_one_that_nobody_reads(closed: str) -> Non
     assert (done.returncode, done.stderr, bool(done.stdout)) == (0, "", closed != "1")
 
 
+def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    command = 'cd "$0"; rmdir "$0"; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", command, gone, *CAPDEX, "config", "show"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "error[USAGE]: the working directory was deleted\n  fix: change to" in done.stderr
+
+
 def test_a_text_is_read_as_utf_8_in_any_locale(folder: Path) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     words = ("init", "ledger", "--kind", "prompt", "--title", "记账", "--description", "Für alle.")

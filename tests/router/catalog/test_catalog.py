@@ -59,6 +59,13 @@ def test_what_is_not_there_is_not_found(name: str) -> None:
     assert refused.value.code == Code.NOT_FOUND
 
 
+@pytest.mark.parametrize("name", ["weather#then", "did:nuwa:cap:weather@1.0.0#then"])
+def test_a_tool_that_a_package_lacks_is_answered_with_those_that_it_has(name: str) -> None:
+    with pytest.raises(InvalidInput, match="weather has no tool 'then'") as refused:
+        catalog(NOW, "did:nuwa:cap:note#add").find(name)
+    assert (refused.value.code, refused.value.fix) == (Code.NOT_FOUND, "it has weather#now")
+
+
 def test_two_versions_stand_side_by_side_and_the_highest_is_meant() -> None:
     found = catalog(f"{NOW}@1.9.0", f"{NOW}@1.10.0", f"{NOW}@1.10.0-rc.1")
     assert found.find("now").ref.version == "1.10.0"
