@@ -59,7 +59,8 @@ _WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
         (
             RpcFault.REJECTED,
             r"nonce too (low|high)|already (known|imported)|underpriced|insufficient funds"
-            r"|base fee|intrinsic gas|fee cap",
+            r"|base fee|intrinsic gas|fee cap|known transaction|upfront cost"
+            r"|AlreadyKnown|OldNonce|FeeTooLow|ReplacementNotAllowed|InsufficientFunds",
         ),
         (
             RpcFault.TOO_LARGE_RANGE,

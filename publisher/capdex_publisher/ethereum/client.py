@@ -5,6 +5,7 @@ Transactions are sent and waited for by `capdex_publisher.tx`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -266,8 +267,8 @@ class Chain:
         except RpcError as error:
             if not error.answered or error.fault is RpcFault.RATE:
                 raise
-            known = "already known" in error.why or "already imported" in error.why
-            return None if known else error
+            words = "already ?(known|imported)|known transaction"
+            return None if re.search(words, error.why, re.IGNORECASE) else error
         return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,11 @@ from capdex_publisher.keys.signer import Signer
 
 LOCK_WAIT_S: Final = 60.0  # sending takes a second; a process that holds the lock longer is stuck
 TRIES: Final = 4  # endpoints behind a balancer may know an older nonce for a moment
+
+# What clients say of a refused transaction; the words without spaces are Nethermind's.
+_USED: Final = re.compile("nonce too low|OldNonce", re.IGNORECASE)
+_UNDERPRICED: Final = re.compile("underpriced|ReplacementNotAllowed", re.IGNORECASE)
+_BELOW_BASE_FEE: Final = re.compile("base ?fee", re.IGNORECASE)
 
 OnSigned = Callable[[Sent], None]
 
@@ -55,12 +61,12 @@ async def submit(
             refused = refusal
             if attempt == TRIES - 1:
                 break
-            if _is_below_base_fee(refusal):  # it has risen since the price was made
+            if _BELOW_BASE_FEE.search(refusal.why):  # it has risen since the price was made
                 priced = transaction.priced(await chain.fees())
                 if priced is None:
                     break
                 transaction = priced
-            elif not (_is_used(refusal) or _is_underpriced(refusal)):
+            elif not (_USED.search(refusal.why) or _UNDERPRICED.search(refusal.why)):
                 break
             else:
                 await asyncio.sleep(0.25 * 2**attempt)
@@ -89,10 +95,10 @@ async def replace(
                 last.update(again)
                 return again
             refused = refusal
-            if not _is_underpriced(refusal):
+            if not _UNDERPRICED.search(refusal.why):
                 break
             transaction = raised  # this endpoint asks for more than an eighth
-    if _is_used(refused):
+    if _USED.search(refused.why):
         return None
     raise await _not_sent(chain, transaction, refused)
 
@@ -215,7 +221,7 @@ class _LastSent:
 
 
 async def _not_sent(chain: Chain, transaction: Transaction, refusal: RpcError) -> CapdexError:
-    if "insufficient funds" in refusal.why.lower():
+    if re.search("insufficient ?funds|upfront cost", refusal.why, re.IGNORECASE):
         try:
             await chain.check_balance(transaction.sender, transaction.max_fee_wei)
         except CapdexError as error:
@@ -225,15 +231,3 @@ async def _not_sent(chain: Chain, transaction: Transaction, refusal: RpcError) -
         message=f"the RPC endpoint {chain.rpc.endpoint} refused the transaction",
         fix="run the same command again, or use another endpoint (--rpc-url)",
     )
-
-
-def _is_used(refusal: RpcError) -> bool:
-    return "nonce too low" in refusal.why
-
-
-def _is_underpriced(refusal: RpcError) -> bool:
-    return "underpriced" in refusal.why
-
-
-def _is_below_base_fee(refusal: RpcError) -> bool:
-    return "less than block base fee" in refusal.why or "base fee exceeds" in refusal.why

@@ -496,6 +496,34 @@ async def test_an_endpoint_behind_a_balancer_may_know_an_older_nonce(
     assert sent.nonce == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["AlreadyKnown", "Known transaction", "Nonce too low", "Gas price below current base fee",
+     "OldNonce, Current nonce: 1, nonce of rejected tx: 0",
+     "FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 2"],
+)  # fmt: skip
+async def test_a_refusal_is_understood_in_the_words_of_nethermind_and_besu(
+    words, registry, signer, local_chain, endpoint_before, tmp_path
+):
+    sends = []
+
+    def answer(method, params):
+        if method != "eth_sendRawTransaction":
+            return None
+        sends.append(params)
+        if "known" in words.lower():
+            local_chain.call(method, *params)
+        return {"error": {"code": -32010, "message": words}} if len(sends) == 1 else None
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as other,
+    ):
+        errand = Errand(other, signer)
+        await errand.wait(await errand.send())
+    assert len(sends) == (1 if "known" in words.lower() else 2)
+
+
 async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
     registry, signer, held, endpoint_before, tmp_path
 ):
