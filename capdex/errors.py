@@ -15,7 +15,7 @@ from capdex.codes import ErrorEntry, error_codes
 
 
 class Code(StrEnum):
-    """Stable error codes; those up to TIMEOUT travel over MCP and HTTP (P16)."""
+    """Stable error codes. P16 says which of them travel over MCP and HTTP."""
 
     NOT_FOUND = "NOT_FOUND"
     YANKED = "YANKED"

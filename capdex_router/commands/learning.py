@@ -110,7 +110,7 @@ class Learning:
         self.store.put(new)
 
     async def learn(self, program: str, asker: Asker) -> str:
-        """Learn a program by its name, if the person agrees; return what was done.
+        """Learn a program by its name, if the person agrees; return the name of the tool.
 
         Raises Refused if the person does not agree, and what `study` raises.
         """
@@ -124,7 +124,7 @@ class Learning:
         if not await asker.ask(proposal):
             raise not_agreed(proposal)
         self.keep(found)
-        return f"learned {owner_name(found)}@{found.tool.manifest.version}"
+        return owner_name(found)
 
     def _forget_grants(self, name: str) -> None:
         old = self.store.all().get(name.removeprefix(PREFIX))

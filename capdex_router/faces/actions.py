@@ -24,7 +24,7 @@ from capdex_router.catalog.search import CatalogHit, Search
 from capdex_router.commands.learning import Learning
 from capdex_router.commands.source import LearnedTools
 from capdex_router.faces.arguments import Wanted, example
-from capdex_router.faces.manage import Packages
+from capdex_router.faces.manage import Packages, next_calls
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from capdex_router.install.resolve import NodeHit
 from capdex_router.invoke.invoke import Caller, Invoker
@@ -148,7 +148,10 @@ class Actions:
         if not target:
             raise InvalidInput(f"{action} needs a target", fix="give a name as target")
         if action == "learn" and self.learner is not None:
-            return await self.learner.learn(target, asker)
+            known = await self.learner.learn(target, asker)
+            ids = [x.ref.capability_id for x in self.catalog.latest()]
+            names = [x for x in ids if x.startswith(f"{known}#")]
+            return f"{known}: learned\n{next_calls(names)}"
         if self.packages is None:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.packages.act(action, target, asker)

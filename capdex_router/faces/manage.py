@@ -88,6 +88,12 @@ class Packages:
         return f"removed {entry.name} {entry.version}"
 
 
+def next_calls(names: Sequence[str]) -> str:
+    """Return the line that leads a model from what is new here to its tools."""
+    more = f" and {len(names) - TOOLS_SHOWN} more" if len(names) > TOOLS_SHOWN else ""
+    return f"describe, then call: {', '.join(names[:TOOLS_SHOWN])}{more}"
+
+
 def _said(outcome: InstallOutcome, *, leads_on: bool = False) -> str:
     version = "" if outcome.entry is None else f" {outcome.entry.version}"
     was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
@@ -97,7 +103,6 @@ def _said(outcome: InstallOutcome, *, leads_on: bool = False) -> str:
         lines.append(outcome.pinned)
     if outcome.plan is not None and (leads_on or outcome.status != "unchanged"):
         names = [f"{outcome.name}#{tool.name}" for tool in outcome.plan.package.manifest.tools]
-        more = f" and {len(names) - TOOLS_SHOWN} more" if len(names) > TOOLS_SHOWN else ""
         if names:
-            lines.append(f"describe, then call: {', '.join(names[:TOOLS_SHOWN])}{more}")
+            lines.append(next_calls(names))
     return "\n".join([*lines, *(f"warning: {clean(warning)}" for warning in warnings)])

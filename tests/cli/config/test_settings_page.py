@@ -96,6 +96,12 @@ def test_every_variable_of_the_page_is_read(commands: dict[str, click.Command]) 
     assert {f"CAPDEX_{name}" for name in OTHER_VARIABLES} <= named
 
 
+def test_the_page_on_networks_says_what_a_project_may_not_set() -> None:
+    text = (PAGE.parent / "networks.md").read_text("utf-8")
+    said = text.partition("It may not set ")[2].partition(", so that")[0]
+    assert tuple(said.split("`")[1::2]) == NOT_FROM_A_PROJECT
+
+
 def by_variable(commands: dict[str, click.Command]) -> dict[str, list[tuple[str, click.Option]]]:
     """Return the options that read each variable, with their commands."""
     found: dict[str, list[tuple[str, click.Option]]] = {}

@@ -16,6 +16,7 @@ from typing import Any
 
 import mcp
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -154,6 +155,9 @@ async def test_an_answer_says_how_to_check_it(connect: Any, making: Any) -> None
     assert found["verification"]["verdict"] == "verified"
     assert found["verification"]["signer"] == making.AUTHOR
     assert found["verification"]["checks"]
+    of_note = {"description": "Takes notes", "tags": ["text"]}
+    package = yaml.safe_load(making.package_bytes("note", "1.1.0", **of_note))
+    assert found["acp_metadata"] == package["metadata"]
     assert making.Cid.parse(found["ipfs_cid"]).digest.hex() == found["sha256"]
     assert found["chain"]["contract"] == making.DEPLOYMENT.registry
     assert found["chain"]["chain_id"] == making.CHAIN_ID

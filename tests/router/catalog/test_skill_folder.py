@@ -40,6 +40,7 @@ def test_a_folder_is_a_skill_with_its_files(tmp_path: Path) -> None:
     manifest = found.manifest()
     assert manifest["resources"] == [{"name": "scripts/fill.py"}]
     assert manifest["description"] == "Fill in PDF forms."
+    assert (manifest.get("tools"), manifest["required_permissions"]) == (None, [])
 
 
 def test_a_folder_of_folders_is_several(tmp_path: Path) -> None:

@@ -437,7 +437,10 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
             assert (await client.call_tool("manage", learn)).is_error
             assert (await client.call_tool("call", wish)).is_error
             user.action = "accept"
-            assert said(await client.call_tool("manage", learn)).startswith("learned learned:wc@")
+            assert said(await client.call_tool("manage", learn)) == (
+                "learned:wc: learned\n"
+                "describe, then call: learned:wc#count-lines, learned:wc#count-words"
+            )
             called = result_of(await client.call_tool("call", wish))
             listed = said(await client.call_tool("manage", {"action": "list"}))
             domains = said(await client.call_tool("find", {"want": ""}))
