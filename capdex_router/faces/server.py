@@ -25,6 +25,7 @@ from capdex_router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.policy.consent import AnswerLater
+from capdex_router.policy.quoting import visible
 
 Context: TypeAlias = ServerRequestContext[Any]
 Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
@@ -155,7 +156,7 @@ def _line(error: Json) -> str:
     shown = {key: value for key, value in details.items() if value != []}
     parts += [f"{key} {orjson.dumps(value).decode('utf-8')}" for key, value in shown.items()]
     said = "; ".join(part for part in parts if part)
-    return f"{error['reason']}: {said}".replace("\n", " ")
+    return visible(f"{error['reason']}: {said}".replace("\n", " "))
 
 
 def _failed(error: CapdexError) -> types.CallToolResult:

@@ -20,14 +20,15 @@ from capdex_router.policy.quoting import quoted
 
 PART_CHARS: Final = 160  # of a text in one line
 MAX_COMPARED: Final = 200  # parts between the first and the last change: comparing takes their cube
+_DESCRIBED: Final = ("description", "summary")  # by which a model chooses a package
 _SENTENCES: Final = re.compile(r"(?<=[.!?;:])[ \t]+")
 
 
 def texts_changed(old: Manifest, new: Manifest) -> Iterator[str]:
     """Yield a line for each part of a text that a model reads and that is gone or new.
 
-    Compared are the prompt, the schema, and all that is written of a tool that both have. A new
-    tool is agreed to by what it calls, as at an installation.
+    Compared are the descriptions, the prompt, the schema, and all that is written of a tool that
+    both have. A new tool is agreed to by what it calls, as at an installation.
     """
     before, after = _read_by_models(old), _read_by_models(new)
     for name in [name for name in before if name in after]:
@@ -40,13 +41,19 @@ def is_shown_whole(change: Change) -> bool:
     """Return True for a change whose old and new words are all in `texts_changed`."""
     if change.rule in (Rule.TOOL_ADDED, Rule.TOOL_REMOVED):
         return False
-    return change.rule.section in ("prompt", "tools") or change.rule is Rule.SCHEMA_WORDING
+    described = change.path.removeprefix("metadata.") in _DESCRIBED
+    return (
+        change.rule.section in ("prompt", "tools")
+        or change.rule is Rule.SCHEMA_WORDING
+        or described
+    )
 
 
 def _read_by_models(manifest: Manifest) -> dict[str, Any]:
     """Return what is compared, by its name in a question."""
     functions = [item["function"] for item in manifest.document.get("tools") or []]
     return {
+        **{name: manifest.metadata.get(name) or "" for name in _DESCRIBED},
         "prompt": manifest.prompt or "",
         "schema": manifest.schema,
         **{f"tool {function['name']}": function for function in functions},

@@ -23,6 +23,8 @@ from capdex_router.policy.quoting import escaped, quoted, visible
 from capdex_router.skills.placing import Placed, folder_access, folder_target
 
 _LABELS: Final = (None, "medium", "high")
+# A binding by which less is sent may do more, and a prompt has a model do what a file says.
+_AGAIN: Final = (Rule.BINDING_CHANGED, Rule.BINDING_PATH, Rule.FILE_ADDED, Rule.FILE_CHANGED)
 MAX_FIRST_LINE: Final = 256  # bytes that are shown of a script's first line
 _NO_LINT: Final = "text lint: nothing found"
 
@@ -241,8 +243,8 @@ def _broad(package: VerifiedPackage) -> list[str]:
 
 
 def _asked_again(change: Change) -> bool:
-    """Return True for a risk, and for a binding that is another: less can be sent, and do more."""
-    return change.rule.risk or change.rule in (Rule.BINDING_CHANGED, Rule.BINDING_PATH)
+    """Return True for a risk, for a binding that is another, and for a file that models read."""
+    return change.rule.risk or change.rule in _AGAIN
 
 
 def _widened(old: VerifiedPackage, new: VerifiedPackage, again: Sequence[Change]) -> Iterator[str]:
@@ -251,7 +253,7 @@ def _widened(old: VerifiedPackage, new: VerifiedPackage, again: Sequence[Change]
     known = {line for access in accesses(old) for line in access.lines}
     yield from (one for access in accesses(new) for one in access.lines if one not in known)
     if new.manifest.memory_scope not in (None, old.manifest.memory_scope):
-        yield f"keeps its objects in the scope {escaped(str(new.manifest.memory_scope))}"
+        yield f"keeps its objects in the scope {quoted(str(new.manifest.memory_scope))}"
     label, was = (lint_label(lint_codes(one)) for one in (new, old))
     if _LABELS.index(label) > _LABELS.index(was):
         yield f"text lint: {label}, {', '.join(lint_codes(new))}"

@@ -89,7 +89,7 @@ def line(request: Request) -> str:
             return " ".join([f'run "{escaped(program)}"', *map(quoted, arguments)])
         case StateRequest():
             verb = f"{request.verb}, for good," if request.hard else request.verb
-            uri, scope = escaped(request.schema_uri), escaped(request.scope)
+            uri, scope = escaped(request.schema_uri), quoted(request.scope)
             return f"{verb} on the objects of {uri} in the scope {scope}"
 
 

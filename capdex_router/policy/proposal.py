@@ -18,7 +18,7 @@ from capdex.json import Json
 from capdex_router.model.requests import HostRequest, Request
 from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.permissions import MAX_PART_CHARS, line, target
-from capdex_router.policy.quoting import escaped, quoted, shortened, tree
+from capdex_router.policy.quoting import escaped, quoted, shortened, tree, visible
 
 INSTALL: Final = "install"  # the target of the grant by which a package is offered at all
 DAY_S: Final = 86_400.0
@@ -139,7 +139,7 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
         yield f"  with the header {escaped(name)}: {quoted(value, MAX_PART_CHARS)}"
     for secret, place in request.secrets:
         where = place if place.startswith(("query ", "cookie ")) else f"header {place}"
-        yield f"  with the secret {escaped(secret)} in the {escaped(where)}"
+        yield f"  with the secret {escaped(secret)} in the {visible(where)}"
     if request.body is not None:
         try:
             body = orjson.loads(request.body)

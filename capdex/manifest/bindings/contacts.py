@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from capdex.diagnostics import walk
+from capdex.errors import quoted
 from capdex.manifest.bindings.http_auth import auths
+from capdex.manifest.bindings.http_header import HEADER_NAME
 from capdex.manifest.bindings.http_request import HTTP_TYPES
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#\s]*@)?([^/?#\s]*)")
@@ -71,6 +73,8 @@ def carried_secrets(binding: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _carrier(auth: Mapping[str, Any]) -> str:
     kind, name = str(auth.get("type")), str(auth.get("name"))
+    if kind == "query" and not HEADER_NAME.fullmatch(name):  # any text, which is not a reader's own
+        name = quoted(name)
     return _CARRIERS.get(kind) or (f"{kind} {name}" if kind in ("query", "cookie") else name)
 
 

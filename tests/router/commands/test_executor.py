@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -81,6 +82,17 @@ def test_a_failed_program_says_why(inbox: Path) -> None:
         'it says "no email nobody"',
     )
     assert refused.value.details == {"exit_code": 1}
+
+
+def test_a_program_rewritten_with_its_size_and_time_kept_does_not_run(inbox: Path) -> None:
+    summary = command(inbox, SUMMARY, inbox.parent / "work", kind="json")
+    run(summary)
+    before = inbox.stat()
+    inbox.write_text(inbox.read_text().replace("unread", "evil_x"))
+    os.utime(inbox, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(CapdexError) as refused:
+        run(summary)
+    assert (refused.value.code, refused.value.why) == (Code.PERMISSION_DENIED, "its bytes changed")
 
 
 def test_the_preflight_states_the_whole_argument_list(tmp_path: Path) -> None:

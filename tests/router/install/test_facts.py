@@ -66,6 +66,25 @@ def test_all_that_a_request_sends_beside_its_arguments_is_shown() -> None:
     )
 
 
+def test_a_name_that_a_package_chose_is_quoted() -> None:
+    binding = {
+        "type": "http",
+        "method": "GET",
+        "url": "https://api.example.org/items",
+        "auth": [{"type": "query", "name": 'k, which "stays" here', "secret": "ITEMS_KEY"}],
+    }
+    held = weather(
+        bindings={"now": binding},
+        memory_scope="own, proven",
+        permissions={"require": ["state.query"]},
+    )
+    (_, access, verb) = accesses(package(held))
+    assert access.lines[1:] == (
+        r'now:   with the secret ITEMS_KEY in the query "k, which \"stays\" here"',
+    )
+    assert verb.lines[0].endswith(' in the scope "own, proven"')
+
+
 def test_how_arguments_and_the_body_of_a_request_are_written_is_shown() -> None:
     binding = {
         "type": "http",
