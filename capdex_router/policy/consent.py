@@ -14,6 +14,7 @@ from capdex_router.policy.proposal import Proposal
 from capdex_router.policy.quoting import quoted
 
 MAX_WORDS_CHARS: Final = 300  # of a package's description
+_WHOSE: Final = {"mcp": "the server's own words", "learned": "the words of its help or its intents"}
 PAGE_CHARS: Final = 4_000  # of one question in a dialog of a host
 MAX_PAGES: Final = 4  # more of them nobody reads in a dialog
 
@@ -107,8 +108,9 @@ def _too_long(proposal: Proposal) -> Refused:
 def _rows(proposal: Proposal) -> Iterator[str]:
     yield proposal.summary
     yield from (f"  {row}" for row in proposal.rows())
+    whose = _WHOSE.get(proposal.capability_id.partition(":")[0], "the package's own words")
     for label, said in proposal.words:
-        yield f"{label} (the package's own words): {quoted(said, MAX_WORDS_CHARS)}"
+        yield f"{label} ({whose}): {quoted(said, MAX_WORDS_CHARS)}"
 
 
 def clean(text: str, limit: int = MAX_WORDS_CHARS) -> str:

@@ -45,7 +45,7 @@ class Proposal:
     signed it. `command` is what a person runs to agree outside of the agent's host. `input` is the
     canonical JSON of a call's input, without secrets; `input_sha256` is over the input itself.
     `changes` say what is new to what was agreed to before, `facts` are further lines of ours,
-    `words` the package's own words by label. A yes grants `granted` to `tool`, for `days` or for as
+    `words` those of its author by label. A yes grants `granted` to `tool`, for `days` or for as
     long as the content is the same. Raises ValueError if it would grant what no access shows.
     """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -36,6 +38,19 @@ def test_a_question_that_fits_is_one_page() -> None:
         "  content: sha256 " + "ab" * 32,
         "description (the package's own words): " + r'"It is safe.\"\nproof: proven"',
     ]
+
+
+@pytest.mark.parametrize(
+    ("capability_id", "whose"),
+    [
+        ("did:nuwa:cap:x#t", "the package's own words"),
+        ("mcp:x#t", "the server's own words"),
+        ("learned:x#t", "the words of its help or its intents"),
+    ],
+)
+def test_a_question_says_whose_words_it_quotes(capability_id: str, whose: str) -> None:
+    last = text(replace(proposal(), capability_id=capability_id)).splitlines()[-1]
+    assert last.startswith(f"description ({whose}): ")
 
 
 @pytest.mark.parametrize(
