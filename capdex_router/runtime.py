@@ -61,8 +61,8 @@ async def open_runtime(
 
     `work` is the directory that learned programs see.
 
-    A server that does not start has no tools yet, with a warning in the log. Raises InvalidInput
-    for a folder that holds no valid skill, UsageError for files that cannot be read.
+    A server that does not start has no tools yet, with a warning in the log. Raises
+    UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
         home = Home.open(directory)

@@ -77,7 +77,7 @@ class Fixed:
         self.put(capabilities)
 
     def put(self, capabilities: Iterable[Capability]) -> None:
-        """Replace all capabilities; raises InvalidInput for two with the same id and version.
+        """Replace all capabilities; of two with the same id and version the first one counts.
 
         One whose id is long, fills more than a line or means another to `Catalog.find` is left out.
         """
@@ -89,9 +89,7 @@ class Fixed:
                 log.warning("capability left out", id=shown, why="its name cannot be used here")
                 continue
             if found.setdefault(capability.ref, capability) is not capability:
-                raise InvalidInput(
-                    f"{capability.ref.capability_id} {capability.ref.version} is there twice"
-                )
+                log.warning("capability left out", id=shown, why="it is there twice")
         self._found = found
         self.revision += 1
 

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
+
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.version import VERSION
@@ -30,18 +32,22 @@ MAX_DESCRIPTION_CHARS: Final = 1_024
 UNVERSIONED: Final = "0.0.0"
 PREFIX: Final = "skill:"
 
+log = structlog.get_logger(part="router")
+
 
 def skills(folder: Path) -> Iterator[Capability]:
     """Yield the skills in a folder: it is one itself, or each of its folders may be one.
 
-    Raises InvalidInput for a SKILL.md that does not follow its specification.
+    One that does not follow its specification is left out, with a warning in the log.
     """
-    if (folder / "SKILL.md").is_file():
-        yield read_skill(folder)
-        return
-    for path in sorted(folder.iterdir())[:MAX_SKILLS]:
-        if (path / "SKILL.md").is_file() and not path.is_symlink():
-            yield read_skill(path)
+    inside = [x for x in sorted(folder.iterdir())[:MAX_SKILLS] if not x.is_symlink()]
+    for path in [folder] if (folder / "SKILL.md").is_file() else inside:
+        try:
+            if (path / "SKILL.md").is_file():
+                yield read_skill(path)
+        except (InvalidInput, OSError) as error:
+            why = error.line if isinstance(error, InvalidInput) else str(error)
+            log.warning("skill left out", folder=str(path), why=why)
 
 
 def read_skill(folder: Path) -> Capability:

@@ -162,6 +162,8 @@ class Secrets:
             return value
         if isinstance(value, str):
             return self._pattern.sub(HIDDEN, value)
+        if type(value) is int and str(value) in self._hidden:
+            return HIDDEN
         if isinstance(value, dict):
             return {self.redact(name): self.redact(item) for name, item in value.items()}
         if isinstance(value, list):

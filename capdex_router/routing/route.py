@@ -13,6 +13,7 @@ from typing import Final
 from capdex.routing.matches import TriggerHit
 from capdex.routing.patterns import Level, Message, Pattern, is_denied
 from capdex.routing.text import bounded
+from capdex_router.policy.quoting import escaped
 from capdex_router.routing.index import TriggerIndex
 from capdex_router.routing.stack import Stack
 
@@ -139,6 +140,5 @@ def _why(hit: TriggerHit) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return a text in quotes, cut, on one line and without invisible characters."""
-    plain = "".join(c if c.isprintable() else " " for c in text[: MAX_SHOWN_CHARS + 1])
-    return f'"{plain}"' if len(plain) <= MAX_SHOWN_CHARS else f'"{plain[:MAX_SHOWN_CHARS]}…"'
+    """Return a text in quotes, which it cannot close, cut and on one line."""
+    return f'"{escaped(text[:MAX_SHOWN_CHARS])}{"…" * (len(text) > MAX_SHOWN_CHARS)}"'

@@ -133,7 +133,7 @@ def _asked(node: str, scope: Scope) -> str:
 
 
 def _show(app: App, edit: Edit) -> None:
-    app.output.say(f"{safe(edit.file)}{'' if edit.before is not None else ' (new)'}")
+    app.output.say(f"{safe(edit.file.resolve())}{'' if edit.before is not None else ' (new)'}")
     for mark, entry in (("-", edit.known), ("+", edit.wanted)):
         if entry is not None:
             text = json.dumps(_shown(entry), ensure_ascii=False)

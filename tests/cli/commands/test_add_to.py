@@ -146,6 +146,14 @@ def test_by_uvx_the_host_starts_what_uv_keeps(
     assert read(clean_environment / path) == {key: {"capdex": entry}}
 
 
+def test_the_file_that_a_project_s_link_leads_to_is_named(
+    capdex: Any, folder: Path, claude: Path
+) -> None:
+    (folder / ".mcp.json").symlink_to(claude)
+    told = capdex("add-to", "claude", "--scope", "project", "--dry-run", "--format", "human")
+    assert str(claude) in told.output
+
+
 def test_a_project_s_file_may_name_uvx(capdex: Any, folder: Path) -> None:
     assert capdex("add-to", "claude", "--scope", "project", "--via", "uvx", "--yes").exit_code == 0
     found = read(folder / ".mcp.json")["mcpServers"]["capdex"]

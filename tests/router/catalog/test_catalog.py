@@ -74,9 +74,11 @@ def test_two_versions_stand_side_by_side_and_the_highest_is_meant() -> None:
     assert [listed.ref.version for listed in found.latest()] == ["1.10.0"]
 
 
-def test_a_source_holds_no_id_and_version_twice() -> None:
-    with pytest.raises(InvalidInput, match="twice"):
-        Fixed([capability(NOW), capability(NOW)])
+def test_of_two_with_one_id_and_version_the_first_counts() -> None:
+    first = capability(NOW)
+    source = Fixed([first, capability(NOW)])
+    assert source.load(first.ref) is first
+    assert len(source.listed()) == 1
 
 
 def test_what_a_source_puts_later_is_seen() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from capdex.errors import Code, InvalidInput
 from capdex_router.catalog.catalog import Fixed
@@ -49,6 +50,14 @@ def test_a_folder_of_folders_is_several(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert [found.name for found in skills(tmp_path)] == ["other", "pdf-forms"]
     assert [found.name for found in skills(tmp_path / "other")] == ["other"]
+
+
+def test_a_folder_that_is_no_skill_stops_no_other(tmp_path: Path) -> None:
+    made(tmp_path)
+    made(tmp_path, "no front matter", "broken")
+    with capture_logs() as logs:
+        assert [found.name for found in skills(tmp_path)] == ["pdf-forms"]
+    assert [line["folder"] for line in logs] == [str(tmp_path / "broken")]
 
 
 def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:

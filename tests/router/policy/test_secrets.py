@@ -161,6 +161,12 @@ def test_every_form_of_a_secret_is_hidden(secrets: Secrets) -> None:
     }
 
 
+def test_a_secret_of_digits_is_hidden_as_a_number(secrets: Secrets) -> None:
+    secrets.set("w", "a.b", "PIN", "8812345678")
+    secrets.get("w", "a.b", "PIN")
+    assert secrets.redact({"pin": 8812345678, "n": 88123}) == {"pin": HIDDEN, "n": 88123}
+
+
 @pytest.mark.parametrize(
     "said",
     ["aB3\\/xY+z=&q<", "aB3/xY+z=&amp;q&lt;", "aB3%2fxY%2bz%3d%26q%3c",

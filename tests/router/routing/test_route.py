@@ -227,6 +227,13 @@ def test_the_text_of_a_trigger_is_shown_on_one_line_and_cut() -> None:
     assert len(answer.why) < 120
 
 
+def test_the_text_of_a_trigger_does_not_end_its_quotation() -> None:
+    imitating = index_of({EVIL: [Trigger("keyword", 'rain", its name, "sun')]})
+    answer, _ = route('rain", its name, "sun', EMPTY, imitating, 0)
+    assert isinstance(answer, RoutedCapability)
+    assert answer.why == r'keyword "rain\", its name, \"sun"'
+
+
 @given(st.text(max_size=100), st.lists(st.sampled_from([NOTE, NEWS, EVIL]), max_size=4))
 def test_any_message_has_an_answer_within_what_is_installed(
     message: str, stacked: list[str]
