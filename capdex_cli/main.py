@@ -68,7 +68,7 @@ _COMMANDS = {
         "secret": "Store a secret that a capability names, for one host",
     },
     "Own": {
-        "yank": "Take a release out of search and latest",
+        "yank": "Take a release out of search, latest and ranges",
         "unyank": "Put a yanked release back",
         "deprecate": "Advise against a release, or a name with all its releases",
         "undeprecate": "Take a deprecation back",

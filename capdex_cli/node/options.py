@@ -37,7 +37,8 @@ database_option = environment_option(
 )
 blocks_option = environment_option(
     "--blocks", type=DIRECTORY,
-    help="The node's verified packages.  [default: in the data directory]",
+    help="The node's verified packages.  "
+    "[default: beside a SQLite file, else in the data directory]",
 )  # fmt: skip
 serve_signed_option = click.option(
     "--serve-signed", is_flag=True, help="Serve packages of verdict signed, too."

@@ -123,14 +123,16 @@ def verdicts() -> str:
     return """\
 Verdicts: the result of verifying the bytes of a package
 
-  verified      the signature is valid, and chain and bytes name each other; only these are served
+  verified      the signature is valid, and chain and bytes name each other; by default only
+                these are served
   signed        the signature is valid, but the bytes do not name the account that published them
   unsigned      there is no signature
   invalid       the file or its signature is not what the format says
   unresolvable  the author's DID method is not known here
   mismatch      the bytes, the id, the version or the CID are not what the chain says
 
-Verified means: this author signed these bytes. It does not mean that they are safe to run.
+Verified means: this author signed these bytes, and this account published them. It does not mean
+that they are safe to run.
 A release also has an availability (pending, available, parked: can the bytes be fetched?) and the
 flags yanked and deprecated. `capdex explain CODE` explains a reason code."""
 

@@ -41,7 +41,7 @@ SUBJECT = click.argument(
 @click.option("--reason", default="", type=TEXT, help="Why; it is shown with this version.")
 @makes_change
 def yank_command(registry: Registry, release: tuple[str, str], reason: str) -> RegistryChange:
-    """Take a release out of search and latest.
+    """Take a release out of search, latest and ranges.
 
     A request for exactly this version still finds it, with a warning. Can be taken back.
     """
@@ -79,7 +79,8 @@ async def deprecate_command(
 ) -> None:
     """Advise against a release, or a name with all its releases.
 
-    It is found and works as before, and the message is shown with it. Can be taken back.
+    It works as before, and the message is shown with it. In a search it comes after others. Can be
+    taken back.
     """
     from capdex_publisher.registry.lifecycle import change_release, deprecate_name
 

@@ -46,7 +46,7 @@ def mcp_command(
 ) -> int:
     """Answer MCP over stdin and stdout.
 
-    Reads the database of a node that runs, or has run, on this machine.
+    Reads the database of a node that runs, or has run.
     """
     from capdex.net.stdio import Stdio
     from capdex_cli.terminal.errors import show

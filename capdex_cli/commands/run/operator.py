@@ -87,8 +87,9 @@ def _day(at: float) -> str:
 def accept_command(app: App, block_hash: str, db: str | None) -> None:
     """Follow the chain through a block that contradicts a final one.
 
-    A node that is STALLED names the block in /ready. Compare it with another endpoint first: all
-    that this node holds above the fork is undone. A running node continues within seconds.
+    A node that is STALLED names the block in its log (`waiting`). Compare it with another endpoint
+    first: all that this node holds above the fork is undone. A running node continues within
+    seconds.
     """
     from capdex_indexer.store import Operator
 
