@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -24,7 +25,6 @@ from capdex_publisher.ethereum.transaction import (
     Mined,
     Transaction,
     ether,
-    four_digits,
 )
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
@@ -145,7 +145,8 @@ class Chain:
         """Return the first that is mined and True if it succeeded; None if no block holds one."""
         for tx_hash in hashes:
             try:
-                found = await self.rpc.call("eth_getTransactionReceipt", [tx_hash], _read_receipt)
+                read = partial(_read_receipt, tx_hash)
+                found = await self.rpc.call("eth_getTransactionReceipt", [tx_hash], read)
             except RpcError as error:
                 if "indexing is in progress" not in error.why:
                     raise
@@ -227,14 +228,6 @@ class Chain:
             fee_cap_wei=fee_cap_wei,
         )
         priced = unpriced.priced(fees)
-        if priced is None:
-            now = sum(fees)
-            raise Refused(
-                f"the fee would be {ether(gas * now)}, over the cap of {ether(fee_cap_wei)}",
-                Code.FEE_OVER_CAP,
-                why=f"{gas} gas at {four_digits(now / 10**9)} gwei",
-                fix="wait for a quieter hour, or raise the cap with --fee-cap",
-            )
         await self.check_balance(sender, priced.max_fee_wei)
         return priced
 
@@ -297,14 +290,16 @@ def _read_fees(value: object) -> tuple[int, int]:
         raise ValueError("the fee history is incomplete") from None
 
 
-def _read_receipt(value: Any) -> tuple[Mined, bool] | None:
+def _read_receipt(tx_hash: str, value: Any) -> tuple[Mined, bool] | None:
     if value is None or not _get(value, "blockHash"):  # some nodes answer for the pool too
         return None
     gas_used, logs = quantity(value.get("gasUsed")), value.get("logs")
     if not isinstance(logs, list):
         raise ValueError("a receipt has no logs")
+    if hex_(unhex(value.get("transactionHash"))) != tx_hash:
+        raise ValueError("a receipt is of another transaction")
     mined = Mined(
-        tx_hash=hex_(unhex(value.get("transactionHash"))),
+        tx_hash=tx_hash,
         block_number=quantity(value.get("blockNumber")),
         block_hash=hex_(unhex(value["blockHash"])),
         gas_used=gas_used,

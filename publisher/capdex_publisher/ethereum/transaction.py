@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from capdex.errors import Code, Refused
 from capdex.registry.logs import RawLog
 
 DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ether: a hundred times what a publication costs
@@ -46,12 +47,22 @@ class Transaction:
         """The most that this transaction can cost."""
         return self.gas * self.max_fee_per_gas
 
-    def priced(self, fees: Fees) -> Transaction | None:
-        """Return this transaction at the current fees; None when even those are over the cap.
+    def priced(self, fees: Fees) -> Transaction:
+        """Return this transaction at the current fees; raises Refused FEE_OVER_CAP.
 
         There is room for the base fee to double before it is mined, but never past the cap.
         """
-        return self._at(fees.base, fees.tip, 2 * fees.base + fees.tip)
+        priced = self._at(fees.base, fees.tip, 2 * fees.base + fees.tip)
+        if priced is None:
+            now = sum(fees)
+            raise Refused(
+                f"the fee would be {ether(self.gas * now)}, over the cap of "
+                f"{ether(self.fee_cap_wei)}",
+                Code.FEE_OVER_CAP,
+                why=f"{self.gas} gas at {four_digits(now / 10**9)} gwei",
+                fix="wait for a quieter hour, or raise the cap with --fee-cap",
+            )
+        return priced
 
     def raised(self, fees: Fees, *, funds_wei: int) -> Transaction | None:
         """Return the replacement of this transaction, both fees at least an eighth higher.

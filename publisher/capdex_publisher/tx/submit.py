@@ -62,10 +62,7 @@ async def submit(
             if attempt == TRIES - 1:
                 break
             if _BELOW_BASE_FEE.search(refusal.why):  # it has risen since the price was made
-                priced = transaction.priced(await chain.fees())
-                if priced is None:
-                    break
-                transaction = priced
+                transaction = transaction.priced(await chain.fees())
             elif not (_USED.search(refusal.why) or _UNDERPRICED.search(refusal.why)):
                 break
             else:

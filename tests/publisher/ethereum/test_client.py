@@ -393,6 +393,36 @@ async def test_a_price_of_yesterday_is_made_anew_when_the_base_fee_has_risen(
     assert sent.transaction.max_fee_wei <= priced.fee_cap_wei
 
 
+async def test_a_base_fee_that_has_risen_over_the_cap_is_told_as_that(errand, held, registry):
+    priced = await registry.price(
+        errand.signer.address, "publish", "note", "1.0.0", str(CID), CID.digest
+    )
+    held.call("anvil_setNextBlockBaseFeePerGas", hex(1000 * GWEI))
+    with pytest.raises(Refused) as over:
+        await submit(registry.chain, errand.signer, priced)
+    assert over.value.code is Code.FEE_OVER_CAP
+
+
+async def test_a_receipt_of_another_transaction_is_not_believed(
+    errand, registry, local_chain, endpoint_before, tmp_path
+):
+    sent = await errand.send()
+    await errand.wait(sent)
+
+    def answer(method, params):
+        if method == "eth_getTransactionReceipt":
+            return local_chain.raw(method, sent.tx_hash)
+        return None
+
+    async with (
+        endpoint_before(answer) as url,
+        Chain.connect(url, 31337, state_dir=tmp_path) as other,
+    ):
+        with pytest.raises(Unavailable, match="no block was seen") as late:
+            await confirm(other, "0x" + "11" * 32, timeout_s=2.0)
+    assert "another transaction" in late.value.why
+
+
 async def test_a_key_sends_only_what_was_priced_for_it(errand, registry, local_chain, chain):
     priced = await chain.price(errand.signer.address, errand.signer.address, "0x")
     with pytest.raises(UsageError):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.errors import Refused
 from capdex_publisher.ethereum.transaction import Fees, Transaction, ether
 
 FEES = st.builds(Fees, st.integers(0, 10**13), st.integers(0, 10**13))
@@ -25,8 +26,9 @@ TRANSACTIONS = st.builds(
 
 @given(TRANSACTIONS, FEES)
 def test_a_price_is_enough_for_now_and_never_over_the_cap(transaction, fees):
-    priced = transaction.priced(fees)
-    if priced is None:
+    try:
+        priced = transaction.priced(fees)
+    except Refused:
         assert transaction.gas * sum(fees) > transaction.fee_cap_wei - transaction.gas
         return
     assert priced.max_fee_wei <= transaction.fee_cap_wei
