@@ -11,7 +11,7 @@ from pathlib import Path
 from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
-from capdex_router.catalog.mcp_mount import Mounted, mount_proposal, mounted
+from capdex_router.catalog.mcp_mount import START_S, Mounted, mount_proposal, mounted
 from capdex_router.catalog.search import Search
 from capdex_router.catalog.skill_folder import skills
 from capdex_router.commands.learning import Learning
@@ -61,7 +61,7 @@ async def open_runtime(
 
     `work` is the directory that learned programs see.
 
-    A server that does not start has no tools yet, with a warning in the log. Raises
+    A server that does not start within START_S has no tools yet. Raises
     UsageError for files that cannot be read.
     """
     async with AsyncExitStack() as stack:
@@ -79,7 +79,7 @@ async def open_runtime(
             await stack.enter_async_context(mounted(name, server, noted))
             for name, server in mounts.servers.items()
         ]
-        await asyncio.gather(*(server.awake(None) for server in servers))
+        await asyncio.gather(*(server.awake(START_S) for server in servers))
         folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
         learning = Learning(LearnedStore(home.learned), grants=grants, audit=audit)
         learned = LearnedTools(learning, work=work, own=directory)

@@ -36,6 +36,7 @@ log = structlog.get_logger(part="router")
 
 LIST_S: Final = 40.0  # to start, and to list its tools
 RESOURCES_S: Final = 10.0  # to list or read them: a host waits for all servers
+START_S: Final = 10.0  # that the start of the router waits for its servers: hosts give up later
 AWAKE_S: Final = 5.0  # that a search waits for a server that is started
 RETRY_S: Final = 30.0  # between two starts of a server that ends
 MAX_RETRY_S: Final = 960.0
@@ -90,7 +91,7 @@ class Mounted(Fixed):
             fix = "it is just being started: try again in some seconds"
         return replace((self._session and self._program.fault(None)) or self._error, fix=fix)
 
-    async def awake(self, wait_s: float | None = AWAKE_S) -> None:
+    async def awake(self, wait_s: float = AWAKE_S) -> None:
         """Start the server if it does not run and its time has come, and wait for it so long."""
         with suppress(CapdexError, TimeoutError):
             if self._starting is None:

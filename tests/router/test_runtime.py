@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import sys
 from pathlib import Path
 
+import pytest
 from mcp.client.stdio import StdioServerParameters
 
+from capdex_router import runtime
 from capdex_router.runtime import Mounts, open_runtime
 
 FOREIGN = str(Path(__file__).with_name("catalog") / "foreign.py")
@@ -40,3 +43,15 @@ async def test_a_server_that_does_not_start_takes_no_other_tool_away(tmp_path: P
     async with open_runtime(tmp_path / "router", mounts=Mounts(servers)) as runtime:
         assert [server.name for server in runtime.servers if server.down] == ["gone"]
         assert runtime.catalog.find("mcp:foreign#read").name == "read"
+
+
+async def test_a_silent_server_keeps_no_other_tool_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "START_S", 0.01)
+    silent = StdioServerParameters(command="sleep", args=["1000"])
+    async with asyncio.timeout(20):
+        async with open_runtime(tmp_path / "router", mounts=Mounts({"silent": silent})) as found:
+            (server,) = found.servers
+            assert server.down is not None
+            assert "being started" in server.down.fix

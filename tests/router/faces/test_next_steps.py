@@ -241,6 +241,14 @@ def test_a_schema_that_refers_to_itself_has_a_small_example(schema: Any) -> None
     assert parts(example(schema)) <= 50 * MAX_EXAMPLE_STEPS
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "object", "required": True}, {"format": []}, {"anyOf": {"a": 1}}, {"allOf": 5}],
+)
+def test_what_is_no_schema_has_no_example(schema: Any) -> None:
+    assert example(schema) is None
+
+
 SCHEMAS = st.fixed_dictionaries(
     {},
     optional={
