@@ -63,9 +63,9 @@ def test_an_explanation_is_wrapped_and_its_commands_stand_alone(capdex: Any) -> 
         "",
         "  in a package  the signature is valid, but the package does not name the account that",
         "                published it",
-        "  cause         The signature is good, but the author did not say which account may",
-        "                publish the file. Without this, others could publish a file that is not",
-        "                theirs.",
+        "  cause         The signature is good, but the file names no account that may publish",
+        "                it, or another one than published it. Without this, others could publish",
+        "                a file that is not theirs.",
         "  remedy        Sign with the account that publishes named in the file.",
         "  example       capdex sign weather.acp.yaml --publisher "
         "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
