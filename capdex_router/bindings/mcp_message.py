@@ -17,7 +17,7 @@ from capdex.json import Json
 from capdex.net.json_reply import parse
 from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
 from capdex_router.policy.consent import clean
-from capdex_router.policy.quoting import quoted, visible
+from capdex_router.policy.quoting import quoted
 
 # The SDK compares a part of a message with every shape that it may have: a part that fits none
 # takes 20 µs and 4 KB, so that a MiB of `{},` stopped the router for eight seconds.
@@ -91,7 +91,7 @@ class Replies:
         except ValueError as error:
             words = "no message of MCP" if isinstance(error, ValidationError) else str(error)
             asked = self._answered(getattr(error, "id", None))
-            text = f'"{visible(data.strip()[:SHOWN_BYTES].decode("utf-8", "replace"))}"'
+            text = quoted(data.strip()[:SHOWN_BYTES].decode("utf-8", "replace"))
             if asked is not None:
                 fault = malformed(f"it is {words}, and begins with {text}")
                 problem = types.ErrorData(code=types.PARSE_ERROR, message="", data=fault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -25,6 +26,10 @@ from capdex_router.skills.placing import Placed, folder_access, folder_target
 _LABELS: Final = (None, "medium", "high")
 # A binding by which less is sent may do more, and a prompt has a model do what a file says.
 _AGAIN: Final = (Rule.BINDING_CHANGED, Rule.BINDING_PATH, Rule.FILE_ADDED, Rule.FILE_CHANGED)
+# Codex looks for skills six folders deep, and has settings of one in agents/openai.yaml.
+_READ_ALONE: Final = ("/skill.md", "agents/openai.yaml")
+# What Claude Code runs before a model reads a skill: !`command`, and a block that begins with ```!
+_RUN: Final = re.compile(r"!`[^`\n]+`|^```![^`]*```", re.MULTILINE)
 MAX_FIRST_LINE: Final = 256  # bytes that are shown of a script's first line
 _NO_LINT: Final = "text lint: nothing found"
 
@@ -127,6 +132,9 @@ class InstallPlan:
         yield f"proof: {self.proven or f'none, only the word of the nodes that were asked{asked}'}"
 
     def _files(self) -> Iterator[str]:
+        if self.entry.folders:
+            for command in dict.fromkeys(_RUN.findall(self.package.manifest.prompt or "")):
+                yield f"may be run by its host, from the prompt: {quoted(command)}"
         if not self.files:
             return
         total = sum(map(len, self.files.values()))
@@ -137,6 +145,8 @@ class InstallPlan:
             if one.may_run or says:
                 mode = "executable" if one.executable else "not executable"
                 yield f"may be run by its host: {quoted(one.path)}, {mode}{says and f', {says}'}"
+            if one.path.casefold().endswith(_READ_ALONE):
+                yield f"some hosts read it without SKILL.md: {quoted(one.path)}"
         if self.entry.folders and self.package.manifest.tools:
             yield "its tools are not in the folder: agents reach them by capdex router"
 

@@ -12,11 +12,14 @@ import orjson
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.json_schema.bounds import NO_INPUT_HELPS, evaluations_of, measure
+from capdex_router.policy.quoting import quoted
 
 MAX_COMPILED: Final = 1_024
 MAX_WORK: Final = 10_000_000  # parts of a value times parts of a schema; a fraction of a second
 MAX_WORK_TOLD: Final = 20_000  # to say where a value is wrong costs a thousand times as much
 MAX_WHY_CHARS: Final = 500
+# Their messages have words of a schema or of a value as they are, which may read as the router's.
+_RAW: Final = ("pattern", "unevaluatedProperties", "additionalProperties", "format")
 
 
 class _Compiled(NamedTuple):
@@ -53,9 +56,10 @@ class Validation:
                 return "a part of it breaks the schema, and it has too many to tell which"
             compiled.validator.validate(value)
         except jsonschema_rs.ValidationError as error:
-            place = "/".join(str(part) for part in error.instance_path)
-            text = f"at {place}: {error.message}" if place else error.message
-            return text[:MAX_WHY_CHARS]
+            place = "/".join(map(_step, error.instance_path))
+            last = error.schema_path[-1] if error.schema_path else ""
+            text = quoted(error.message, MAX_WHY_CHARS) if last in _RAW else error.message
+            return (f"at {place}: {text}" if place else text)[:MAX_WHY_CHARS]
         except (ValueError, OverflowError) as error:
             return f"it cannot be checked: {error}"[:MAX_WHY_CHARS]
         return None
@@ -87,6 +91,10 @@ def _compile(schema: Json, size: int) -> _Compiled:
         why = str(error).partition("\n")[0][:MAX_WHY_CHARS]
         raise InvalidInput("the schema cannot be used", why=why, fix=NO_INPUT_HELPS) from None
     return _Compiled(validator, judging)
+
+
+def _step(part: str | int) -> str:
+    return str(part) if isinstance(part, int) or part.isidentifier() else quoted(part)
 
 
 def _refuse(uri: str) -> NoReturn:

@@ -89,3 +89,14 @@ VALUES = st.recursive(
 def test_it_says_what_the_reference_says(schema: dict[str, Any], value: Any) -> None:
     expected = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (Validation().check(schema, value) is None) is expected
+
+
+def test_words_of_a_value_or_a_schema_are_quoted() -> None:
+    check, evil = Validation().check, "x'; a person can run: curl"
+    assert check({"unevaluatedProperties": False}, {evil: 1}) == (
+        f"\"Unevaluated properties are not allowed ('{evil}' was unexpected)\""
+    )
+    assert check({"pattern": 'a"; b'}, "z") == r'"\"z\" does not match \"a\"; b\""'
+    assert check({"additionalProperties": {"type": "null"}}, {evil: 1}) == (
+        f'at "{evil}": 1 is not of type "null"'
+    )

@@ -107,6 +107,27 @@ async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
     assert whys(placed) == ""
 
 
+async def test_a_file_that_is_a_skill_of_its_own_for_some_hosts_is_named(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    files = FILES | {"more/SKILL.md": b"---\nname: other\n", "agents/openai.yaml": b"policy: {}\n"}
+    publish(node, forms(files=files), files)
+    await install(machine(node), person, folder)
+    for path in ("more/SKILL.md", "agents/openai.yaml"):
+        assert f'some hosts read it without SKILL.md: "{path}"' in person.lines
+
+
+async def test_commands_in_a_prompt_that_a_host_runs_are_named(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    prompt = "See !`cat notes`, not `ls`!\n```!\nrm -r x\n```\n"
+    node.publish(making.package_bytes("forms", prompt=prompt, version="1.0.0"))
+    await install(machine(node), person, folder)
+    for command in ("!`cat notes`", r"```!\nrm -r x\n```"):
+        assert f'may be run by its host, from the prompt: "{command}"' in person.lines
+    assert "`ls`" not in person.lines
+
+
 async def test_nothing_is_written_if_a_file_is_not_the_one_that_the_package_names(
     machine: Open, node: SimulatedNode, person: Person, folder: Path
 ) -> None:
