@@ -177,7 +177,7 @@ HOSTS: Final = {
         Host(
             "qwen", "Qwen Code", "mcpServers", "settings.json", ".qwen/settings.json",
             base=".qwen", check="qwen mcp list",
-            asks="it starts the server after: qwen mcp approve capdex",
+            asks_project="it starts the server after: qwen mcp approve capdex",
         ),
     )
 }  # fmt: skip

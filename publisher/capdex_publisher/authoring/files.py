@@ -35,6 +35,7 @@ from capdex.yaml.characters import forbidden
 SUFFIX: Final = ".acp.yaml"
 MADE_BY_PROGRAMS: Final = frozenset(["__pycache__", "node_modules"])
 MAX_NAMED: Final = 8  # files in one error
+LINK: Final = "it is a link: put what it leads to in its place"
 
 _TYPES: Final = MimeTypes()  # Python's own table, without that of the system
 _MORE_TYPES: Final = {
@@ -104,7 +105,7 @@ def list_files(folder: Path) -> tuple[list[Resource], dict[str, str]]:
             if fault := path_fault(path) or hidden:
                 raise InvalidInput("", why=fault)
             if len(found) == MAX_RESOURCES:
-                raise InvalidInput("", why=f"a package has at most {MAX_RESOURCES} files")
+                raise InvalidInput("", why=f"over {MAX_RESOURCES} files in a package: join some")
             one = describe(folder, path)
             if total + one.size > MAX_TOTAL_BYTES:
                 raise InvalidInput("", why=f"all files have at most {MAX_TOTAL_BYTES} bytes")
@@ -137,7 +138,7 @@ def _walk(folder: Path, left: dict[str, str]) -> Iterator[str]:
         for name in sorted(folders):
             # A path that is too long for Path.is_symlink is no link.
             link = os.path.islink(os.path.join(place, name))  # noqa: PTH114, PTH118
-            why = "it is a link" if link else ""
+            why = LINK if link else ""
             why = why or ("it is hidden" if name.startswith(".") else "")
             why = why or ("it is made by a program" if name in MADE_BY_PROGRAMS else "")
             if why:
@@ -171,7 +172,7 @@ def _read(folder: Path, path: str) -> tuple[bytes, bool]:
     try:
         found = file.lstat()
         if stat.S_ISLNK(found.st_mode):
-            raise InvalidInput("", why="it is a link")
+            raise InvalidInput("", why=LINK)
         if not stat.S_ISREG(found.st_mode):
             raise InvalidInput("", why="it is no ordinary file")
         if found.st_size > MAX_RESOURCE_BYTES:

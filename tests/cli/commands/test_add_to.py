@@ -231,6 +231,14 @@ def test_what_a_host_asks_besides_is_printed(capdex: Any) -> None:
     assert capdex.json("add-to", "claude", "--yes")["asks"] == []
 
 
+def test_qwen_code_asks_for_an_approval_in_a_project_alone(capdex: Any, folder: Path) -> None:
+    """Qwen Code 0.24.4 connects the server of a user at once; `pending` is one of a project."""
+    assert capdex.json("add-to", "qwen", "--yes")["asks"] == []
+    assert "qwen mcp approve" in str(
+        capdex.json("add-to", "qwen", "--scope", "project", "--yes")["asks"]
+    )
+
+
 def test_the_plan_is_shown_and_nothing_done_without_a_yes(capdex: Any, claude: Path) -> None:
     before = claude.read_text()
     done = capdex("add-to", "claude")

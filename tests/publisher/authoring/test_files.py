@@ -92,8 +92,8 @@ def test_what_cannot_be_carried_is_named_with_the_reason(folder: Path) -> None:
         "own.acp.yaml": "it is a package itself",
         "con.txt": "con.txt is the name of a device on Windows",
         "license": '"license" and "LICENSE" are one place on some file systems',
-        "to": "it is a link",
-        "away/": "it is a link",
+        "to": "it is a link: put what it leads to in its place",
+        "away/": "it is a link: put what it leads to in its place",
         "pipe": "it is no ordinary file",
         "big": "it has 4194305 bytes; a file has at most 4194304",
     }

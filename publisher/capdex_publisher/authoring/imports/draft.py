@@ -170,7 +170,8 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         license_ = check_licence(draft.license) if draft.license else ""
     except InvalidInput as error:
         license_ = ""
-        notes.append(Note(DOCUMENT, "license", "left out", draft.license, error.why))
+        why = f"{error.why}: {error.fix}"
+        notes.append(Note(DOCUMENT, "license", "left out", draft.license, why))
     homepage = draft.homepage
     if homepage and (why := url_fault(homepage, schemes=("https", "http"))):
         notes.append(Note(DOCUMENT, "homepage", "left out", homepage, why))

@@ -66,13 +66,13 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         raise InvalidInput(
             f"{path} is too long for a prompt",
             why=f"its instructions have {size} bytes; a prompt has at most {MAX_PROMPT_BYTES}",
-            fix="shorten the file: keep what each use of the skill needs",
+            fix="keep what each use needs, and move the rest into files beside it",
         )
     if len(description) > HOSTS_TAKE:
         why = f"hosts take at most {HOSTS_TAKE}: shorten it, or it cannot be written as a skill"
         length = f"{len(description)} characters"
         notes.append(Note(DOCUMENT, "description", "changed", length, why))
-    why = "only name, description, license and homepage are carried"
+    why = "hosts will not see it: say in the instructions what matters of it"
     more = {f"{key} of its front matter": x for key, x in front.items() if key not in _CARRIED}
     notes += [Note(DOCUMENT, what, "left out", str(x), why) for what, x in more.items()]
     files, left = list_files(path.parent)

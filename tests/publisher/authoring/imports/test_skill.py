@@ -60,6 +60,14 @@ def test_a_skill_becomes_a_prompt(skill: Path, file: str, manifest_of: ManifestO
     assert package.to_edit == ()
 
 
+def test_what_is_left_out_of_the_front_matter_says_what_to_do(skill: Path) -> None:
+    text = TEXT.replace("Apache-2.0", "MIT License")
+    (skill / "SKILL.md").write_text(text)
+    notes = {x.subject: x.after for x in write_package(import_skill(skill)).notes}
+    assert "say in the instructions" in notes["allowed-tools of its front matter"]
+    assert "write one such as MIT" in notes["license"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -102,7 +110,7 @@ def test_instructions_too_long_for_a_prompt_are_refused_with_what_to_do(tmp_path
     with pytest.raises(InvalidInput, match="too long for a prompt") as told:
         import_skill(tmp_path)
     assert "65537 bytes" in told.value.why
-    assert "shorten" in told.value.fix
+    assert "into files beside it" in told.value.fix
 
 
 def test_a_folder_without_a_skill_is_unreadable(tmp_path: Path) -> None:
