@@ -83,7 +83,7 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
             return show(UsageError("the working directory was deleted", fix=fix), output())
         if error.errno not in _OF_THE_MACHINE:
             return _unexpected(error, output(), debug=debug)
-        what, fix = f"cannot use {str(error.filename)[:60]}", _OF_THE_MACHINE[error.errno]
+        what, fix = f"cannot use {str(error.filename)[:300]}", _OF_THE_MACHINE[error.errno]
         if error.filename is None:
             _drop_stdout()
             what = "the result cannot be written"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -22,7 +23,7 @@ class SharedFile(Generic[Value]):
     """A value in a file for its user alone, and the lock beside it; no file holds `empty`.
 
     `parse` and `dump` make the value of bytes, and bytes of the value. What `parse` raises passes
-    upward, and the file stays as it is.
+    upward, with the path of the file, which stays as it is.
     """
 
     def __init__(
@@ -73,7 +74,10 @@ class SharedFile(Generic[Value]):
 
     def _load(self) -> Value:
         data = read_bounded(self._path, MAX_BYTES)
-        return self._empty if data is None else self._parse(data)
+        try:
+            return self._empty if data is None else self._parse(data)
+        except UsageError as error:
+            raise replace(error, why=f"{self._path}: {error.why}") from None
 
 
 def texts_file(path: Path, fix: str) -> SharedFile[dict[str, str]]:
@@ -85,7 +89,7 @@ def texts_file(path: Path, fix: str) -> SharedFile[dict[str, str]]:
             if isinstance(found, dict) and all(isinstance(x, str) for x in found.values()):
                 return found
         why = "it does not hold an object of texts"
-        raise UsageError(f"{path} cannot be read", Code.UNREADABLE, why=why, fix=fix)
+        raise UsageError(f"{path.name} cannot be read", Code.UNREADABLE, why=why, fix=fix)
 
     options = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2
     return SharedFile(path, {}, parse, lambda kept: orjson.dumps(kept, option=options))

@@ -143,9 +143,10 @@ def _difference(path: Path, wanted: SkillFile) -> str | None:
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_size != len(wanted.data):
         return "edited"
-    if path.read_bytes() != wanted.data:
-        return "edited"
-    return None if bool(found.st_mode & 0o111) == wanted.executable else "mode"
+    with suppress(OSError):  # what cannot be read is another one, too
+        if path.read_bytes() == wanted.data:
+            return None if bool(found.st_mode & 0o111) == wanted.executable else "mode"
+    return "edited"
 
 
 def _put(new: Path, folder: Path) -> None:

@@ -36,14 +36,16 @@ class Placed(NamedTuple):
     folders: Collection[str]
 
     def check(self, granted: Collection[str]) -> None:
-        """Check that the folders can be written: those not `granted` (targets) must be free.
+        """Check that the folders can be written: others than `granted` (targets) must be free.
+
+        One that holds just these files already, as after a clone of a project, is as good.
 
         Raises InvalidInput for a package that is no skill, UsageError for a place that is taken.
         """
-        if self.folders:
-            content(self.package, self.files)
+        expected = content(self.package, self.files) if self.folders else {}
         for folder in self.folders:
-            if folder_target(folder) not in granted:
+            mine = folder_target(folder) in granted
+            if not mine and differences(Path(folder), expected):
                 check_free(Path(folder))
 
     @contextmanager

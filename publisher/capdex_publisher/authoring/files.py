@@ -78,7 +78,8 @@ class FilesRead:
         raise InvalidInput(
             f"files of {package} in {folder} are not those that it names",
             why="; ".join(named) + more,
-            fix=f"take them as they are now: capdex sign {package}; or name their folder: --files",
+            fix=f"take out the lines of files that are gone, then: capdex sign {package};"
+            " or name their folder: --files",
             details={"files": self.faults},
         )
 

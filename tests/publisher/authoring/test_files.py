@@ -156,9 +156,14 @@ def test_a_package_is_renewed_in_its_section_alone(folder: Path) -> None:
     (kept,) = read(renew(by_path, folder)).require().resources
     assert kept.path == "LICENSE"
     assert renew(data, folder / "scripts") == data  # none of them is there
+
+
+def test_signing_says_how_to_take_out_a_file_that_is_gone(folder: Path) -> None:
+    data = package(folder)
     (folder / "LICENSE").unlink()
-    with pytest.raises(InvalidInput, match="not those that it names"):
+    with pytest.raises(InvalidInput, match="not those that it names") as told:
         renew(data, folder)
+    assert "take out the lines of files that are gone" in told.value.fix
 
 
 def reading_of(path: str, content: bytes, media_type: str = "text/plain") -> ManifestReading:

@@ -30,6 +30,14 @@ def test_an_empty_file_is_damage_and_no_empty_list(tmp_path: Path) -> None:
         LockStore(tmp_path / "capdex.lock").read()
 
 
+def test_a_damaged_lock_is_named_by_its_path(tmp_path: Path) -> None:
+    """What to do is to move it away, and it lies where no user looks."""
+    (tmp_path / "capdex.lock").write_text("<<<<<<< HEAD\n")
+    with pytest.raises(UsageError) as caught:
+        LockStore(tmp_path / "capdex.lock").read()
+    assert str(tmp_path / "capdex.lock") in caught.value.why
+
+
 def test_a_lock_that_is_a_pipe_or_too_long_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "long").open("wb") as file:

@@ -162,6 +162,26 @@ async def test_a_place_that_is_taken_is_left_alone(
     assert kind == "link" or left.read_text() == "mine"
 
 
+async def test_a_folder_that_holds_just_these_files_is_taken_over(
+    placed: Machine, node: SimulatedNode, machine: Open, person: Person, folder: Path
+) -> None:
+    """As after a clone of the project, a move of it, or the loss of the lock file."""
+    moved = folder.parents[3] / "moved/forms"
+    shutil.copytree(folder, moved)
+    await install(placed, person, moved)
+    assert placed.installer.entry("forms").folders == (str(folder), str(moved))
+    placed.home.lock_file.unlink()
+    placed.home.grants.unlink()
+    (moved / "mine.md").write_text("mine")
+    again = machine(node)
+    with pytest.raises(CapdexError, match="capdex did not write it"):
+        await install(again, person, moved)
+    await install(again, person, folder)
+    assert again.installer.entry("forms").folders == (str(folder),)
+    assert whys(again) == ""
+    assert (moved / "mine.md").exists()
+
+
 Tamper = Callable[[Path], object]
 
 
@@ -194,6 +214,19 @@ TAMPERING: dict[str, tuple[Tamper, str]] = {
     "a linked folder": (lambda at: (at / "more").symlink_to("/"), "more is not of the package"),
     "no folder": (lambda at: at.rename(at.with_name("gone")), "forms is missing"),
 }  # fmt: skip
+
+
+async def test_a_file_that_cannot_be_read_is_told_by_name(
+    placed: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_bytes(self: Path) -> bytes:
+        if self.name == "fill.py":
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        with self.open("rb") as file:
+            return file.read()
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    assert f"{folder}/scripts/fill.py is not what was installed" in whys(placed)
 
 
 @pytest.mark.parametrize("what", TAMPERING)

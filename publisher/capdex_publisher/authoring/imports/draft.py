@@ -170,8 +170,8 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         license_ = check_licence(draft.license) if draft.license else ""
     except InvalidInput as error:
         license_ = ""
-        why = f"{error.why}: {error.fix}"
-        notes.append(Note(DOCUMENT, "license", "left out", draft.license, why))
+        reason = f"{error.why}: {error.fix}"
+        notes.append(Note(DOCUMENT, "license", "left out", draft.license, reason))
     homepage = draft.homepage
     if homepage and (why := url_fault(homepage, schemes=("https", "http"))):
         notes.append(Note(DOCUMENT, "homepage", "left out", homepage, why))
