@@ -64,7 +64,7 @@ def configuration(subject: Subject) -> DoctorCheck:
     if unused := unused_variables(os.environ):
         return warn("; ".join(unused), "unset it, or correct its name")
     files = [str(path) for path in configuration_files().values() if path.is_file()]
-    return ok(", ".join(files) or "no file, all as built in")
+    return ok(", ".join(files) or "no configuration file")
 
 
 def keys(subject: Subject) -> DoctorCheck:

@@ -288,7 +288,7 @@ def after_status(status: int) -> dict[str, bool]:
 
 def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | ExecutionFailed:
     """Return an error of ours; it holds no URL, since a query may hold a secret."""
-    host = url.raw_host
+    host = url.host_port_subcomponent
     cause = getattr(error, "os_error", None)
     if isinstance(cause, _AddressRefused) or _REFUSED in str(cause):
         return Refused(

@@ -234,6 +234,17 @@ def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
     assert "error[USAGE]: the working directory was deleted\n  fix: change to" in done.stderr
 
 
+def test_a_secret_from_a_file_with_windows_line_ends_is_stored() -> None:
+    done = subprocess.run(
+        [*CAPDEX, "secret", "note", "api.example.org", "KEY"],
+        input=b"s3cret-of-no-service\r\n",
+        env={**os.environ, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_text_is_read_as_utf_8_in_any_locale(folder: Path) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     words = ("init", "ledger", "--kind", "prompt", "--title", "记账", "--description", "Für alle.")

@@ -145,7 +145,7 @@ async def _upgrade(
         )
         return replace(outcome, plan=None)
     if preview or not plan.asks:
-        for line in (*plan.widened, *(change.message for change in plan.changes)):
+        for line in dict.fromkeys((*plan.widened, *(x.message for x in plan.changes))):
             app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
     if preview:
         return replace(outcome, status="planned")

@@ -55,7 +55,7 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
     if not remove and app.may_ask:
         value = ask_secret(f"{safe(name)} of {safe(of)} for {safe(host)}")
     elif not remove:
-        value = sys.stdin.read(MAX_CHARS + 2).removesuffix("\n")
+        value = sys.stdin.read(MAX_CHARS + 2).removesuffix("\n").removesuffix("\r")
     home = router_home()
     Secrets(home.secrets).set(of, host, name, value)
     with AuditLog(home.audit) as audit:

@@ -148,6 +148,8 @@ def test_upgrade_previews_asks_about_what_widened_and_upgrades(capdex: Any, publ
     publish("1.1.0", permissions={"require": ["state.delete"]}, prompt="Else.")
     preview = capdex("upgrade", "--preview", "--json")
     assert preview.exit_code == 0
+    told = preview.stderr.splitlines()
+    assert len(told) == len(set(told))
     (found,) = json.loads(preview.stdout)["results"]
     assert (found["status"], found["was"]) == ("planned", "1.0.0")
     assert any("state.delete" in line for line in found["widened"])

@@ -362,6 +362,7 @@ async def test_a_closed_port_is_unavailable(local: Egress) -> None:
     with pytest.raises(Unavailable) as down:
         await local.fetch("GET", URL(f"http://127.0.0.1:{port}/"), timeout_s=5)
     assert (down.value.code, down.value.details) == (Code.SERVICE_UNAVAILABLE, None)
+    assert down.value.message == f"127.0.0.1:{port} cannot be reached"
 
 
 async def test_cookies_are_not_kept(serve: Any, local: Egress) -> None:
