@@ -25,6 +25,8 @@ from capdex_router.policy.consent import clean
 log = structlog.get_logger(part="router")
 
 MAX_LOADED: Final = 512
+MAX_TERMS: Final = 64  # words of a capability's parameters or tags by which it is found
+MAX_SEARCHED_CHARS: Final = 1_000  # of a description: a mounted server may have 1 000 tools
 MAX_CANDIDATES: Final = 5
 TOOLS_SHOWN: Final = 20
 MAX_ID_CHARS: Final = 256  # as the audit log keeps; a name has at most 128 characters (MCP)
@@ -68,6 +70,11 @@ class CapabilitySource(Protocol):
         ...
 
 
+def terms_of(schema: Json) -> str:
+    """Return the words of a tool's parameters by which it is found."""
+    return " ".join(words_of(schema).split()[:MAX_TERMS])
+
+
 class Fixed:
     """A source of capabilities that are in memory: a mounted server, a folder of skills."""
 
@@ -97,8 +104,8 @@ class Fixed:
         """Return all capabilities in short."""
         return [
             Listed(
-                c.ref, c.kind, c.name, c.description, self._domain,
-                words_of(c.input_schema) if c.kind == "tool" else "",
+                c.ref, c.kind, c.name, c.description[:MAX_SEARCHED_CHARS], self._domain,
+                terms_of(c.input_schema) if c.kind == "tool" else "",
                 arguments=None if c.prompt is None else (),
             )
             for c in self._found.values()

@@ -7,18 +7,16 @@ from typing import Final
 
 import msgspec
 
-from capdex.json_schema.keywords import words_of
 from capdex.manifest.prompt import placeholders
 from capdex.package import RULES_VERSION, VerifiedPackage
 from capdex.uri import PREFIX
-from capdex_router.catalog.catalog import Listed
+from capdex_router.catalog.catalog import MAX_TERMS, Listed, terms_of
 from capdex_router.catalog.packages import offered
 from capdex_router.home.derived import Derived
 from capdex_router.home.directory import Home
 from capdex_router.model.refs import CapabilityRef
 
 FORMAT: Final = 3  # raised whenever the short forms are made in another way
-MAX_TERMS: Final = 64
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[Listed, ...]).decode
@@ -72,5 +70,5 @@ def short(package: VerifiedPackage) -> Iterator[Listed]:
             tool.name,
             tool.description,
             manifest.domain,
-            " ".join(words_of(tool.parameters).split()[:MAX_TERMS]),
+            terms_of(tool.parameters),
         )

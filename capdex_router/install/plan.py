@@ -189,13 +189,14 @@ def make(
             )
     # The lock file is a text that anybody may have written: the bytes agreed to here come first.
     before = {_did(one) for one in agreed or ([old.signer] if old is not None else [])}
+    was = ", ".join(map(quoted, sorted(before)))  # of the lock file it is any text
     changed_signer = bool(before) and _did(entry.signer) not in before
     if changed_signer and not allow_signer_change:
         raise Refused(
             f"{entry.name} {entry.version} is signed by another key than what "
             f"{'was agreed to here' if agreed else 'the lock file names'}",
             Code.SIGNER_CHANGED,
-            why=f"that is signed by {', '.join(sorted(before))}, this by {_did(entry.signer)}",
+            why=f"that is signed by {was}, this by {_did(entry.signer)}",
             fix=f"ask its author; if this is right: capdex install {entry.name} "
             "--allow-signer-change",
             details={"was": sorted(before), "is": _did(entry.signer)},
@@ -223,7 +224,7 @@ def make(
     again = list(filter(_asked_again, difference.changes))
     widened = [*_widened(compared, package, again), *added]
     if changed_signer:
-        widened.insert(0, f"signed by {_did(entry.signer)}, before by {', '.join(sorted(before))}")
+        widened.insert(0, f"signed by {_did(entry.signer)}, before by {was}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))
 
 

@@ -20,6 +20,7 @@ from capdex_router.install.lockfile import Locked
 from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan
 from capdex_router.policy.consent import Asker
+from capdex_router.policy.quoting import quoted
 
 Drift = dict[str, str]
 
@@ -120,7 +121,9 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
     for field in ("publisher", *(("contract", "block_number", "sequence") if frozen else ())):
         ours, theirs = entry.chain.get(field), plan.entry.chain.get(field, "unknown")
         if field in entry.chain and ours != theirs:
-            raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
+            raise _not_announced(
+                entry, f"its {field} is {theirs}, the lock file has {quoted(str(ours))}"
+            )
     if frozen:
         check_entry(entry, verify(entry.announcement, plan.package.data))
         return replace(plan, entry=entry)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from capdex_router.catalog.catalog import Catalog, Fixed, split
+from capdex_router.catalog.catalog import MAX_SEARCHED_CHARS, MAX_TERMS, Catalog, Fixed, split
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
 
@@ -79,6 +80,14 @@ def test_of_two_with_one_id_and_version_the_first_counts() -> None:
     source = Fixed([first, capability(NOW)])
     assert source.load(first.ref) is first
     assert len(source.listed()) == 1
+
+
+def test_what_is_searched_of_a_tool_is_bounded() -> None:
+    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(500)}}
+    tool = replace(capability(NOW), description="x " * 9_000, input_schema=schema)
+    (listed,) = Fixed([tool]).listed()
+    assert len(listed.description) == MAX_SEARCHED_CHARS
+    assert len(listed.terms.split()) == MAX_TERMS
 
 
 def test_what_a_source_puts_later_is_seen() -> None:

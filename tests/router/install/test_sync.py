@@ -11,7 +11,7 @@ import pytest
 
 from capdex import did
 from capdex.encoding.abi import checksum_address
-from capdex.errors import CapdexError, Code
+from capdex.errors import CapdexError, Code, Refused
 from capdex.ipld.cid import Cid
 from capdex.json import Json
 from capdex.package import verify
@@ -163,7 +163,7 @@ async def test_a_release_that_was_never_announced_is_not_installed(
         ({"explicit": False, "extra": {"later": 1}}, ""),
         ({"lint": ("LINT_OTHER",)}, ""),
         ({"chain": {"block_number": 12345}}, "its block_number is "),
-        ({"chain": {"contract": "0x" + "12" * 20}}, "the lock file has 0x1212"),
+        ({"chain": {"contract": "0x" + "12" * 20}}, 'the lock file has "0x1212'),
         ({"chain": {"chain_id": 1}}, "eip155:1:"),
         ({"hosts": ("good.example.org",)}, "they differ in hosts"),
         ({"permissions": ("state.delete",)}, "they differ in permissions"),
@@ -218,6 +218,19 @@ async def test_a_line_that_swaps_in_another_signer_is_refused_as_an_upgrade_is(
     assert outcome.error is not None
     assert outcome.error.code is Code.SIGNER_CHANGED
     assert person.asked == []
+
+
+async def test_the_signer_that_a_lock_file_names_is_quoted(
+    machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    node.publish(weather())
+    here = machine(node)
+    line = forged(weather(), "1.0.0", making.PUBLISHER)
+    line = replace(line, signer='did:key:z6Mk", checked by capdex')
+    LockStore(here.home.lock_file).write(Lock().plus([line]))
+    with pytest.raises(Refused) as refused:
+        await here.installer.install(uri("weather"), person)
+    assert r'is signed by "did:key:z6Mk\", checked by capdex", this by ' in refused.value.why
 
 
 @pytest.mark.parametrize(
