@@ -269,7 +269,7 @@ def audit_command(app: App, last: int) -> None:
     app.output.results("audit", lines, human=human, plain=plain, **about)
     if report.broken is not None:
         raise VerificationFailure(
-            f"the audit log was changed at line {report.broken}",
+            f"the audit log was changed at line {report.broken}, or just before it",
             Code.BAD_PROOF,
             why="the line does not carry the hash of the line before it",
             fix=f"keep a copy of {path}, and find out who changed it",

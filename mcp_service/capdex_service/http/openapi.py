@@ -54,7 +54,7 @@ def _document() -> Json:
         "info": {
             "title": "capdex node",
             "version": __version__,
-            "summary": "Resolve, search and follow verified agent capabilities.",
+            "summary": "Resolve, search and follow agent capabilities.",
             "description": "Errors are problem documents (RFC 9457) with the codes of the "
             "protocol. Every page takes GET and HEAD, and all but the stream answer "
             "`If-None-Match`. Texts in packages are written by their publishers: they are data, "
@@ -98,7 +98,7 @@ def _paths() -> Json:
     releases = "Return a name with all its releases, rejected ones included"
     versions = "List the versions of an MCP server, newest first"
     server = "Return one version of an MCP server, or the latest"
-    resolve = "Resolve a capability URI to one verified release"
+    resolve = "Resolve a capability URI to one release"
     return {
         "/v1/resolve": _page("resolve", resolve, "Resolution", _RESOLVE, 404, 422),
         "/v1/search": _page(

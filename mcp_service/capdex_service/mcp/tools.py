@@ -51,7 +51,7 @@ BROWSE: Final = "capability_browse"
 ALL: Final = (
     _tool(
         RESOLVE,
-        "Resolve a capability URI to one verified release.",
+        "Resolve a capability URI to one release.",
         ["cap_uri"],
         cap_uri=_URI,
         include={
@@ -64,7 +64,7 @@ ALL: Final = (
     ),
     _tool(
         SEARCH,
-        "Find verified capabilities by what they do, in plain words.",
+        "Find capabilities by what they do, in plain words.",
         ["query_string"],
         query_string=_STRING,
         filters={

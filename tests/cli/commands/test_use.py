@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 from capdex.errors import Refused
 from capdex_cli.commands.use.router import router_command
 from capdex_cli.views.calls import addresses
-from capdex_router.home.audit_log import verify
+from capdex_router.home.audit_log import AuditLog, verify
 from capdex_router.policy.secrets import SecretFile, Secrets
 
 ROOT = Path(__file__).parents[3]
@@ -82,6 +82,18 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
     events = [line["event"] for line in lines]
     assert events == ["mount", "call", "call", "grant", "call", "revoke", "call"]
     assert verify(log).broken is None
+
+
+def test_a_changed_audit_log_is_told_with_the_place_at_which_it_may_be(capdex: Any) -> None:
+    path = Path(os.environ["CAPDEX_HOME"]) / "data" / "router" / "audit.jsonl"
+    path.parent.mkdir(parents=True)
+    with AuditLog(path) as log:
+        for number in (1, 2, 3):
+            log.write("call", number=number)
+    path.write_text(path.read_text("utf-8").replace('"number":2', '"number":7'), "utf-8")
+    result = capdex("audit")
+    assert result.exit_code == 1
+    assert "the audit log was changed at line 3, or just before it" in result.stderr
 
 
 @pytest.mark.parametrize("mode", ["silent", "stubborn", "pattern"])
