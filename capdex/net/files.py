@@ -165,8 +165,8 @@ def write_private_file(path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with creating(path, 0o600) as file:
             file.write(data)
-    except FileExistsError:
-        raise taken(path) from None
+    except FileExistsError as error:
+        raise taken(Path(error.filename)) from None
     except OSError as error:
         raise _unwritable(path, error) from None
 

@@ -28,6 +28,7 @@ BROKEN_PIPE = 141  # the reader of stdout closed it
 # What a machine or its user has set, for any path that a person gave and for stdout.
 _OF_THE_MACHINE = {
     errno.ENAMETOOLONG: "give a path with shorter names",
+    errno.ENOTDIR: "give a path below a directory",
     errno.ENOSPC: "make room on the disk, or write to another one",
     errno.EDQUOT: "make room on the disk, or write to another one",
     errno.EROFS: "give a path that can be written to",

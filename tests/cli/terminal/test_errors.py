@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 from pathlib import Path
@@ -167,6 +168,11 @@ def test_a_path_that_is_too_long_is_no_fault_of_ours(capdex: Any) -> None:
     assert done.exit_code == 2
     assert f"error[UNREADABLE]: cannot use {path}" in done.stderr
     assert "too long" in done.stderr
+
+
+def test_a_path_below_a_file_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.txt/state")) == 2
+    assert "error[UNREADABLE]: cannot use a.txt/state" in capsys.readouterr().err
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:

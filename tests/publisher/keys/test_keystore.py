@@ -100,6 +100,12 @@ def test_a_key_file_is_never_overwritten(tmp_path, make):
     assert path.read_bytes() == before
 
 
+def test_what_stands_where_a_folder_of_a_key_file_would_be_is_named(tmp_path):
+    (tmp_path / "note").touch()
+    with pytest.raises(UsageError, match="note exists already"):
+        keys.create_did_key(tmp_path / "note" / "key.json", PASSPHRASE, light=True)
+
+
 def test_an_empty_passphrase_protects_nothing_and_is_refused(tmp_path):
     with pytest.raises(UsageError):
         keys.create_account(tmp_path / "account.json", Secret(""), light=True)
