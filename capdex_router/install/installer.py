@@ -150,7 +150,7 @@ class Installer:
         try:
             release = await resolve(uri, self.config)
         except InvalidInput as error:
-            raise await with_suggestions(error, uri, self.config) from None
+            raise await with_suggestions(error, uri, self.config, self.audit.write) from None
         package = await fetch(release.announcement, self.cache, source)
         request = "" if uri.selector is None else str(uri.selector)
         return self.planned(

@@ -66,12 +66,14 @@ def candidates(hits: Sequence[NodeHit]) -> list[dict[str, str]]:
     ]
 
 
-async def with_suggestions(error: InvalidInput, uri: CapabilityURI, config: Config) -> InvalidInput:
-    """Return the error for an unknown name with what a search for it finds."""
-    if error.code is not Code.NOT_FOUND or "versions" in (error.details or {}):
+async def with_suggestions(
+    error: InvalidInput, uri: CapabilityURI, config: Config, audit: AuditWriter
+) -> InvalidInput:
+    """Return the error for an unknown name; where the node knows none, with what a search finds."""
+    if error.code is not Code.NOT_FOUND or any((error.details or {}).values()):
         return error
     try:
-        hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, config)
+        hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, config, audit)
     except CapdexError:
         return error
     names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]

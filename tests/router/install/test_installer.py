@@ -164,9 +164,23 @@ async def test_an_unknown_name_is_answered_with_what_a_search_finds(
     machine: Open, node: SimulatedNode, person: Person
 ) -> None:
     node.publish(weather())
-    error = await failed(machine(node).installer.install(uri("weather-now"), person))
+    here = machine(node)
+    error = await failed(here.installer.install(uri("weather-now"), person))
     assert error.code is Code.NOT_FOUND
     assert error.fix == "did you mean weather?"
+    assert '"event":"find"' in here.home.audit.read_text("utf-8"), "the words left this machine"
+
+
+async def test_names_that_a_node_takes_for_meant_are_told_and_nothing_is_searched_for(
+    machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    node.publish(weather())
+    meant = {"did_you_mean": ["did:nuwa:cap:whether"]}
+    node.lie = lambda _: InvalidInput("no such name", Code.NOT_FOUND, details=meant)
+    here = machine(node)
+    error = await failed(here.installer.install(uri("weather-now"), person))
+    assert (error.details, "weather" in (error.fix or "")) == (meant, False)
+    assert not here.home.audit.exists() or "find" not in here.home.audit.read_text("utf-8")
 
 
 async def test_an_unknown_version_is_answered_with_those_that_there_are(
