@@ -105,8 +105,9 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
     if not isinstance(reading.value, dict):
         why = reading.problems[0].message if reading.problems else "it is not a mapping"
         raise _bad(name, f"its front matter cannot be read: {why}")
-    text = match[2].decode("utf-8", "replace").replace("\r\n", "\n").strip()
-    prompt = clean(text)
+    text = match[2].decode("utf-8", "replace").replace("\r\n", "\n")
+    text = re.sub(r"\A\s*\n", "", text).rstrip()
+    prompt = text[: -len(text.lstrip())] + clean(text)  # its first line may be indented
     if not prompt:
         raise _bad(name, "it has no instructions below its front matter")
     notes = [Note(DOCUMENT, "front matter", "changed", "", x.message) for x in reading.problems]

@@ -60,6 +60,14 @@ def test_a_skill_becomes_a_prompt(skill: Path, file: str, manifest_of: ManifestO
     assert package.to_edit == ()
 
 
+def test_instructions_that_begin_with_code_keep_its_indentation(
+    skill: Path, manifest_of: ManifestOf
+) -> None:
+    (skill / "SKILL.md").write_text(TEXT.replace("# Forms", "    fill --all"))
+    package = write_package(import_skill(skill))
+    assert manifest_of(package).prompt.startswith("    fill --all\n\n1. List the fields.\n")
+
+
 def test_what_is_left_out_of_the_front_matter_says_what_to_do(skill: Path) -> None:
     text = TEXT.replace("Apache-2.0", "MIT License")
     (skill / "SKILL.md").write_text(text)
