@@ -75,7 +75,8 @@ class Http(ABC):
                 # The URL may contain a secret, so it is not shown.
                 "an IPFS address is not an http URL of host, port and path",
                 Code.CONFIG,
-                fix="write it like http://127.0.0.1:8080, several with spaces between them",
+                fix="write it like http://127.0.0.1:8080; only a node takes several, with spaces"
+                " between them",
             )
         self.base_url = base_url.rstrip("/")
         self.label = self.prefix + redact(base_url)

@@ -134,7 +134,7 @@ def rpc_error(
         f"the RPC endpoint {label} did not answer as it should",
         Code.RATE_LIMITED if fault is RpcFault.RATE else Code.RPC_UNAVAILABLE,
         why=why,
-        fix="see that it runs and is reachable, or add another endpoint with --rpc-url",
+        fix="see that it runs and is reachable, or name another endpoint with --rpc-url",
         details={"endpoint": label, "fault": str(fault)},
         fault=fault,
         retry_after_s=retry_after_s,

@@ -20,7 +20,7 @@ from capdex.net.rpc import errors as faults
 from capdex.net.rpc import types as wire
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.endpoint import redact
+from capdex.net.rpc.endpoint import redact, split_schemes
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.transport import PlainTransport
 from capdex.registry.logs import LogColumns, RawLog
@@ -630,3 +630,9 @@ def test_an_id_that_comes_back_as_text_is_named_so():
     with pytest.raises(RpcError) as caught:
         replies.read_one("here", replies.RpcReply(200, None, body), 1, str)
     assert "id as text" in caught.value.why
+
+
+def test_two_urls_in_one_setting_are_not_answered_with_the_advice_to_write_them_so():
+    with pytest.raises(UsageError) as refused:
+        split_schemes("http://127.0.0.1:8545 http://127.0.0.1:8546")
+    assert "only a node takes several" in refused.value.fix
