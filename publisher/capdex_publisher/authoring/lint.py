@@ -168,4 +168,6 @@ def problem_at(
     """Return a problem at a path of the package, with its place in the file."""
     line, column = Findings(reading.yaml.outline.mark).place(path)
     hint = reason_codes()[code].hint
+    if code is Reason.LINT_SECRET_VALUE and severity is Severity.ERROR:
+        hint += f"; if it is no secret: --allow-secret-like '{show_path(path)}'"
     return Problem(code, show_path(path), message, line, column, severity, hint)

@@ -157,6 +157,16 @@ def test_a_secret_is_an_error_of_validate_and_publish_unless_it_is_named() -> No
     refuse_mistakes([warning])
 
 
+def test_validate_says_how_to_allow_what_is_no_secret() -> None:
+    text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
+    (error,) = [
+        x
+        for x in lint(read(text.replace("You help", f"api_key={HEX} helps").encode()))
+        if x.severity is Severity.ERROR
+    ]
+    assert error.hint.endswith("if it is no secret: --allow-secret-like 'prompt'")
+
+
 def test_the_verdict_of_a_node_does_not_depend_on_it() -> None:
     text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
     plain, leaking = (
