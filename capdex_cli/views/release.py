@@ -31,8 +31,9 @@ def mark(stream: Stream, answer: Json) -> str:
 
 
 def flags(answer: Json) -> list[str]:
-    """Return which of `yanked` and `deprecated` its owner has set."""
-    return [x for x in ("yanked", "deprecated") if part(answer, "status", x) is True]
+    """Return which of `yanked` and `deprecated` its owner has set, for the release or the name."""
+    keys = {"yanked": "yanked", "deprecated": "deprecated", "name_deprecated": "deprecated"}
+    return list(dict.fromkeys(y for x, y in keys.items() if part(answer, "status", x) is True))
 
 
 def lint_of(answer: Json) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 
 import click
+import pytest
 
 from capdex_cli.terminal.output import Stream
-from capdex_cli.views.release import highlighted
+from capdex_cli.views.release import flags, highlighted
 
 
 def test_a_terminal_shows_the_words_that_were_found() -> None:
@@ -16,3 +17,18 @@ def test_a_terminal_shows_the_words_that_were_found() -> None:
     shown = highlighted(terminal, snippet, 60)
     assert click.unstyle(shown) == "will it rain"
     assert click.style("rain", bold=True) in shown
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"yanked": True, "deprecated": True}, ["yanked", "deprecated"]),
+        ({"deprecated": False, "name_deprecated": True}, ["deprecated"]),
+        ({"deprecated": True, "name_deprecated": True}, ["deprecated"]),
+        ({}, []),
+    ],
+)
+def test_a_release_of_a_deprecated_name_is_marked_as_deprecated(
+    status: dict[str, bool], told: list[str]
+) -> None:
+    assert flags({"status": status}) == told
