@@ -70,7 +70,7 @@ def unyank_command(registry: Registry, release: tuple[str, str]) -> RegistryChan
 @SUBJECT
 @click.option(
     "--message", required=True, type=TEXT,
-    help="What to do instead; it is shown with each result.",
+    help="What to do instead; it is shown with the release.",
 )  # fmt: skip
 @click.option("--replaced-by", metavar="NAME", default="", help="The name to use instead.")
 @sending_options

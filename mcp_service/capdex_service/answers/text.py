@@ -112,7 +112,8 @@ def does_of(found: IndexedRelease, tokens: float) -> str:
 
 def name_of(found: IndexedRelease) -> str:
     """Return the name and version of a release with its verdict and flags."""
-    flags = _flags({"yanked": found.yanked, "deprecated": found.deprecated})
+    deprecated = found.deprecated or found.name_deprecated
+    flags = _flags({"yanked": found.yanked, "deprecated": deprecated})
     return f"{found.name} {found.semver} [{found.verdict or 'not judged'}]{flags}"
 
 

@@ -570,3 +570,9 @@ async def test_a_kept_answer_of_a_broken_index_is_an_error_too(
     async with mcp.Client(build_server(read(damaged(damage)))) as client:
         error = await refusal(client, tool, cap_uri="did:nuwa:cap:note")
     assert error["code"] == "DATABASE_UNAVAILABLE"
+
+
+async def test_the_line_of_a_hit_says_that_its_name_is_deprecated(connect: Any) -> None:
+    async with connect() as client:
+        found = await client.call_tool("search_capabilities", {"query_string": "weather"})
+    assert "weather 1.0.0 [verified] (deprecated) " in found.content[0].text
