@@ -221,7 +221,8 @@ def _registry_hit(found: NodeHit) -> str:
     """Return a hit of a node; its name without a version, since that would pin an installation."""
     shown = _described(found.summary or found.title)
     version = found.uri.partition("@")[2]
-    return f"{found.name} {shown} [registry {version}, by {_why(found)}]"
+    state = ", deprecated" if found.deprecated else ""
+    return f"{found.name} {shown} [registry {version}{state}, by {_why(found)}]"
 
 
 def _described(words: str) -> str:

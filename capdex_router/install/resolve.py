@@ -65,6 +65,7 @@ class NodeHit(NamedTuple):
     title: str
     summary: str
     matched: tuple[str, ...] = ()
+    deprecated: bool = False
 
     @property
     def capability_id(self) -> str:
@@ -272,7 +273,10 @@ def _hit(found: object) -> NodeHit | None:
     # Names of fields stand in lines of ours: a node's sentence does not.
     words = map(untrusted_text, fields) if isinstance(fields, list) else ()
     matched = tuple(x for x in words if x.isidentifier() and len(x) <= MAX_FIELD_CHARS)
-    return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched)
+    status = found.get("status")
+    flags = status if isinstance(status, dict) else {}
+    deprecated = True in (flags.get("deprecated"), flags.get("name_deprecated"))
+    return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched, deprecated)
 
 
 def _odd(address: NodeAddress, how: str) -> Unavailable:

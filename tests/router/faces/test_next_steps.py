@@ -50,6 +50,15 @@ async def test_find_says_which_node_it_asked_and_how_a_hit_is_installed(
     assert lines[2:] == [f"asked {asked_of(node)}"]
 
 
+@pytest.mark.parametrize("flag", ["deprecated", "name_deprecated"])
+async def test_find_says_that_a_hit_of_the_registry_is_deprecated(
+    machine: Open, node: SimulatedNode, flag: str
+) -> None:
+    node.publish(weather(), matched=["name"], status={flag: True})
+    lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
+    assert lines[0] == "weather What weather does. [registry 1.0.0, deprecated, by name]"
+
+
 async def test_what_a_node_says_of_a_hit_is_not_taken_for_the_router_s_words(
     machine: Open, node: SimulatedNode
 ) -> None:
