@@ -6,13 +6,12 @@ import re
 from typing import Final
 
 from capdex.errors import InvalidInput
-from capdex_publisher.authoring.imports.openai import SCHEMAS, is_tool_list, tools_in
+from capdex_publisher.authoring.imports.openai import is_tool_list, tools_in
 from capdex_publisher.authoring.imports.servers import is_server, listed
 from capdex_publisher.authoring.imports.skill import FRONT
 from capdex_publisher.authoring.imports.source import parse, utf8
 
 MAX_LOOKED_AT_BYTES: Final = 1024 * 1024
-_TOOL: Final = frozenset(["type", "function", "toolSpec", *SCHEMAS])  # of a tool without a list
 _CODEX: Final = re.compile(rb"(?m)^\[mcp_servers\.")  # its configuration is TOML
 
 FORMATS: Final = {
@@ -42,8 +41,4 @@ def import_option_for(data: bytes) -> str:
         return "--from-openapi"
     if isinstance(value, dict) and (listed(value) or is_server(value)):
         return "--from-mcp"
-    tools = tools_in(value, [])
-    alone = isinstance(value, dict) and tools == [value]
-    if is_tool_list(tools) and not (alone and _TOOL.isdisjoint(value)):
-        return "--from-openai"
-    return ""
+    return "--from-openai" if is_tool_list(tools_in(value, [])) else ""

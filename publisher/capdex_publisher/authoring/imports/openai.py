@@ -18,8 +18,9 @@ from capdex_publisher.authoring.scaffold import placeholder_url
 _EMPTY: Final[Json] = {"type": "object", "properties": {}}
 SCHEMAS: Final = (
     *("parameters", "input_schema", "inputSchema", "parametersJsonSchema"),
-    *("parameters_json_schema", "args_schema", "args"),
+    *("parameters_json_schema", "params_json_schema", "args_schema", "args"),
 )
+_OF_TOOL: Final = frozenset(["type", "function", "toolSpec", *SCHEMAS])  # of one without a list
 _OUTPUTS: Final = ("outputSchema", "responseJsonSchema", "response_json_schema", "response")
 _DESCRIPTIONS: Final = ("description", "title")  # the latter if there is no other
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
@@ -171,7 +172,7 @@ def _annotations(given: object, source: str) -> tuple[dict[str, bool], list[Note
 
 
 def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
-    """Return the list of tools that a value is or has; the value alone, as a list, if none.
+    """Return the list of tools that a value is or has; if none, what may be a tool by itself.
 
     `groups` gets the entries of lists that have lists of their own.
     """
@@ -187,7 +188,7 @@ def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
         held = [value[x] for x in words if isinstance(value.get(x), dict | list)]
         if held:
             return [tool for x in held for tool in tools_in(x, groups, depth + 1)]
-    return [value]
+    return [value] if isinstance(value, dict) and not _OF_TOOL.isdisjoint(value) else []
 
 
 def is_tool_list(value: object) -> bool:

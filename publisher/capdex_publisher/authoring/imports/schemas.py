@@ -95,6 +95,8 @@ class Resolver:
         if self._document is not None and depth > MAX_INLINE_DEPTH:
             return {"$ref": self._named(f"{id(value)}/part", value, hidden)}
         made: Json = {}
+        if self._document is None:  # SDKs in Python write null for what they do not say
+            value = {_spelt(x): y for x, y in value.items() if y is not None or x in _ANY_VALUE}
         value = _modern(value, nullable=self._document is None or self._old)
         # Without members of its own, what is closed is so for those of its parts.
         is_open = OPENED in hidden or not ("properties" in value or _PARTS.isdisjoint(value))
@@ -184,9 +186,10 @@ class Resolver:
 
     def _values(self, choice: Json, name: str) -> set[str]:
         """Return the values that a schema has for a member; empty if it has any."""
-        parts = united(self._document, choice, old=self._old)
+        root = self._document or self._root
+        parts = united(root, choice, old=self._old)
         listed = [x["properties"] for x in parts if isinstance(x.get("properties"), dict)]
-        members = [y for x in listed for y in united(self._document, x.get(name), old=self._old)]
+        members = [y for x in listed for y in united(root, x.get(name), old=self._old)]
         values = [x.get("enum", [x["const"]] if "const" in x else None) for x in members]
         known = [set(map(str, x)) for x in values if isinstance(x, list)]
         return set.intersection(*known) if known else set()
@@ -273,6 +276,12 @@ class Resolver:
 
     def _lose(self, key: str, value: object, why: str) -> None:
         self.lost.append((f"schema word {key}", str(value)[:80], why))
+
+
+def _spelt(word: str) -> str:
+    """Return a word of JSON Schema that an SDK in Python writes as `min_items` or `type_`."""
+    found = re.sub("_([a-z]?)", lambda match: match[1].upper(), word)
+    return found if found in RULES else word
 
 
 def _modern(schema: Json, *, nullable: bool) -> Json:

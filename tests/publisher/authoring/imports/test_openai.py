@@ -77,7 +77,12 @@ def test_what_is_left_out_is_said(manifest_of: ManifestOf) -> None:
     assert [x.name for x in manifest_of(package).tools][:2] == ["get_rain_now", "get_rain_now_2"]
 
 
-@pytest.mark.parametrize("value", [None, 7, [], {}, [1], {"tools": 1}, [{"type": "web_search"}]])
+CARD = {"name": "Rain Agent", "url": "https://rain.dev/a2a", "skills": [], "capabilities": {}}
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, [], {}, [1], {"tools": 1}, [{"type": "web_search"}], CARD]
+)
 def test_what_holds_no_tools_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput, match="holds no list of tools"):
         imported(value)
@@ -176,6 +181,7 @@ def of_list(value: Any) -> tuple[Manifest, dict[str, tuple[str, str]]]:
     "tool",
     [
         {"name": "find", "parameters_json_schema": CITY},
+        {"name": "find", "params_json_schema": CITY},
         {"name": "find", "args_schema": CITY},
         {"name": "find", "parameters": {**CITY, "type": "OBJECT"}},
     ],
@@ -207,6 +213,28 @@ def test_whole_numbers_of_gemini_are_text_in_json() -> None:
     )
     assert manifest.tools[0].parameters["properties"]["n"]["maxItems"] == 5
     assert rows == {"schema word minItems": ("left out", "x")}
+
+
+def test_words_that_an_sdk_in_python_spells_in_its_way_are_read_and_null_says_nothing() -> None:
+    names = {"type": "ARRAY", "min_items": 1, "max_items": None, "items": {"type_": "STRING"}}
+    choice = {"any_of": [{"type": "STRING", "pattern": None}], "enum": None, "title": None}
+    given = {"type": "OBJECT", "properties": {"my_names": names, "any_of": choice}, "items": None}
+    manifest, rows = of_list([{"function_declarations": [{"name": "f", "parameters": given}]}])
+    assert manifest.tools[0].parameters["properties"] == {
+        "my_names": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        "any_of": {"anyOf": [{"type": "string"}]},
+    }
+    assert rows == {}
+
+
+def test_a_choice_whose_parts_differ_in_a_constant_stays_oneof() -> None:
+    parts = {x: {"type": "object", "properties": {"kind": {"const": x}}} for x in ("cat", "dog")}
+    choice = {"oneOf": [{"$ref": f"#/$defs/{x}"} for x in parts]}
+    given = {"properties": {"pet": {**choice, "discriminator": {"propertyName": "kind"}}}}
+    needs = {x: {**y, "required": ["kind"]} for x, y in parts.items()}
+    manifest, rows = of_list([{"name": "f", "inputSchema": {**given, "$defs": needs}}])
+    assert manifest.tools[0].parameters["properties"]["pet"] == choice
+    assert rows == {}
 
 
 @pytest.mark.parametrize(
