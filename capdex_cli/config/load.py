@@ -217,7 +217,7 @@ def unused_variables(environ: Mapping[str, str]) -> list[str]:
     warnings = []
     for name in sorted(environ):
         if name.startswith("CAPDEX_") and name not in known:
-            near = get_close_matches(name, known, n=1)
+            near = get_close_matches(name, known, n=1, cutoff=0.8)  # all begin with CAPDEX_
             hint = f"; did you mean {near[0]}?" if near else ""
             warnings.append(f"nothing reads {name}{hint}")
     return warnings

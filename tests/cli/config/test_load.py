@@ -418,5 +418,7 @@ def test_a_variable_that_nothing_reads_is_warned_about(
     capdex: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPDEX_RPCURL", "x")
+    monkeypatch.setenv("CAPDEX_FOO", "x")
     result = capdex("config")
     assert "nothing reads CAPDEX_RPCURL; did you mean CAPDEX_RPC_URL?" in result.stderr
+    assert "nothing reads CAPDEX_FOO\n" in result.stderr
