@@ -242,15 +242,17 @@ async def _connect(address: Address) -> _Connection:
     try:
         async with asyncio.timeout(CONNECT_S):
             failed: OSError | None = None
-            for numeric in await _resolve(host, port):
+            found = await _resolve(host, port)
+            for numeric in found:
                 try:
-                    _, connection = await loop.create_connection(_Connection, numeric, port, **tls)
+                    async with asyncio.timeout(CONNECT_S / len(found)):  # time for the next one
+                        _, connection = await loop.create_connection(
+                            _Connection, numeric, port, **tls
+                        )
                 except OSError as error:
                     failed = failed or error
                 else:
                     return connection
-    except TimeoutError:
-        raise HttpError(f"no connection within {CONNECT_S:.0f} s") from None
     except OSError as error:
         failed = error
     raise HttpError(words_of_connection(failed)) from None
@@ -260,6 +262,8 @@ def words_of_connection(error: OSError | None) -> str:
     """Return in a few words why no connection could be made."""
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or 'no details'}"
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return f"no connection within {CONNECT_S:.0f} s"
     if error is None or error.errno is None:
         return "no connection"
     known = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)

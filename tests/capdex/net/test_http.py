@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import socket
+from contextlib import ExitStack, suppress
 
 import pytest
 import uvloop
 
+from capdex.net import http as module
 from capdex.net.http import HttpClient, HttpError, ResponseTooLarge
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -125,3 +127,26 @@ async def test_a_server_that_never_answers_ends_with_the_time():
         with pytest.raises(TimeoutError):
             await http.request("GET", f"http://{host}:{port}/", max_bytes=1, timeout_s=0.05)
         await ended.wait()
+
+
+async def test_an_address_that_never_answers_leaves_time_for_the_next_one(monkeypatch):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"Content-Length: 2\r\n\r\nok")
+        writer.close()
+
+    async def resolve(*_):
+        return ["127.0.0.2", "127.0.0.1"]
+
+    with ExitStack() as opened:
+        silent = opened.enter_context(socket.create_server(("127.0.0.2", 0), backlog=0))
+        for _ in range(4):  # what waits fills its queue
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+        monkeypatch.setattr(module, "_resolve", resolve)
+        monkeypatch.setattr(module, "CONNECT_S", 0.5)
+        port = silent.getsockname()[1]
+        async with await asyncio.start_server(serve, "127.0.0.1", port), HttpClient() as http:
+            response = await http.request("GET", f"http://two.example:{port}/", max_bytes=9)
+    assert response.body == b"ok"
