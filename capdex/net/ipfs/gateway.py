@@ -192,7 +192,8 @@ class Gateway(Http):
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
-        return "GET", f"{self.base_url}/ipfs/{cid}?format=raw"
+        # Gateways are often written with the path of their files.
+        return "GET", f"{self.base_url.removesuffix('/ipfs')}/ipfs/{cid}?format=raw"
 
     @override
     def hint(self, status: int, start: bytes) -> str:

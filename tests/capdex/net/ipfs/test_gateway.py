@@ -91,6 +91,17 @@ async def test_a_gateway_gives_the_block_that_was_asked_for(serve: Serve) -> Non
     assert request.headers["Accept-Encoding"] == "identity"
 
 
+@pytest.mark.parametrize("written", ["/ipfs", "/ipfs/"])
+async def test_a_gateway_may_be_written_with_the_path_of_its_files(
+    serve: Serve, written: str
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=PACKAGE, status=200 if request.path == f"/ipfs/{CID}" else 404)
+
+    async with Gateway(await serve(answer) + written) as gateway:
+        assert await gateway.get(CID) == PACKAGE
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", PACKAGE[:-1], PACKAGE + b"\n", b"<!doctype html><title>Not pinned</title>"],
