@@ -63,6 +63,9 @@ def deny_command(
             plain = [subject for subject, there in removed.items() if there]
         else:
             denials = [operator.deny(x, reason) for x in subjects] or operator.denials()
+            for x in denials if subjects else ():
+                if not operator.concerns(x.subject):
+                    app.output.say(f"  no release here has the name or CID {x.subject} so far")
             values = [
                 {"subject": x.subject, "reason": x.reason or None, "at": int(x.at)} for x in denials
             ]
@@ -88,14 +91,16 @@ def accept_command(app: App, block_hash: str, db: str | None) -> None:
     """Follow the chain through a block that contradicts a final one.
 
     A node that is STALLED names the block in its log (`waiting`). Compare it with another endpoint
-    first: all that this node holds above the fork is undone. A running node continues within
-    seconds.
+    first: all that this node holds above the fork is undone. The node continues within seconds,
+    if its endpoint has the block on its chain.
     """
     from capdex_indexer.store import Operator
 
     with Operator(database_url(app, db)) as operator:
         operator.accept(block_hash)
-    app.output.say("  a running node continues from there within seconds")
+    app.output.say(
+        "  a STALLED node continues within seconds, if its endpoint has this block on its chain"
+    )
     known = block_hash.lower()
     app.output.result("node.accept", {"block_hash": known}, human=[known], plain=[known])
 
@@ -165,7 +170,8 @@ def queue_command(
     app.output.results(
         "node.queue",
         values,
-        human=list(map(_row, values)) or ["the queue is empty"],
+        human=list(map(_row, values))
+        or ["no such release waits" if name or state else "the queue is empty"],
         plain=[one.cap_uri for one in page.releases],
         totals=totals,
         next_cursor=page.next_cursor,

@@ -21,7 +21,7 @@ from capdex.uri import PREFIX, check_name
 from capdex_indexer.db import denylist
 from capdex_indexer.db.denylist import Denial
 from capdex_indexer.db.engine import open_operator, transaction
-from capdex_indexer.db.models import DENIAL, DEPLOYMENT, INSTRUCTION, REGISTRY
+from capdex_indexer.db.models import DENIAL, DEPLOYMENT, INSTRUCTION, REGISTRY, RELEASE
 from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
 from capdex_indexer.store import changes, fetch_queue, listing
 
@@ -56,6 +56,13 @@ class Operator:
             connection.execute(delete(DENIAL).where(DENIAL.c.subject == said.subject))
             connection.execute(insert(DENIAL), asdict(said))
         return said
+
+    def concerns(self, subject: str) -> bool:
+        """Return True if a release of the index has this CID or name."""
+        with transaction(self._engine) as connection:
+            names = denylist.affected_names(connection, subject)
+            found = select(RELEASE.c.name).where(RELEASE.c.name.in_(names)).limit(1)
+            return connection.execute(found).first() is not None
 
     def undeny(self, subject: str) -> bool:
         """Take a denial back; return False if there was none."""

@@ -51,6 +51,14 @@ def test_what_is_denied_is_shown_and_can_be_taken_back(capdex: Any, database: st
     assert "nothing" in capdex("--format", "human", "node", "deny", "--list").stdout
 
 
+def test_a_denial_of_what_no_release_is_says_so(capdex: Any, database: str) -> None:
+    cut = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyk"  # without its last letter
+    said = capdex("node", "deny", "note", cut).stderr
+    assert f"no release here has the name or CID {cut}" in said
+    assert "CID note" not in said
+    assert capdex("node", "deny", "--list").stderr == ""
+
+
 def test_several_can_be_denied_at_once(capdex: Any, database: str) -> None:
     capdex.json("node", "deny", "note", "weather")
     assert listed(database) == []

@@ -160,6 +160,11 @@ def test_the_database_is_named_before_or_after_the_subcommand(
     store.close()
 
 
+def test_an_accepted_block_is_not_said_to_be_there(capdex: Any, index: str) -> None:
+    said = capdex("node", "accept", HASH, "--db", index).stderr
+    assert "if its endpoint has this block" in said
+
+
 def test_what_is_no_block_hash_is_refused(capdex: Any, index: str) -> None:
     result = capdex("node", "accept", "0x12", "--db", index)
     assert result.exit_code == 1
