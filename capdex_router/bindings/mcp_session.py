@@ -32,7 +32,7 @@ from capdex_router.model.refs import SERVICE
 from capdex_router.policy.quoting import quoted, said
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
-MAX_PAGES: Final = 20
+MAX_PAGES: Final = 50  # as an import reads
 MAX_LISTED: Final = 1_000  # tools or resources
 MAX_LIST_BYTES: Final = 4 * 1024 * 1024  # of all of them: tools are kept, and searched
 RELIST_S: Final = 300.0  # a server may change its tools without telling
@@ -188,23 +188,38 @@ class McpSession:
 
     async def _list(self) -> dict[str, types.Tool]:
         found: dict[str, types.Tool] = {}
-        for tool in await self._pages(self.client.session.list_tools, "tools"):
+        for tool in await self._pages(self._list_tools, "tools"):
             if found.setdefault(tool.name, tool) != tool:
                 raise ExecutionFailed("the MCP server has two tools of one name", fix=SERVICE)
         return found
+
+    async def _list_tools(self, *, params: types.PaginatedRequestParams) -> types.ListToolsResult:
+        try:
+            return await self.client.session.list_tools(params=params)
+        except ValidationError:  # one odd tool: the SDK refuses the whole page
+            asked = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+            dispatcher: Any = self.client.session._dispatcher  # which has no public face
+            raw = await dispatcher.send_raw_request("tools/list", asked, {})
+            listed, cursor = raw.get("tools"), raw.get("nextCursor")
+            if not isinstance(listed, list):
+                raise
+        tools = [_tool(x) for x in listed if isinstance(x, dict) and isinstance(x.get("name"), str)]
+        return types.ListToolsResult(tools=tools, next_cursor=str(cursor) if cursor else None)
 
     async def _pages(self, ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
         found: list[Any] = []
         cursor: str | None = None
         size = 0
+        seen: list[str | None] = []
         for _ in range(MAX_PAGES):
+            seen.append(cursor)
             page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
             found += getattr(page, what)
             size += sum(len(one.model_dump_json()) for one in getattr(page, what))
             cursor = page.next_cursor
             if len(found) > MAX_LISTED or size > MAX_LIST_BYTES:
                 break
-            if not cursor:  # an empty one, too, says that there is no more
+            if not cursor or cursor in seen:  # an empty one, too, says that there is no more
                 return found
         raise ExecutionFailed(
             f"the MCP server lists too many {what}",
@@ -250,6 +265,18 @@ _SESSION_ERRORS: Final = (
     *(MCPError, ValidationError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError),
     *(ExecutionFailed, Refused, Unavailable),
 )
+
+
+def _tool(entry: Json) -> types.Tool:
+    """Return a tool that a server lists: of an odd one its name, description and schema."""
+    with suppress(ValidationError):
+        return types.Tool.model_validate(entry, by_name=False)
+    description, schema = entry.get("description"), entry.get("inputSchema")
+    return types.Tool(
+        name=entry["name"],
+        description=description if isinstance(description, str) else None,
+        input_schema=schema if isinstance(schema, dict) else {},
+    )
 
 
 def _asks() -> Refused:

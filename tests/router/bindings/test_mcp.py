@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.json import Json
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
 from capdex_router.bindings.pins import Pins
@@ -223,6 +224,13 @@ async def test_a_tool_that_the_service_lacks_is_not_found(services: McpServices)
     assert missing.value.code is Code.NOT_FOUND
 
 
+async def test_a_tool_of_as_many_pages_as_an_import_reads_is_found(
+    services: McpServices, weather: Weather
+) -> None:
+    weather.pages = [[definition(f"tool{x}")] for x in range(49)] + [[definition("forecast")]]
+    assert await forecast(services).run({}, timeout_s=10)
+
+
 async def test_endless_pages_of_tools_are_refused(services: McpServices, weather: Weather) -> None:
     weather.endless = True
     with pytest.raises(ExecutionFailed, match="too many tools"):
@@ -413,10 +421,10 @@ WORDS = b'{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"s
 
 
 @pytest.fixture
-def raw(serve: Any, open_services: Any) -> Callable[[str, bytes], Awaitable[McpTool]]:
+def raw(serve: Any, open_services: Any) -> Callable[..., Awaitable[McpTool]]:
     """Make a tool of a service that answers calls with these bytes, in which `%s` is the id."""
 
-    async def make(kind: str, body: bytes) -> McpTool:
+    async def make(kind: str, body: bytes, *others: Json) -> McpTool:
         async def handle(request: web.Request) -> web.Response:
             message = await request.json() if request.method == "POST" else {}
             found: dict[str, Any] = {"jsonrpc": "2.0", "id": message.get("id")}
@@ -428,7 +436,7 @@ def raw(serve: Any, open_services: Any) -> Callable[[str, bytes], Awaitable[McpT
                     return web.json_response({**found, "result": result})
                 case "tools/list":
                     tool = {"name": "forecast", "inputSchema": {"type": "object"}}
-                    return web.json_response({**found, "result": {"tools": [tool]}})
+                    return web.json_response({**found, "result": {"tools": [*others, tool]}})
                 case "tools/call":
                     filled = body.replace(b"%s", json.dumps(message["id"]).encode())
                     return web.Response(body=filled, headers={"Content-Type": kind})
@@ -492,6 +500,14 @@ async def test_an_answer_that_is_none_fails_its_call_at_once(
         await (await raw(kind, body)).run({}, timeout_s=60)
     assert words in failed.value.why
     assert "expected was an object" in failed.value.why
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"name": "odd"}, {"name": "odd", "inputSchema": None}, {"name": 7, "icons": 7}]
+)
+async def test_an_odd_tool_of_a_service_leaves_the_others_callable(odd: Json, raw: Any) -> None:
+    tool = await raw("application/json", WORDS, odd)
+    assert await tool.run({}, timeout_s=10) == {"text": "sunny"}
 
 
 async def test_a_line_end_that_only_the_sdk_knows_hides_no_result(raw: Any) -> None:

@@ -82,6 +82,7 @@ class _Found:
         self.instructions = clean(client.instructions or "")
         self.capabilities = client.server_capabilities
         self.tools: list[Any] = []  # as JSON
+        self.goes_on = False  # after as many as are looked at
 
 
 async def _ask(server: Server, errors: TextIO) -> _Found:
@@ -117,6 +118,7 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
                 seen.add(cursor)
                 listed, cursor = await _page(client, cursor)
                 found.tools += [x for x in listed if x not in found.tools]
+            found.goes_on = bool(cursor) and cursor not in seen
             return found
     except TimeoutError:
         raise
@@ -186,6 +188,12 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         made, lost = tool_of(tool, source, binding)
         notes += lost
         tools.append(made)
+    if found.goes_on:
+        raise InvalidInput(
+            "the server lists too many tools, and no router calls one of them",
+            why=f"over {MAX_PAGES} pages or {MAX_LISTED} tools",
+            fix="have the server list fewer, or more of them on a page",
+        )
     if missing := [x for x in wanted if x not in names]:
         listed = ", ".join(map(clean, names[:MAX_NAMED]))
         raise UsageError(f"the server has no tool {missing[0]!r}", why=f"it has {listed}")

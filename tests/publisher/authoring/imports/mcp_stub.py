@@ -65,6 +65,7 @@ TOOLS: dict[str, Any] = {
     "nolist": {"x": 1},
     "noversion": [],
     "endless": [GOOD],
+    "onandon": [GOOD],
     "slow": [],
     "refuses": [],
 }
@@ -106,6 +107,8 @@ def main(case: str) -> None:
             continue
         elif case == "endless":
             result["nextCursor"] = "7"
+        elif case == "onandon":
+            result["nextCursor"] = str(message["id"])
         answer({"id": message["id"], "result": result})
 
 

@@ -108,6 +108,11 @@ async def test_a_cursor_that_repeats_ends_the_list() -> None:
     assert set(tools(await imported("endless"))) == {"good"}
 
 
+async def test_a_server_that_lists_more_than_a_router_reads_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="lists too many tools"):
+        await imported("onandon")
+
+
 @pytest.mark.parametrize(
     ("case", "row"),
     [
