@@ -19,11 +19,12 @@ _KNOWN: Final = {
     "a token of GitHub": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,})",
     "a token of GitLab": r"\bglpat-[\w-]{20,}",
     "an access key of AWS": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-    "a key of OpenAI or Anthropic": r"\bsk-[\w-]{20,}",
+    "a key of OpenAI or Anthropic": r"\bsk-(?:[\w-]{0,40}-)?(?=\w*\d)\w{16}[\w-]*",
     "a key of Stripe": r"\b(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}",
     "a key of Google": r"\b(?:AIza[\w-]{35}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,})",
     "a token of Slack": r"\bxox[a-z]-[\w-]{10,}|\bhooks\.slack\.com/\w+/[TE]\w+/\w+/[\w/]{16,}",
     "a token of Telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",
+    "a token of Discord": r"\b[MNO][A-Za-z\d]{23,25}\.[\w-]{6}\.[\w-]{27,}",
     "a webhook of Discord": r"\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{17,}/[\w-]{60,}",
     "a key of Azure": r"\b(?:AccountKey|SharedAccessKey)=[\w+/]{40,}",
     "a token of npm or PyPI": r"\b(?:npm_\w{36}|pypi-[\w-]{50,})",
@@ -32,13 +33,14 @@ _KNOWN: Final = {
     "a token of a service": (
         r"\b(?:do[opr]_v1_[0-9a-f]{64}|shp(?:at|ca|pa|ss)_[0-9a-f]{32}|sbp_[0-9a-f]{40}|hvs\.[\w-]{24,}"
         r"|gsk_\w{40,}|pplx-\w{40,}|ntn_\w{40,}|dckr_pat_[\w-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{50,}"
-        r"|key-[0-9a-f]{32}\b|[0-9a-f]{32}-us\d{1,2}\b)"
+        r"|(?:key-|fc-|dapi)[0-9a-f]{32}\b|glptt-[0-9a-f]{40}|pat\w{14}\.[0-9a-f]{64}"
+        r"|[0-9a-f]{32}-us\d{1,2}\b)"
     ),
     "a JSON Web Token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
     "a password": (
         r"\bcurl\b.{,200} (?:-u|--user)[ =]?[\"']?[\w.@-]+:(?=\S*\d)[^\s\"'@:$<>{}]{8,}"
     ),
-    "a password in a URL": r"\b[a-z][a-z0-9+.-]{0,20}://[\w.~%-]*:[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
+    "a password in a URL": r"\b[a-z][a-z0-9+.-]{0,20}://([\w.~%-]*):(?!\1@)[^\s/?#@:\\\"'<>()\[\]{}|^]{4,}@\w",
 }
 _SHAPES: Final = tuple((what, re.compile(pattern)) for what, pattern in _KNOWN.items())
 _QUERY: Final = re.compile(r"[?&;]([\w.~-]+)=([^&#;\s\"'<>`)]+)")
@@ -48,13 +50,15 @@ _ASSIGNED: Final = re.compile(
 _RANDOM: Final = re.compile(r"(?<!base64,)(?<![\w/+.:-])[\w-]{32,}(?![\w/+=.-])", re.ASCII)
 _IN_PATH: Final = re.compile(r"(?<=/)[\w-]{20,}(?=[/?]|$)", re.ASCII)
 _NAMES: Final = re.compile(
-    r"(?:.*[-_.])?(?:token|api-?key|pass(?:word|phrase|wd)|pwd|private[-_]?key|credentials?)",
+    r"(?:.*[-_.])?(?:token|(?:rapid)?api-?key|subscription-?key|pass(?:word|phrase|wd)|pwd"
+    r"|private[-_]?key|credentials?)",
     re.IGNORECASE,
 )
 _WEAK_NAMES: Final = re.compile(r"(?:.*[-_.])?(?:key|app-?_?id|auth\w*|sig)", re.IGNORECASE)
 _EXAMPLE: Final = re.compile(
     r"your|demo|example|sample|dummy|placeholder|change|insert|replace|secret|redacted|xxxx|\*\*\*"
-    r"|\.\.\.|…|[{}<>\[\]$]|:pass|123456789|abcdef|000000",
+    r"|\.\.\.|…|[{}<>\[\]$]|:pass|:token@|123456789|abcdef|000000"
+    r"|SflKxwRJSMeKKF2QT4fw",  # of the token of jwt.io
     re.IGNORECASE,
 )
 _PUBLIC: Final = re.compile(  # a UUID, a CID, a DID's key, a hash
