@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
-from capdex.version import Version
 from capdex_explorer.samples import Samples
 from capdex_service.http.parameters import pairs
 from capdex_service.queries.reader import Reader
@@ -142,9 +141,8 @@ def is_uri(text: str) -> bool:
 
 
 def address_of(uri: CapabilityURI) -> str:
-    """Return the address of the page of a release, or of its name without an exact version."""
-    exact = isinstance(uri.selector, Version)
-    return f"/c/{uri.name}/{uri.selector}" if exact else f"/c/{uri.name}"
+    """Return the address of the release that a URI means, or of its name without a version."""
+    return f"/c/{uri.name}" + (f"/{quote(str(uri.selector))}" if uri.selector else "")
 
 
 def not_found(what: str, fix: str = "") -> InvalidInput:

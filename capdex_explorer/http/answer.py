@@ -137,7 +137,7 @@ class Answers:
         view = form or View("error.html", title, {})
         data = view.data | {"refused": refused}
         if form is None:
-            lost = found.kind.http == 404
+            lost = found.code == Code.NOT_FOUND
             data["near"] = await self._near(request) if lost else []
         view = replace(view, data=data, status=found.kind.http, live=True)
         page_request = PageRequest(request.url.path, {}, {}, "")

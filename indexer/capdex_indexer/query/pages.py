@@ -83,10 +83,13 @@ def read_version(connection: Connection, name: str, semver: str) -> IndexedRelea
     return None
 
 
-def read_shown_version(connection: Connection, name: str) -> str | None:
-    """Return the version that the page of a name shows: the listed one, else the highest."""
+def read_shown_version(connection: Connection, name: str) -> tuple[str | None, bool]:
+    """Return the version that the page of a name shows, and whether search lists it.
+
+    If search lists none, it is the highest.
+    """
     found: str | None = connection.execute(_LISTED, {"name": name}).scalar()
-    return found or connection.execute(_HIGHEST, {"name": name}).scalar()
+    return found or connection.execute(_HIGHEST, {"name": name}).scalar(), found is not None
 
 
 def read_versions(

@@ -263,7 +263,7 @@ _CHANGES: Final = [
     _query("since", _PLACE, "`next_since` of the page before; from the beginning without it."),
     _number("limit", changes.MAX_PAGE, changes.DEFAULT_PAGE),
 ]
-_DELETED: Final = _query("include_deleted", {"enum": ["true", "false"], "default": "false"})
+_DELETED: Final = _query("include_deleted", {"enum": ["true", "false"]})
 _SERVER_NAME: Final = _path("serverName", _STRING, "did.nuwa.cap/note")
 _SERVERS: Final = [
     _query("search", {"type": "string", "maxLength": v0_1.MAX_SEARCH_CHARS}, "Text in the name."),

@@ -50,7 +50,8 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
     """
 
     def read(connection: Connection) -> ShownRelease:
-        wanted = version or read_shown_version(connection, name)
+        first, listed = read_shown_version(connection, name)
+        wanted = version or first
         found = wanted and read_version(connection, name, wanted)
         if not found:
             what = f"no release of {name} is {version}" if version else f"{name} has no release"
@@ -60,6 +61,7 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
         body = name_head(name, state) | {
             "release": shown(found),
             "versions": count_versions(connection, name),
+            "has_latest": listed,
             "as_of": as_of(position),
         }
         return ShownRelease(body, _file(reader, found))

@@ -193,6 +193,8 @@ async def test_no_answer_may_be_read_as_another_type_than_it_has(surface: Surfac
             async with http.get(url + path) as answer:
                 assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"], path
                 assert answer.content_type != "text/html", path
+        async with http.get(url, headers={"Accept": "text/html"}) as answer:
+            assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"]
         async with http.post(f"{url}/mcp", json={}) as answer:
             assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"]
 

@@ -49,6 +49,25 @@ def test_growth_is_told_from_the_version_before_that_is_not_yanked(growing: Grow
     assert "New since 1.0.0:</b> +1 permission." in page(growing.base, "/c/note")
 
 
+def test_a_name_whose_releases_are_all_yanked_has_no_latest_version(growing: Growing) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        growing.publish("note", version)
+    assert "see the latest version" in page(growing.base, "/c/note/1.0.0")
+    growing.chain.mine(*(making.yanked("note", x) for x in ("1.0.0", "1.1.0")))
+    making.follow(growing.store, growing.chain)
+    for address in ("/c/note", "/c/note/1.0.0"):
+        assert "latest version" not in page(growing.base, address)
+    assert "Did you mean" not in page(growing.base, "/c/note/latest")
+
+
+def test_a_transfer_is_shown_as_one_from_the_former_owner(growing: Growing) -> None:
+    growing.publish("note")
+    growing.chain.mine(making.of_name("Transferred", address="0x" + "ab" * 20))
+    making.follow(growing.store, growing.chain)
+    for address in ("/c/note/history", f"/block/{growing.chain.head.number}"):
+        assert "<br>from <a" in page(growing.base, address)
+
+
 def test_a_page_beyond_the_last_one_says_so_or_is_the_last_one(growing: Growing) -> None:
     tools = [making.tool(f"do_{i}") for i in range(3)]
     growing.publish("note", tools=tools, files={"a.md": b"# A\n", "b.md": b"# B\n"})

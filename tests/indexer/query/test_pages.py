@@ -46,7 +46,12 @@ def test_versions_come_highest_first_and_in_pages(shelf: Index) -> None:
 def test_a_name_is_shown_by_its_listed_version_else_by_its_highest(shelf: Index) -> None:
     with shelf.read() as connection:
         shown = {x: read_shown_version(connection, x) for x in ("note", "gone", "soon", "nobody")}
-    assert shown == {"note": "1.9.0", "gone": "1.0.0", "soon": "1.0.0", "nobody": None}
+    assert shown == {
+        "note": ("1.9.0", True),
+        "gone": ("1.0.0", False),
+        "soon": ("1.0.0", False),
+        "nobody": (None, False),
+    }
 
 
 def test_an_exact_version_is_found_whatever_became_of_it(shelf: Index) -> None:

@@ -35,6 +35,16 @@ async def test_a_node_serves_the_document(http: aiohttp.ClientSession) -> None:
         assert "ETag" in answer.headers
 
 
+async def test_a_default_of_the_document_may_be_sent_with_any_other_parameter(
+    http: aiohttp.ClientSession,
+) -> None:
+    listed = DOCUMENT["paths"]["/v0.1/servers"]["get"]["parameters"]
+    sent = {x["name"]: x["schema"]["default"] for x in listed if "default" in x["schema"]}
+    sent["updated_since"] = "2026-01-01T00:00:00Z"
+    async with http.get("/v0.1/servers", params=sent) as answer:
+        assert answer.status == 200
+
+
 async def test_a_node_serves_the_schema_of_package_files(http: aiohttp.ClientSession) -> None:
     async with http.get(editor_schema.PATH) as answer:
         assert answer.status == 200
