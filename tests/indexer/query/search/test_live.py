@@ -31,6 +31,10 @@ from tests.indexer.found import search_page
 
 Opened = Callable[..., Index]
 
+# What concerns files of saved segments and vectors alone; how each database is read into them is
+# tested by what has no such mark.
+from_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
@@ -248,6 +252,7 @@ def test_a_restart_reads_saved_routes_and_catches_up(
     assert routed(following(), "/count") == ["apples", "pears", "plums"]
 
 
+@from_sqlite
 def test_saved_routes_of_other_packages_are_built_again(
     publish: Callable[..., None], following: Opened, directory: Path
 ) -> None:
@@ -309,6 +314,7 @@ def test_a_helper_that_fails_is_an_error_of_the_reader(
             index.live.catch_up(connection)
 
 
+@from_sqlite
 @pytest.mark.parametrize("end", ["cut", "changed", "gone"])
 @pytest.mark.parametrize("which", ["{", "capdex segment", "capdex triggers"])
 def test_damaged_files_are_built_again(
@@ -412,6 +418,7 @@ def test_one_process_saves_and_the_others_read(
     assert names(following()) == ["apples", "pears"]
 
 
+@from_sqlite
 def test_texts_are_encoded_beside_and_vectors_are_read_again(
     making: Any,
     store: Store,
@@ -443,6 +450,7 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
     assert (plain.find("明天会下雨吗").hits, plain.find("rain").mode) == ([], "lexical")
 
 
+@from_sqlite
 def test_helpers_encode_what_the_reader_encodes(
     publish: Callable[..., None],
     following: Opened,
@@ -459,6 +467,7 @@ def test_helpers_encode_what_the_reader_encodes(
     assert (vectors(following(encoder)) == by_itself).all()
 
 
+@from_sqlite
 def test_saved_vectors_of_another_encoding_are_made_again(
     publish: Callable[..., None],
     following: Opened,
@@ -519,6 +528,7 @@ def test_what_many_packages_lack_is_built_once_by_a_helper_for_all_readers(
     until(lambda: [routed(x, "/count")[-1] for x in readers] == ["quinces"] * 2)
 
 
+@from_sqlite
 def test_a_reader_whose_helper_cannot_save_builds_by_itself(
     publish: Callable[..., None],
     following: Opened,
