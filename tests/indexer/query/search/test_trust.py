@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from threading import Event
 
 import pytest
@@ -37,15 +36,19 @@ def published() -> making.Chain:
     return chain
 
 
-@pytest.fixture(scope="module", params=MODES)
-def index(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Index]:
-    folder: Path = tmp_path_factory.mktemp("trust")
-    if request.param == "meaning" and not is_installed():
-        pytest.skip("search by meaning is not installed")
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The index of them all, to which nothing is written any more."""
+    folder = tmp_path_factory.mktemp("trust")
     url = f"sqlite:///{folder / 'index.db'}"
     making.fill(url, published(), folder / "blocks")
+    return url
+
+
+@pytest.fixture(scope="module", params=MODES)
+def index(request: pytest.FixtureRequest, url: str) -> Iterator[Index]:
+    if request.param == "meaning" and not is_installed():
+        pytest.skip("search by meaning is not installed")
     with closing(Index(url)) as index:
         if request.param == "meaning":
             index.follow(None, SentenceEncoder())
