@@ -136,6 +136,11 @@ def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:
     text = "".join(traceback.format_exception(error))
     if debug:
         sys.stderr.write(text)
+    spent = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+    if spent or isinstance(error, MemoryError) or str(error) == "can't start new thread":
+        what = "the machine gives this process no more memory, threads or open files"
+        fix = "raise its limits (ulimit -a, its unit or container), or end other programs"
+        return show(UsageError(what, why=safe(error)[:200], fix=fix), output)
     report = _save_report(text)
     return show(
         UsageError(

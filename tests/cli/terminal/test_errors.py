@@ -175,6 +175,23 @@ def test_a_path_below_a_file_is_no_fault_of_ours(capsys: pytest.CaptureFixture[s
     assert "error[UNREADABLE]: cannot use a.txt/state" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("can't start new thread"),
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files"),
+    ],
+)
+def test_a_limit_of_the_machine_is_no_fault_of_ours(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(error) == 2
+    shown = capsys.readouterr().err
+    assert "no more memory, threads or open files" in shown
+    assert "bug of capdex" not in shown
+
+
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(InvalidInput("no"), debug=True) == 1
     assert "Traceback" in capsys.readouterr().err
