@@ -37,14 +37,14 @@ MAX_SIZE: Final = 300  # characters or items of an example
 UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ran out of steps
 
 # Keywords that apply schemas to the same value, which may name properties, too.
-_IN_PLACE: Final = frozenset(
+IN_PLACE: Final = frozenset(
     (
         *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"),
         *("dependentSchemas", "dependencies"),
     )
 )
 # Keywords that say something of properties that are not named beside them.
-_OF_OTHERS: Final = _IN_PLACE | frozenset(
+_OF_OTHERS: Final = IN_PLACE | frozenset(
     ("additionalProperties", "patternProperties", "unevaluatedProperties", "enum", "const")
 )
 _PHRASES: Final = {  # where the newer schema takes less, and where it takes more
@@ -289,7 +289,7 @@ class _Comparison:
 
 def _complete(schema: Schema) -> bool:
     """True if all properties are named here, and none by a schema for the same value."""
-    return not _IN_PLACE.intersection(schema.assertions())
+    return not IN_PLACE.intersection(schema.assertions())
 
 
 def _samples(old: Schema, new: Schema, effort: Effort, level: int = 0) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
 from capdex.diff.change import Change, changed, differs, gap_change, only
-from capdex.diff.schema_compatibility import compare_schemas
+from capdex.diff.schema_compatibility import IN_PLACE, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.json_schema.subschema import Effort, Schema
 from capdex.manifest.manifest import Effects, Manifest, effects
@@ -48,6 +48,10 @@ def _parameters_changed(
 ) -> Iterator[Change]:
     # Parameters that name none are an empty list of names, not a form that takes anything.
     was, now = ({"properties": {}} | one.parameters for one in (old, new))
+    words = {*was, *now}
+    if "additionalProperties" in words and words.isdisjoint({*IN_PLACE, "unevaluatedProperties"}):
+        # Where one says nothing of other arguments, none is sent (P10).
+        was, now = ({"additionalProperties": False} | x for x in (was, now))
     before, after = Schema(was, was, around[0].schema), Schema(now, now, around[1].schema)
     found = compare_schemas(before, after, effort, state=False)
     path, doubt = show_path(("tools", tool)), "" if found.decided else TAKES_LESS

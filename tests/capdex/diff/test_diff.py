@@ -545,6 +545,14 @@ def test_a_parameter_that_is_new_and_required_is_told_once() -> None:
     ]
 
 
+def test_parameters_that_say_nothing_of_others_are_as_closed_as_those_that_refuse_them() -> None:
+    closed, open_ = (edited(parameters(additionalProperties=x)) for x in (False, True))
+    assert {x.rule.step for x in compare(OLD, closed).changes} == {Step.PATCH}
+    assert {x.rule.step for x in compare(closed, OLD).changes} == {Step.PATCH}
+    assert {x.rule.step for x in compare(OLD, open_).changes} == {Step.MINOR}
+    assert {x.rule.step for x in compare(open_, OLD).changes} == {Step.MAJOR}
+
+
 def test_whom_a_package_contacts_is_read_from_every_text_of_its_bindings() -> None:
     bindings: dict[str, dict[str, Any]] = {
         "a": {"type": "http_get", "url": "https://API.example.com:443/x"},
