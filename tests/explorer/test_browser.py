@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.real
-WIDTHS = (360, 800, 1400)
+WIDTHS = (320, 800, 1400)  # the first is that of a window at 400 %
 MAX_SHIFT = 0.02  # the sum of what moved, in the measure of the Layout Instability API
 NARROW = 1000  # two columns with hardly any margin: what leaves its column leaves the window
 # How axe sees a page: in each theme once, folded and unfolded. Themes differ in colours alone, and
@@ -40,6 +40,10 @@ _STRUCTURE = """() => {
     faults.push(`ids twice: ${ids.filter((id, i) => ids.indexOf(id) !== i)}`);
   for (const one of document.querySelectorAll("input:not([type=hidden]),select,textarea"))
     if (!one.labels.length) faults.push(`no label: ${one.id}`);
+  const buttons = [...document.querySelectorAll("button")];
+  const names = buttons.map((one) => one.ariaLabel ?? one.innerText);
+  if (new Set(names).size !== names.length)
+    faults.push(`buttons twice: ${names.filter((name, i) => names.indexOf(name) !== i)}`);
   for (const one of document.querySelectorAll("[tabindex]"))
     if (one.tabIndex > 0) faults.push(`tab order set by hand: ${one.outerHTML.slice(0, 80)}`);
   for (const one of document.querySelectorAll("*")) {
