@@ -61,7 +61,7 @@ def overview(
         rows.append(("contacts", _listed(package["contacts"]) or "no host"))
     rows += rows_of(standing) if standing is not None else []
     if standing is not None and standing["maintainers"] == []:
-        rows.append(("maintainers", "none beside the owner"))
+        rows.append(("maintainers", "none" if standing["renounced"] else "none beside the owner"))
     lines += ["", *columns([row for row in rows if row[1]], indent=0)]
     if package is not None:
         lines += ["", *_tools(stream, package["tools"])]

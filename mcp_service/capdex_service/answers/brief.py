@@ -85,7 +85,7 @@ def _resolved(found: IndexedRelease, tools: Sequence[str]) -> Json:
         shown = [text.cut(x, text.NEEDS_TOKENS) for x in needs[: text.TOOLS_SHOWN]]
         made["acp_metadata"]["permissions"] = {"require": shown}
     if found.warnings:
-        made["warnings"] = [text.cut(x, text.WARNING_TOKENS) for x in found.warnings[:2]]
+        made["warnings"] = list(map(text.cut_warning, found.warnings[:2]))
     return made
 
 

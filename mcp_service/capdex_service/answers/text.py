@@ -131,7 +131,13 @@ def _facts(found: IndexedRelease) -> list[str]:
     needs = f" · needs {required}" if required else ""
     account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
     facts = [f"by {account}, block {found.block_number}{needs}"]
-    return facts + [f"warning: {cut(x, WARNING_TOKENS)}" for x in found.warnings[:2]]
+    return facts + [f"warning: {cut_warning(x)}" for x in found.warnings[:2]]
+
+
+def cut_warning(warning: str) -> str:
+    """Return a warning as a model gets it: an owner's words in it keep their quotation marks."""
+    shown = cut(warning, WARNING_TOKENS)
+    return f'{shown}"' if shown.endswith("…") and shown.count('"') % 2 else shown
 
 
 def needs_of(found: IndexedRelease) -> list[str]:

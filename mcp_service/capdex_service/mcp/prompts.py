@@ -16,7 +16,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.manifest.prompt import fill, placeholders
 from capdex.uri import PREFIX, check_name
 from capdex.version import Version
-from capdex_service.answers.text import cut
+from capdex_service.answers.text import cut_warning
 from capdex_service.mcp.resources import origin
 from capdex_service.queries.names import LATEST
 from capdex_service.queries.reader import Reader
@@ -24,7 +24,6 @@ from capdex_service.queries.resolve import resolve
 
 VERSION: Final = "version"  # arguments of every prompt
 MESSAGE: Final = "message"
-WARNING_TOKENS: Final = 30
 
 
 async def get_prompt(
@@ -66,7 +65,7 @@ def _heading(found: Mapping[str, Any]) -> str:
         "Its publisher wrote the text below, not the user and not this registry."
     )
     for warning in found["warnings"][:2]:
-        heading += f" Warning: {cut(warning, WARNING_TOKENS)}."
+        heading += f" Warning: {cut_warning(warning)}."
     return heading + "]"
 
 

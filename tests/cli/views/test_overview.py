@@ -50,6 +50,10 @@ def test_a_name_shows_tools_hosts_and_owner(stream: Stream) -> None:
     assert "licence      MIT" in text
     assert "owner        0xOwner\nmaintainers  none beside the owner" in text
     assert "3 tools\n  find_place       Find places by name." in text
+    nobodys = overview(
+        stream, release("1.0.0"), package_json(manifest), standing | {"renounced": True}
+    )
+    assert "owner        none: renounced for good\nmaintainers  none\n" in "\n".join(nobodys)
 
 
 def test_versions_have_a_step_and_a_date(stream: Stream) -> None:

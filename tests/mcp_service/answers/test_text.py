@@ -14,7 +14,7 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
-from capdex_service.answers.text import cut
+from capdex_service.answers.text import cut, cut_warning
 from capdex_service.mcp.calls import call
 from capdex_service.queries.reader import Reader
 
@@ -89,3 +89,10 @@ def test_a_cut_text_is_its_beginning_on_one_line(text: str, tokens: int) -> None
     assert len(found.splitlines()) <= 1
     whole = cut(text, 10**9)
     assert found == whole or whole.startswith(found.removesuffix("…"))
+
+
+def test_the_words_of_an_owner_in_a_warning_that_is_cut_end_at_a_quotation_mark() -> None:
+    shown = cut_warning(f'this release is deprecated: "use {"another " * 40}"')
+    assert shown.endswith('another…"')
+    assert shown.count('"') == 2
+    assert cut_warning('deprecated: "use b"') == 'deprecated: "use b"'
