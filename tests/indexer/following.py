@@ -117,4 +117,5 @@ class Following:
 
     @property
     def troubles(self) -> list[Any]:
-        return [progress.trouble for progress in self.reports if progress.trouble]
+        """Each error that stopped the walk, once; further reports repeat the one that lasts."""
+        return list({id(x.trouble): x.trouble for x in self.reports if x.trouble}.values())
