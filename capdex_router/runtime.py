@@ -61,8 +61,8 @@ async def open_runtime(
 
     `work` is the directory that learned programs see.
 
-    A server that does not start within START_S has no tools yet. Raises
-    UsageError for files that cannot be read.
+    A server that does not start within START_S seconds has no tools yet. Raises UsageError for
+    files that cannot be read.
     """
     async with AsyncExitStack() as stack:
         home = Home.open(directory)

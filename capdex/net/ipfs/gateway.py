@@ -192,7 +192,7 @@ class Gateway(Http):
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
-        # Gateways are often written with the path of their files.
+        # Many write a gateway with its path, https://HOST/ipfs.
         return "GET", f"{self.base_url.removesuffix('/ipfs')}/ipfs/{cid}?format=raw"
 
     @override
