@@ -135,8 +135,11 @@ async def test_an_address_that_never_answers_leaves_time_for_the_next_one(monkey
         writer.write(OK + b"Content-Length: 2\r\n\r\nok")
         writer.close()
 
-    async def resolve(*_):
-        return ["127.0.0.2", "127.0.0.1"]
+    look_up = socket.getaddrinfo  # the system's, which knows no host of two addresses here
+
+    def two(host, port, **more):
+        hosts = ("127.0.0.2", "127.0.0.1") if host == "two.example" else (host,)
+        return [info for one in hosts for info in look_up(one, port, **more)]
 
     with ExitStack() as opened:
         silent = opened.enter_context(socket.create_server(("127.0.0.2", 0), backlog=0))
@@ -144,7 +147,7 @@ async def test_an_address_that_never_answers_leaves_time_for_the_next_one(monkey
             waiting = opened.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(silent.getsockname())
-        monkeypatch.setattr(module, "_resolve", resolve)
+        monkeypatch.setattr(socket, "getaddrinfo", two)
         monkeypatch.setattr(module, "CONNECT_S", 0.5)
         port = silent.getsockname()[1]
         async with await asyncio.start_server(serve, "127.0.0.1", port), HttpClient() as http:
