@@ -1,4 +1,4 @@
-"""How the rights of a release grew since the version before it, and what its name is like."""
+"""What is new in a release since the version before it, and what its name is like."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
 
     `like` is the older name of another owner that it may be taken for, see `read_copies`.
     A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
-    lines, and `more`, the number of those left out.
+    lines, `more`, the number of those left out, and `makers` as "another author and account".
     """
     wanted = [(name_of(release), str(release["semver"])) for release in releases]
     copies = site.reader.index.live.copies
@@ -46,7 +46,7 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
         release["like"] = copied.get(name_of(release))
         if before is not None and release["verification"]["verdict"] is not None:
             found = await _growth(site, release, *before)
-            release["growth"] = found if found.get("words") else None
+            release["growth"] = found if found.get("words") or found.get("makers") else None
 
 
 async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
@@ -59,10 +59,13 @@ async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
             return {}  # this node may have the files later
         risks = (await site.reader.run(compare, *manifests, long=True)).risks
         counts = Counter(risk.rule.section for risk in risks)
+        old, new = ({"author": x.author, "account": x.publisher} for x in manifests)
+        others = " and ".join(maker for maker in new if new[maker] != old[maker])
         _CACHED[key] = {
             "words": ", ".join(f"+{count(counts[x], *y)}" for x, y in _NOUNS.items() if counts[x]),
             "risks": [cut(risk.message, MORE, MAX_MESSAGE_CHARS) for risk in risks[:MAX_SHOWN]],
             "more": max(0, len(risks) - MAX_SHOWN),
+            "makers": others and f"another {others}",
         }
         while len(_CACHED) > MAX_CACHED:
             _CACHED.popitem(last=False)

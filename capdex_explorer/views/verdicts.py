@@ -135,8 +135,12 @@ def marks_of(release: dict[str, Any]) -> list[Mark]:
     found += [Mark("fair", x, f"{page}/checks#problems") for x in words]
     if growth := release.get("growth"):
         old, new = quote(growth["before"], safe=""), quote(release["semver"], safe="")
-        more = f"asks for more than {growth['before']}: {growth['words']}"
-        found.append(Mark("fair", more, f"/c/{name}/diff?old={old}&new={new}"))
+        if growth["makers"]:
+            makers = f"by {growth['makers']} than {growth['before']}"
+            found.append(Mark("fair", makers, f"{page}/checks"))
+        if growth["words"]:
+            more = f"asks for more than {growth['before']}: {growth['words']}"
+            found.append(Mark("fair", more, f"/c/{name}/diff?old={old}&new={new}"))
     return found
 
 

@@ -37,14 +37,16 @@ BEGINNING = LogHead()
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 AUTHOR = did.did_url(did.did_key(KEY.public_key().public_bytes_raw()))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
 
 
 @cache
-def _signed(document: str, author: str, publisher: str | None) -> bytes:
+def _signed(document: str, key: Ed25519PrivateKey, publisher: str | None) -> bytes:
+    author = did.did_url(did.did_key(key.public_key().public_bytes_raw()))
     data = signing.prepare(document.encode(), author=author, publisher=publisher)
     uri = yaml.safe_load(document)["metadata"]["id"]
     message = signing.signing_input(data, uri)
-    return signing.attach(data, signing.sign_ed25519(KEY, message))
+    return signing.attach(data, signing.sign_ed25519(key, message))
 
 
 def package_bytes(
@@ -58,6 +60,7 @@ def package_bytes(
     prompt: str | None = "Do it.",
     chain_id: int | None = None,
     files: Mapping[str, bytes] | None = None,
+    key: Ed25519PrivateKey = KEY,
     **metadata: Any,
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
@@ -86,7 +89,7 @@ def package_bytes(
     if files:
         document["resources"] = [file_row(path, data) for path, data in files.items()]
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
-    return signed(text, publisher, chain_id)
+    return signed(text, publisher, chain_id, key)
 
 
 def file_row(path: str, data: bytes) -> dict[str, Any]:
@@ -98,11 +101,14 @@ def file_row(path: str, data: bytes) -> dict[str, Any]:
 
 
 def signed(
-    document: str, publisher: bytes | None = PUBLISHER, chain_id: int | None = None
+    document: str,
+    publisher: bytes | None = PUBLISHER,
+    chain_id: int | None = None,
+    key: Ed25519PrivateKey = KEY,
 ) -> bytes:
-    """A package, signed by the author of the tests and bound to `publisher` (None: not bound)."""
+    """A package, signed by an author of the tests and bound to `publisher` (None: not bound)."""
     account = did.caip10(chain_id or CHAIN_ID, checksum_address(publisher)) if publisher else None
-    return _signed(document, AUTHOR, account)
+    return _signed(document, key, account)
 
 
 def tool(name: str, description: str = "It does something.", **parameters: str) -> dict[str, Any]:

@@ -49,6 +49,17 @@ def test_growth_is_told_from_the_version_before_that_is_not_yanked(growing: Grow
     assert "New since 1.0.0:</b> +1 permission." in page(growing.base, "/c/note")
 
 
+def test_a_release_by_another_account_or_author_is_marked_as_such(growing: Growing) -> None:
+    growing.publish("note", "1.0.0")
+    growing.publish("note", "1.1.0", publisher=making.OTHER)
+    growing.publish("note", "1.2.0", publisher=making.OTHER, key=making.OTHER_KEY)
+    said = re.findall("by another [a-z ]+ than [0-9.]+", page(growing.base, "/c/note/versions"))
+    newest = "by another author than 1.1.0"  # once above the table
+    assert said == [newest, newest, "by another account than 1.0.0"]
+    assert "by another author than 1.1.0" in page(growing.base, "/search?q=note")
+    assert "New since" not in page(growing.base, "/c/note")
+
+
 def test_a_name_whose_releases_are_all_yanked_has_no_latest_version(growing: Growing) -> None:
     for version in ("1.0.0", "1.1.0"):
         growing.publish("note", version)
