@@ -13,12 +13,14 @@ from typing import Final
 from sqlalchemy import Connection, select, text
 
 from capdex_indexer.db.bulk_insert import chunks
-from capdex_indexer.db.models import RELEASE, SCHEMA_CLAIM
+from capdex_indexer.db.models import DEPLOYMENT, REGISTRY, RELEASE, SCHEMA_CLAIM
 
-# The revision that this transaction will have once it commits (`Store._write` adds 1).
+# Locked on PostgreSQL, where an operator could else commit a transaction of the same revision.
+_REVISION: Final = (
+    select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY).with_for_update()
+)
 _INTO: Final = (
-    "INSERT INTO name_change (name, revision) "
-    "SELECT name, (SELECT revision + 1 FROM deployment WHERE id = 1) FROM ({}) AS changed "
+    "INSERT INTO name_change (name, revision) SELECT name, :revision FROM ({}) AS changed "
     "WHERE name IS NOT NULL ON CONFLICT (name) DO UPDATE SET revision = excluded.revision"
 )
 _GIVEN: Final = {
@@ -35,12 +37,12 @@ def mark(connection: Connection, names: Iterable[str]) -> None:
     if concerned:
         dialect = connection.dialect.name
         bound = json.dumps(concerned) if dialect == "sqlite" else concerned
-        connection.execute(_GIVEN[dialect], {"names": bound})
+        connection.execute(_GIVEN[dialect], {"names": bound, "revision": _revision(connection)})
 
 
 def mark_all(connection: Connection) -> None:
     """Record that this transaction changes answers about every name."""
-    connection.execute(_ALL)
+    connection.execute(_ALL, {"revision": _revision(connection)})
 
 
 def later_claimants(connection: Connection, release_ids: Collection[int]) -> set[str]:
@@ -56,3 +58,8 @@ def later_claimants(connection: Connection, release_ids: Collection[int]) -> set
             )
             names.update(connection.execute(query.distinct()).scalars())
     return names
+
+
+def _revision(connection: Connection) -> int:
+    """Return the revision that this transaction will have (`Store._write` adds 1 at its end)."""
+    return int(connection.execute(_REVISION).scalar_one()) + 1
