@@ -245,7 +245,7 @@ class Fetcher:
         if not fetch.cancelled():
             fetch.exception()  # retrieved, also if all who waited for it were cancelled
 
-    def _stored(self, job: Job, result: FetchResult) -> None:
+    def _stored(self, job: Job, result: FetchResult | None) -> None:
         self._queue.discard(job)
         if isinstance(result, JudgedRelease) and result.judgement.verdict is Verdict.VERIFIED:
             self._verified(job)

@@ -90,9 +90,10 @@ Batch = Sequence[tuple[Job, FetchResult]]
 
 
 class ResultWriter:
-    """Stores results; `stored` is called with each job whose row has changed, and with the result.
+    """Stores results; `stored` is called with each job and the result that its row has now.
 
-    While `has_backlog` is true, results are gathered for GATHER_S before they are written.
+    That result is None if none was stored, as of a release that a reorg removed meanwhile. While
+    `has_backlog` is true, results are gathered for GATHER_S before they are written.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class ResultWriter:
         blocks: BlockDirectory,
         *,
         clock: Callable[[], float],
-        stored: Callable[[Job, FetchResult], None],
+        stored: Callable[[Job, FetchResult | None], None],
         has_backlog: Callable[[], bool],
     ) -> None:
         self._store, self._blocks, self._clock = store, blocks, clock
@@ -134,8 +135,6 @@ class ResultWriter:
             async with self._gathering:  # one writer at a time gathers
                 batch = await self._gather()
             await self._write(batch, threads)
-            for job, result in batch:
-                self._stored(job, result)
 
     async def _gather(self) -> Batch:
         """Return the next results, up to MAX_BATCH."""
@@ -169,13 +168,15 @@ class ResultWriter:
                 job, result = batch[0]
                 if isinstance(result, Delay):
                     log.error("not stored", cap_uri=job.announcement.cap_uri, exc_info=error)
-                    return
+                    alive = [False]
+                    break
                 if isinstance(error, UsageError):  # of the block directory: the disk may be full
                     await asyncio.sleep(DATABASE_RETRY_S)
                 batch = [(job, self._failed(job, error))]
         for (job, result), is_alive in zip(batch, alive, strict=True):
-            if is_alive:  # else a reorg removed its release meanwhile
+            if is_alive:
                 log_result(job, result)
+            self._stored(job, result if is_alive else None)
 
     def _store_all(self, batch: Batch) -> list[bool]:
         """In a thread: keep blocks, then store judgements and delays."""

@@ -97,6 +97,7 @@ class Queue:
     shelf: Shelf = field(default_factory=Shelf)
     clock: Clock = field(default_factory=Clock)
     committed: asyncio.Event = field(default_factory=asyncio.Event)
+    told: list[str] = field(default_factory=list)  # of verified releases
 
     @property
     def packages(self) -> list[bytes]:
@@ -113,7 +114,13 @@ class Queue:
         places = sources or [self.shelf]
 
         fetcher = Fetcher(
-            self.store, places, self.verifier, self.kept, committed=self.committed, clock=self.clock
+            self.store,
+            places,
+            self.verifier,
+            self.kept,
+            committed=self.committed,
+            clock=self.clock,
+            verified=lambda job: self.told.append(job.announcement.cap_uri),
         )
         task = asyncio.create_task(fetcher.run())
         try:
@@ -473,7 +480,9 @@ async def test_a_release_undone_while_it_is_fetched_leaves_nothing(queue: Queue)
         shelf.put(queue.packages[-1])
         queue.append()
         await queue.becomes(available=1)
+        await until(lambda: bool(queue.told))
     assert [x.name for x in queue.index.releases("note")] == []
+    assert queue.told == ["did:nuwa:cap:weather@1.0.0"]
 
 
 async def test_a_verdict_that_cannot_be_stored_costs_only_its_own_release(
@@ -494,6 +503,8 @@ async def test_a_verdict_that_cannot_be_stored_costs_only_its_own_release(
     async with queue.fetching():
         await until(lambda: queue.counts.get("available") == 2)
         await until(lambda: "a fault of this node" in queue.error("weather"))
+        await until(lambda: len(queue.told) > 1)
+    assert sorted(queue.told) == ["did:nuwa:cap:maps@1.0.0", "did:nuwa:cap:note@1.0.0"]
 
 
 async def test_a_disk_that_takes_no_blocks_costs_no_try_and_is_used_when_it_does(
