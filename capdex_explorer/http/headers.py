@@ -16,7 +16,7 @@ SECURITY: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
 FOREVER: Final = "public, max-age=31536000, immutable"
-ASK_AGAIN: Final = "no-cache"  # it may be stored, and is page_request for again with its ETag
+ASK_AGAIN: Final = "no-cache"  # it may be stored, and is asked for again with its ETag
 NOT_STORED: Final = "no-store"
 
 
