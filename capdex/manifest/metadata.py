@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from capdex.diagnostics import show
 from capdex.errors import InvalidInput
@@ -110,8 +110,11 @@ def _proof_fault(proof: object, homepage: str | None) -> str | None:
         return "it is not text"
     if fault := url_fault(proof):
         return fault
-    if not urlsplit(proof).path.startswith(WELL_KNOWN):
+    path = urlsplit(proof).path
+    if not path.startswith(WELL_KNOWN):
         return f"its path does not begin with {WELL_KNOWN}"
+    if not {".", ".."}.isdisjoint(unquote(path).split("/")):
+        return "a part of its path is . or .., so it may lead elsewhere"
     if urlsplit(proof).netloc.lower() != urlsplit(homepage or "").netloc.lower():
         return "its host is not that of homepage"
     return None

@@ -93,6 +93,8 @@ async def test_no_bytes_make_it_fail(body):
         ("http://tea.dev/.well-known/capdex.json", "https is required"),
         ("https://127.0.0.1/.well-known/capdex.json", "proof is passed over"),
         ("https://tea.dev/capdex.json", "/.well-known/"),
+        ("https://tea.dev/.well-known/../~mallory/capdex.json", "may lead elsewhere"),
+        ("https://tea.dev/.well-known/%2E%2e/~mallory/capdex.json", "may lead elsewhere"),
         ("https://other.dev/.well-known/capdex.json", "not that of homepage"),
         ("https://tea.dev:8443/.well-known/capdex.json", "not that of homepage"),
     ],
