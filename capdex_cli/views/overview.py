@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from capdex.diff.semver_step import taken_step
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex.manifest.bindings.contacts import contacts
+from capdex.manifest.bindings.contacts import contacts, party
 from capdex.version import Version
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import clip, columns, number_of, safe, size
@@ -58,7 +58,7 @@ def overview(
     ]
     if package is not None:
         rows.append(("permissions", _listed(package["permissions"]) or "none"))
-        rows.append(("contacts", _listed(package["contacts"]) or "no host"))
+        rows.append(("contacts", _listed([*map(party, package["contacts"])]) or "no host"))
     rows += rows_of(standing) if standing is not None else []
     if standing is not None and standing["maintainers"] == []:
         rows.append(("maintainers", "none" if standing["renounced"] else "none beside the owner"))

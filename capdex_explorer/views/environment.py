@@ -11,6 +11,7 @@ import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from capdex.codes import reason_codes
+from capdex.manifest.bindings.contacts import party
 from capdex_explorer.views import text, verdicts
 from capdex_explorer.views.charts import Point, line_chart
 from capdex_explorer.views.identicon import identicon
@@ -45,6 +46,7 @@ def build_environment(assets: Mapping[str, str], explorers: Mapping[int, str]) -
         "highlighted": text.highlighted,
         "markdown": markdown,
         "number": text.number,
+        "party": party,
         "pretty": _pretty,
         "size": text.size,
     }

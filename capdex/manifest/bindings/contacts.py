@@ -48,6 +48,12 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
+def party(contact: str) -> str:
+    """Return a contact as a reader sees it: a `{placeholder}` says that each call names another."""
+    alone = _ANY_PLACEHOLDER.fullmatch(contact)
+    return f"whichever party a call names ({contact})" if alone else contact
+
+
 def secret_uses(bindings: Mapping[str, Mapping[str, Any]]) -> dict[SecretUse, str]:
     """Return the secrets that bindings send, each with the first tool to do so.
 

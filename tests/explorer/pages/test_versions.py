@@ -145,3 +145,14 @@ def test_a_tool_has_no_address_of_a_part_of_the_page(growing: Growing) -> None:
     ids = re.findall(r' id="([^"]*)"', page(growing.base, "/c/note/1.0.0/tools"))
     assert sorted(ids) == sorted(set(ids))
     assert 'href="/c/note/1.0.0/tools#tool-said"' in page(growing.base, "/c/note")
+
+
+def test_a_tool_that_asks_any_agent_says_so_among_the_contacts(growing: Growing) -> None:
+    tool = {
+        "name": "ask",
+        "parameters": {"type": "object", "properties": {"who": {"type": "string"}}},
+    }
+    agent = {"type": "nuwa_a2a", "target_did": "{who}", "service_method": "tell"}
+    growing.publish("note", tools=[tool], bindings={"ask": agent})
+    for address in ("/c/note", "/c/note/1.0.0/tools"):
+        assert "whichever party a call names ({who})" in page(growing.base, address)

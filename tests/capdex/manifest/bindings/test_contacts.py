@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capdex.manifest.bindings.contacts import SecretUse, contacts, secret_uses
+from capdex.manifest.bindings.contacts import SecretUse, contacts, party, secret_uses
 
 URL = "https://API.example.com:8443/v1"
 
@@ -37,3 +37,9 @@ def test_a_secret_is_told_with_its_host_and_its_header() -> None:
         SecretUse("KEY", "example.org", "Authorization: Basic"): "c",
         SecretUse("OTHER", "api.example.com", "X-Key"): "d",
     }
+
+
+def test_a_party_that_each_call_names_is_said_in_words() -> None:
+    bound = {"ask": {"type": "nuwa_a2a", "target_did": "{who}", "service_method": "tell"}}
+    assert [party(x) for x in contacts(bound)] == ["whichever party a call names ({who})"]
+    assert party("api.example.com") == "api.example.com"
