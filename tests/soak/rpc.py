@@ -104,10 +104,12 @@ class Soak:
             node.kill()
         where = " of a pruned chain" if self.pruned else ""
         what = f"{kind}, {self.spoilt} replies{where} spoilt, caught up in {self.took_s:.1f} s"
-        what += f", busiest second: {self.busiest} requests"
+        busiest = self.busiest
+        what += f", busiest second: {busiest.total()} requests"
         wrong = self.compare(db, seen, untold=self.pruned and kind in UNTOLD)
-        if self.busiest > MOST:
-            wrong.append(f"{self.busiest} requests within a second, at most {MOST} were expected")
+        if busiest.total() > MOST:
+            asked = ", ".join(f"{count} {method}" for method, count in busiest.most_common())
+            wrong.append(f"more than {MOST} requests within a second: {asked}")
         return what, wrong
 
     @property
@@ -115,10 +117,11 @@ class Soak:
         return sum(sum(proxy.spoilt.values()) for proxy in self.proxies)
 
     @property
-    def busiest(self) -> int:
-        """The most requests that came within a second."""
-        both = sum((proxy.seconds for proxy in self.proxies), Counter[int]())
-        return max(both.values(), default=0)
+    def busiest(self) -> Counter[str]:
+        """The requests of the second with the most, by method."""
+        one, other = (proxy.seconds for proxy in self.proxies)
+        both = [one.get(at, Counter()) + other.get(at, Counter()) for at in {**one, **other}]
+        return max(both, key=Counter.total, default=Counter())
 
     def goes_on(self, until: float) -> bool:
         """Whether the spell does: for its time, and longer where it has hardly been felt."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,12 +55,13 @@ class Faulty(Relay):
     chance: random.Random
     fault: str | None = None
     spoilt: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[int] = field(default_factory=Counter)  # the requests of each second
+    # The requests of each second, by their first method.
+    seconds: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         asked = orjson.loads(await request.read())
-        self.seconds[int(time.monotonic())] += 1
         calls = asked if isinstance(asked, list) else [asked]
+        self.seconds[int(time.monotonic())][calls[0]["method"]] += 1
         kind = self.fault
         if kind == "mixed":
             kind = self.chance.choice([one for one in FAULTS if one != "timeout"])
