@@ -267,6 +267,12 @@ def test_no_password_stands_in_the_files_and_none_has_a_default() -> None:
     assert not re.search(r"postgres(ql)?://[^@\s]*:[^@\s]*@", str(COMPOSE))
 
 
+def test_the_settings_with_the_password_get_into_no_commit_and_no_image() -> None:
+    assert ".env" in (ROOT / ".gitignore").read_text("utf-8").split("\n")
+    assert "*" in IGNORED
+    assert "!.env" not in IGNORED
+
+
 def test_several_endpoints_sources_and_names_come_from_the_environment() -> None:
     environment = _environment("node") | {
         "CAPDEX_RPC_URLS": "http://a:1 http://b:2",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import yaml
 
 from capdex.codes import error_codes, reason_codes
 from capdex_cli.config.load import unused_variables
+from capdex_indexer.node.signals import run_until_stopped
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "docs/deploy"
@@ -43,6 +47,26 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit.write_text(text.replace("/opt/capdex/bin/capdex", "/bin/true"), "utf-8")
     done = subprocess.run([program, "verify", str(unit)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_systemd_takes_the_end_of_a_node_that_it_stops_for_a_success() -> None:
+    text = (DEPLOY / "capdex-node.service").read_text("utf-8")
+    (successes,) = re.findall("^SuccessExitStatus=(.+)$", text, re.MULTILINE)
+
+    async def stopped_by_systemd() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    assert str(run_until_stopped(stopped_by_systemd())) in successes.split()
+
+
+def test_no_service_of_a_cluster_sets_a_variable_of_a_node() -> None:
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
+    services = [x["metadata"]["name"] for x in documents if x["kind"] == "Service"]
+    variables = [name.upper().replace("-", "_") + "_PORT" for name in services]
+    assert len(unused_variables(dict.fromkeys(variables, "x"))) == 2
+    pods = [x["spec"]["template"]["spec"] for x in documents if x["kind"] == "Deployment"]
+    assert [pod["enableServiceLinks"] for pod in pods] == [False, False]
 
 
 def test_each_pod_of_the_manifests_is_probed_and_may_write_where_a_node_does() -> None:
