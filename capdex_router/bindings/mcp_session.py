@@ -66,7 +66,7 @@ class McpSession:
         self._calls = asyncio.Semaphore(MAX_CALLS)
         self._users = 0
         self._unused = asyncio.Event()
-        self._tools: dict[str, types.Tool] = {}
+        self._tools: dict[str, types.Tool] | None = None  # before the first list
         self._listed_at = -RELIST_S
         self._listing = asyncio.Lock()
         self._end = asyncio.Event()
@@ -111,10 +111,12 @@ class McpSession:
             await asyncio.shield(self._opened)
             loop = asyncio.get_running_loop()
             async with self._listing:
-                if loop.time() - self._listed_at >= RELIST_S:
-                    self._tools = await self._list()
+                if self._tools is None or loop.time() - self._listed_at >= RELIST_S:
+                    # Before the answer: what changes meanwhile is asked for again, and a server
+                    # that gives none keeps its list, and no further caller waiting.
                     self._listed_at = loop.time()
-            return self._tools
+                    self._tools = await self._list()
+                return self._tools
 
     async def call(self, name: str, arguments: Json) -> Json:
         """Call a tool; return its structured content, else `{"text": …}` or `{"content": […]}`.

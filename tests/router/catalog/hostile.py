@@ -77,6 +77,12 @@ NAMES: Final = (
     *("files/read", "read file", "a#b", "häuser", "x" * 128),
 )
 USABLE: Final = NAMES[7:]
+AFTER: Final = {  # what a server is after it answered a request
+    ("tells", "tools/call"): "schema",
+    ("tells alone", "tools/call"): "no answer",
+    ("tells while it lists", "tools/list"): "schema",
+}
+TELLS: Final = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
 PING: Final = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 
@@ -122,7 +128,11 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
             yield head + b'"result":%s}\n' % orjson.dumps(found)
         case "tools/list" if mode == "refuses":
             yield head + b'"error":%s}\n' % ERRORS["own error"]
+        case "tools/list" if mode == "no answer":
+            pass
         case "tools/list":
+            if mode == "tells while it lists":
+                yield TELLS
             if mode == "logs":
                 yield b"listing my tools\n[]\n\xff\n\n" + b"[" * 1_000 + b"\n"
             if mode == "empty cursor":
@@ -148,9 +158,9 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
                 yield b'{"jsonrpc":"2.0","method":"notifications/message"}\n' * 1_000
         case "tools/call" if mode in ANSWERS:
             yield head + ANSWERS[mode] + b"\n"
-        case "tools/call" if mode in ("plain", "schema", "tells"):
-            if mode == "tells":
-                yield b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+        case "tools/call" if mode in ("plain", "schema", "tells", "tells alone"):
+            if mode.startswith("tells"):
+                yield TELLS
             yield head + b'"result":{"content":[]}}\n'
         case "tools/call" if mode in LINES:
             yield LINES[mode] % orjson.dumps(message["id"]) + b"\n"
@@ -182,7 +192,7 @@ def main(mode: str, file: Path) -> None:
         if message.get("method") == "tools/call":
             sys.stderr.write("called\n")
             sys.stderr.flush()
-            mode = "schema" if mode == "tells" else mode
+        mode = AFTER.get((mode, message.get("method")), mode)
     while mode == "stubborn":
         time.sleep(60)
 

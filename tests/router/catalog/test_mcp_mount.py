@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -200,6 +201,22 @@ async def test_a_tool_that_its_running_server_changes_is_another_from_its_next_u
         (after,) = [source.load(listed.ref) for listed in source.listed()]
         assert await run(after) == {"text": ""}
     assert after.owner.digest != before.owner.digest
+
+
+async def test_a_server_that_tells_of_another_list_and_never_gives_it_keeps_its_tools(
+    tmp_path: Path,
+) -> None:
+    server = hostile_server("tells alone", tmp_path / "x")
+    async with started("hostile", server) as source, asyncio.timeout(50):
+        (tool,) = [source.load(listed.ref) for listed in source.listed()]
+        assert await run(tool) == {"text": ""}
+        await source.awake(0.1)
+        await source.session()  # which waits for no list
+
+
+async def test_a_list_that_changes_while_it_is_given_is_asked_for_again(tmp_path: Path) -> None:
+    async with hostile("tells while it lists", tmp_path / "x") as tool:  # used once since its start
+        assert tool.output_schema == {"type": "object"}
 
 
 @pytest.mark.parametrize("use", ["find", "list", "call"])
