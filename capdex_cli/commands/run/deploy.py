@@ -125,7 +125,7 @@ async def _deploy(
     ) as chain:
         where = f"{safe(network.name)} ({network.chain})"
         app.output.say(f"  {creation.contract} at {creation.address} on {where}")
-        found = await find(chain, creation, folder, start_block=start_block)
+        found = await find(chain, creation, folder, start_block=start_block, dry_run=dry_run)
         if found is not None:
             app.output.step("ok", "unchanged", f"deployed since block {found.block_number}")
             _show(app, found, new=False)

@@ -163,12 +163,18 @@ async def stands(chain: Chain, creation: Creation) -> bool:
 
 
 async def find(
-    chain: Chain, creation: Creation, directory: Path, *, start_block: int | None = None
+    chain: Chain,
+    creation: Creation,
+    directory: Path,
+    *,
+    start_block: int | None = None,
+    dry_run: bool = False,
 ) -> DeployedContract | None:
     """Return the deployment of a contract and write its file; None if it is not deployed.
 
-    The file in `directory` is used while its block is part of the chain. Otherwise the block is
-    searched for, unless `start_block` names it. Raises Unavailable where there is no old state.
+    A dry run writes none. The file in `directory` is used while its block is part of the chain.
+    Otherwise the block is searched for, unless `start_block` names it. Raises Unavailable where
+    there is no old state.
     """
     if not await stands(chain, creation):
         return None
@@ -209,8 +215,9 @@ async def find(
         block_hash=str(block.get("hash")),
         tx_hash=str(made[0].get("hash")) if made else "",
     )
-    document = json.dumps(asdict(found), indent=2) + "\n"
-    write_atomically(path, document.encode("utf-8"))
+    if not dry_run:
+        document = json.dumps(asdict(found), indent=2) + "\n"
+        write_atomically(path, document.encode("utf-8"))
     return found
 
 
