@@ -108,12 +108,16 @@ def load(
     chosen_files = [Path(text) for text in overrides if "=" not in text]
     if chosen_files:
         own = user_directories(environ).config_file  # which `add-to` names before it is there
-        layers += [read_file(x) for x in reversed(chosen_files) if x != own or x.is_file()]
+        layers += [read_file(x) for x in reversed(chosen_files) if x != own or _is_there(x)]
     else:
         files = configuration_files(environ, cwd).items()
-        layers += [read_file(path, kind) for kind, path in files if path.is_file()]
+        layers += [read_file(path, kind) for kind, path in files if _is_there(path)]
     built_in = {name: template.values() for name, template in TEMPLATES.items()}
     return _merge([*layers, Layer(BUILT_IN, networks=built_in)], find_local_network(cwd))
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() or path.is_symlink()  # a link to nothing was meant to be read
 
 
 def _merge(layers: list[Layer], local: Layer | None) -> Settings:

@@ -118,8 +118,17 @@ def text(typed: str) -> str:
         raise UsageError(message, fix="type it again, in UTF-8") from None
 
 
+class _File(click.Path):
+    """A file that needs a name: `-`, which is a stream elsewhere, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            self.fail("a stream cannot be used here: give the name of a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 HASH, TEXT = hash, text  # types of click, whose help has their names
-FILE = click.Path(path_type=Path)
+FILE = _File(path_type=Path)
 FILE_NAME = click.Path(allow_dash=True)  # a text; shells complete it by their files
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 

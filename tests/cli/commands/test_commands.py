@@ -110,6 +110,26 @@ def test_keygen_writes_a_private_file_and_never_overwrites(
     assert "exists already" in again.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("keygen", "--out", "-"),
+        ("account", "new", "--out", "-"),
+        ("init", "weather", "--out", "-"),
+        ("sponsor", "sign", "x.acp.yaml", "--out", "-"),
+        ("snapshot", "export", "--out", "-"),
+        ("state", "export", "note", "-"),
+    ],
+)
+def test_a_file_that_needs_a_name_is_not_written_to_one_called_dash(
+    capdex: Any, folder: Path, words: tuple[str, ...]
+) -> None:
+    result = capdex(*words)
+    assert result.exit_code == 2
+    assert "a stream cannot be used here: give the name of a file" in result.stderr
+    assert not (folder / "-").exists()
+
+
 def test_an_account_is_made_and_shown(capdex: Any, passphrase_file: Path) -> None:
     made = capdex.json("account", "new", "--light", "--passphrase-file", "pass")
     assert set(made) == {"schema", "address", "file"}

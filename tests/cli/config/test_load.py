@@ -190,6 +190,13 @@ def test_a_named_file_replaces_both_files(folder: Path, user_file: Path) -> None
     assert load(overrides=[str(own)]).need_network().name == "mine"
 
 
+def test_a_file_that_is_a_link_to_nothing_is_refused(folder: Path, user_file: Path) -> None:
+    user_file.symlink_to(folder / "gone.toml")
+    for overrides in ([], [str(user_file)]):
+        with pytest.raises(UsageError, match=r"cannot read .*config\.toml"):
+            load(overrides=overrides)
+
+
 def test_what_is_said_of_a_network_goes_before_what_is_said_of_all(user_file: Path) -> None:
     user_file.write_text('keystore = "all"\n[networks.base]\nkeystore = "base"\n', "utf-8")
     assert load(network="base").keystore == user_file.parent / "base"
