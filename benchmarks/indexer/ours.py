@@ -51,7 +51,6 @@ async def backfill(url: str, registry: bytes, first: int, events: int, db: str) 
             start_block=first,
             finality_depth=FINALITY,
             poll_interval_s=1.0,
-            ring=[],
         )
         started = time.perf_counter()
         committed = asyncio.Event()

@@ -51,7 +51,6 @@ class Following:
             start_block=start_block,
             finality_depth=finality_depth,
             poll_interval_s=poll_interval_s,
-            ring=self.store.ring(),
             **more,
         )
         self._news = asyncio.Event()

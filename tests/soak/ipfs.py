@@ -242,7 +242,6 @@ class Soak:
                     start_block=0,
                     finality_depth=8,
                     poll_interval_s=0.01,
-                    ring=[],
                 )
                 started = time.perf_counter()
                 walk = asyncio.create_task(follow_chain(reader, store, committed=committed))

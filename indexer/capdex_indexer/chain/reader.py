@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 
 from capdex.net.rpc.client import Rpc
@@ -40,11 +40,10 @@ async def _none_accepted() -> bytes | None:
 
 
 class ChainReader:
-    """The chain after the last block of `ring`, for one registry.
+    """The chain from `start_block` on, for one registry; `reorgs.resume` sets another position.
 
-    `registry` is a 20-byte address, `ring` the newest stored blocks in ascending order. A step
-    counts as taken once the next one is requested: a stream that is opened again begins with the
-    step that was not taken; `reorgs.resume` sets another position. `on_idle` gets the head and the
+    `registry` is a 20-byte address. A step counts as taken once the next one is requested: a stream
+    that is opened again begins with the step that was not taken. `on_idle` gets the head and the
     finalised block whenever nothing is left to read. `accepted` returns the hash of a block that
     an operator accepted in place of a final one, or None.
     """
@@ -58,7 +57,6 @@ class ChainReader:
         start_block: int,
         finality_depth: int,
         poll_interval_s: float,
-        ring: Sequence[BlockRef],
         accepted: Accepted = _none_accepted,
     ) -> None:
         rpc.expect(chain_id)
@@ -69,11 +67,7 @@ class ChainReader:
         self._finality_depth = finality_depth
         self._poll_interval_s = poll_interval_s
         self.reorgs = ReorgDetector(
-            rpc,
-            ring,
-            start_block=start_block,
-            is_dev=self._is_dev,
-            accepted=accepted,
+            rpc, start_block=start_block, is_dev=self._is_dev, accepted=accepted
         )
         self.log_heads = LogHeadReader(rpc, registry)
         self._backfill = Backfill(rpc, registry, self.log_heads)

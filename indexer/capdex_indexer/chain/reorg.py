@@ -74,19 +74,11 @@ class ReorgDetector:
     `accepted` returns the hash of a block that an operator accepted, or None.
     """
 
-    def __init__(
-        self,
-        rpc: Rpc,
-        ring: Sequence[BlockRef],
-        *,
-        start_block: int,
-        is_dev: bool,
-        accepted: Accepted,
-    ) -> None:
+    def __init__(self, rpc: Rpc, *, start_block: int, is_dev: bool, accepted: Accepted) -> None:
         self.settled = 0  # what was final when last taken, or when it was stored (`resume`)
         self._rpc, self._is_dev, self._accepted = rpc, is_dev, accepted
         self._start_block = start_block
-        self._ring = deque(ring, maxlen=RING)
+        self._ring = deque[BlockRef](maxlen=RING)
         self._behind_since: float | None = None
 
     @property

@@ -106,7 +106,7 @@ class Writer:
                 loops.create_task(self._beat(health))
                 await meet_chain(rpc, store, self.options.start_block, report)
                 loops.create_task(self._look())
-                self.reader = await self._open_reader(store)
+                self.reader = self._open_reader(store)
                 walk = follow_chain(self.reader, store, committed=committed, report=report)
                 loops.create_task(walk)
                 if self.resources.votes is not None:
@@ -127,8 +127,14 @@ class Writer:
         """
         # votes cannot be older than their registry
         contract = replace(self.store.deployment, registry=address)
-        votes = await run_to_completion(self.store.votes_store, contract)
-        reader, rpc = await self._open_reader(votes), self.resources.rpc
+        votes = None
+        while votes is None:
+            try:
+                votes = await run_to_completion(self.store.votes_store, contract)
+            except Unavailable as error:
+                log.warning("votes wait", why=error.line)
+                await asyncio.sleep(BEAT_S)
+        reader, rpc = self._open_reader(votes), self.resources.rpc
         with suppress(Unavailable):
             if not await rpc.code(bytes.fromhex(address[2:])):
                 log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
@@ -154,11 +160,11 @@ class Writer:
         with ThreadPoolExecutor(1, "heartbeat") as heart:
             while True:
                 ahead_s = clock() - time.monotonic()
-                if before is not None and abs(ahead_s - before) > CLOCK_SET_S:
-                    log.warning("the clock was set", by_s=round(ahead_s - before))
-                    await run_to_completion(self.store.reset_skewed_delays, executor=heart)
-                before = ahead_s
                 try:
+                    if before is not None and abs(ahead_s - before) > CLOCK_SET_S:
+                        log.warning("the clock was set", by_s=round(ahead_s - before))
+                        await run_to_completion(self.store.reset_skewed_delays, executor=heart)
+                    before = ahead_s
                     await run_to_completion(self.store.beat, health.beat(), executor=heart)
                     health.written()
                 except SessionLost:
@@ -171,7 +177,7 @@ class Writer:
                 faults.endpoints(self.resources.rpc.endpoints_state())
                 await asyncio.sleep(BEAT_S)
 
-    async def _open_reader(self, store: Store) -> ChainReader:
+    def _open_reader(self, store: Store) -> ChainReader:
         deployment = store.deployment
         return ChainReader(
             self.resources.rpc,
@@ -180,7 +186,6 @@ class Writer:
             start_block=deployment.start_block,
             finality_depth=self.options.finality_depth,
             poll_interval_s=self.options.poll_interval_s,
-            ring=await run_to_completion(store.ring),
             accepted=lambda: run_to_completion(store.accepted),
         )
 

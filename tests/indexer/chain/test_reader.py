@@ -16,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("hasty")
 
 def read(rpc, sim, ring=(), **settings):
     given = {"chain_id": 1, "start_block": 0, "finality_depth": 8, "poll_interval_s": 0.01}
-    return ChainReader(rpc, registry=sim.registry, ring=ring, **{**given, **settings})
+    reader = ChainReader(rpc, registry=sim.registry, **{**given, **settings})
+    reader.reorgs.resume(ring, finalized=0)
+    return reader
 
 
 async def steps_up_to(reader, sim):

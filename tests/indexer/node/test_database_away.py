@@ -1,0 +1,113 @@
+"""A node whose database is locked by another session for a while: it waits, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from capdex.encoding.abi import checksum_address
+from capdex.errors import Code, Unavailable
+from capdex.problems import Verdict
+from capdex_indexer.db import engine
+from capdex_indexer.node import writer
+from capdex_indexer.node.node import Node
+from capdex_indexer.options import NodeOptions
+from capdex_indexer.store import Store
+
+FAIL_AFTER_S = 20.0  # a hang's end; no test waits for it
+VOTES = "0x" + "22" * 20
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+
+class Clock:
+    """Seconds that pass when told so."""
+
+    now = 2e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+async def options(simulate: Any, tmp_path: Path) -> NodeOptions:
+    sim = await simulate()
+    sim.mine(2)
+    return NodeOptions(
+        rpc_urls=(sim.url,),
+        chain_id=1,
+        registry=checksum_address(sim.registry),
+        db=f"sqlite:///{tmp_path / 'index.db'}",
+        blocks=tmp_path / "blocks",
+        ipfs=(f"dir:{tmp_path / 'shared'}",),
+        serve=frozenset({Verdict.VERIFIED}),
+        poll_interval_s=0.05,
+    )
+
+
+@asynccontextmanager
+async def running(node: Node) -> AsyncIterator[Callable[[Callable[[], bool]], Any]]:
+    """Run a node; gives `until(reached)`, which asks again until it is so or the node fails."""
+    task = asyncio.create_task(node.run())
+
+    async def until(reached: Callable[[], bool]) -> None:
+        async with asyncio.timeout(FAIL_AFTER_S):
+            while not await asyncio.to_thread(reached):
+                if task.done():
+                    task.result()
+
+    try:
+        yield until
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_database_that_is_locked_while_the_clock_is_set_does_not_end_the_node(
+    options: NodeOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(writer, "BEAT_S", 0.05)
+    clock = Clock()
+    async with Node.open(replace(options, clock=clock)) as node, running(node) as until:
+        health = node.surface.health
+        await until(lambda: health.following)
+        other = sqlite3.connect(options.db.removeprefix("sqlite:///"), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        await until(lambda: health.refused is not None)
+        with structlog.testing.capture_logs() as lines:
+            clock.now += 1000
+            await until(lambda: any(line["event"] == "the clock was set" for line in lines))
+            before = health.refused
+            await until(lambda: health.refused is not before)
+            other.rollback()
+            await until(lambda: health.refused is None)
+        other.close()
+
+
+async def test_a_database_that_is_locked_as_the_node_begins_to_read_does_not_end_it(
+    options: NodeOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = {"ring": 0, "votes_store": 0}
+    for name in calls:
+        call = getattr(Store, name)
+
+        def faulty(*given: Any, name: str = name, call: Any = call) -> Any:
+            calls[name] += 1
+            if calls[name] == 1:
+                raise Unavailable("another session locks it", Code.DATABASE_LOCKED)
+            return call(*given)
+
+        monkeypatch.setattr(Store, name, faulty)
+    async with Node.open(replace(options, votes=VOTES)) as node, running(node) as until:
+        await until(lambda: node.surface.health.following)
+        await until(lambda: calls["votes_store"] == 2)
