@@ -58,7 +58,7 @@ def _mounts(name: str) -> list[tuple[str, str, bool]]:
             source, target, *mode = volume.split(":")
             found.append((source, target, mode != ["ro"]))
         else:
-            found.append((volume["source"], volume["target"], not volume["read_only"]))
+            found.append((volume["source"], volume["target"], not volume.get("read_only")))
     return found
 
 
@@ -127,7 +127,7 @@ def test_data_lives_in_a_named_volume_of_its_service(name: str) -> None:
     else:
         assert own == name
         assert name in COMPOSE["volumes"]
-    others = {"node": ["deployments"], "standby": ["deployments"]}
+    others = {"node": ["deployments"], "standby": ["deployments", "node"]}
     assert shared == others.get(name, ["node"] if name in READERS else [])
 
 
@@ -146,6 +146,18 @@ def test_a_reader_saves_its_search_in_its_own_volume_and_reads_packages_of_the_n
     assert _parse(["node"], _environment("node")).params["blocks"] == Path(
         "/data", part["volume"]["subpath"]
     )
+
+
+def test_a_standby_serves_what_the_node_fetched_and_the_node_what_the_standby_did() -> None:
+    blocks = _parse(_words(SERVICES["standby"]["command"]), _environment("standby")).params[
+        "blocks"
+    ]
+    mounts = {target: (source, writable) for source, target, writable in _mounts("standby")}
+    assert mounts[str(blocks)] == ("node", True)
+    (part,) = [x for x in SERVICES["standby"]["volumes"] if not isinstance(x, str)]
+    assert Path("/data", part["volume"]["subpath"]) == blocks
+    # Its directory is there once the node runs.
+    assert SERVICES["standby"]["depends_on"] == {"node": {"condition": "service_healthy"}}
 
 
 @each_service
