@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.version import VERSION
-from capdex.yaml import read_yaml
+from capdex.yaml.front_matter import read_front_matter
 from capdex_router.catalog.packages import VARS
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
@@ -53,7 +53,11 @@ def skills(folder: Path) -> Iterator[Capability]:
 def read_skill(folder: Path) -> Capability:
     """Return the skill of one folder; its digest covers SKILL.md and the list of its files."""
     data = _bounded(folder / "SKILL.md", MAX_SKILL_BYTES)
-    front, prompt = split(data)
+    try:
+        reading, prompt = read_front_matter(data.decode("utf-8", "replace").encode())
+    except ValueError as error:
+        raise _bad(folder, str(error)) from None
+    front: Json = reading.value
     name, description = front.get("name"), front.get("description")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
         raise _bad(folder, f"name is missing or over {MAX_NAME_CHARS} characters")
@@ -72,7 +76,7 @@ def read_skill(folder: Path) -> Capability:
         description,
         VARS,
         Owner("skill", PREFIX + name, digest),
-        prompt=prompt,
+        prompt=prompt.strip(),
         resources=tuple({"name": file} for file in files),
         read=partial(read_resource, folder),
     )
@@ -83,21 +87,6 @@ def read_resource(folder: Path, name: str) -> bytes:
     if name not in _files(folder):
         raise InvalidInput(f"the skill has no file {name[:128]!r}", Code.NOT_FOUND)
     return _bounded(folder / name, MAX_FILE_BYTES)
-
-
-def split(data: bytes) -> tuple[Json, str]:
-    """Return front matter and instructions of a SKILL.md; raises InvalidInput."""
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    begin, _, rest = text.partition("---\n")
-    front, end, prompt = rest.partition("\n---\n")
-    if begin.strip("\ufeff") or not end:
-        raise InvalidInput("a SKILL.md begins with front matter between two lines ---")
-    reading = read_yaml(front.encode("utf-8") + b"\n")
-    value: Any = reading.value
-    if not isinstance(value, dict):
-        why = reading.problems[0].message if reading.problems else "it is not a mapping"
-        raise InvalidInput("the front matter of a SKILL.md cannot be read", why=why)
-    return value, prompt.strip()
 
 
 def _files(folder: Path) -> Iterator[str]:

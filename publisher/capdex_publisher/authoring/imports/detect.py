@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from capdex.errors import InvalidInput
+from capdex.yaml.front_matter import FRONT
 from capdex_publisher.authoring.imports.openai import is_tool_list, tools_in
 from capdex_publisher.authoring.imports.servers import is_server, listed
-from capdex_publisher.authoring.imports.skill import FRONT
 from capdex_publisher.authoring.imports.source import parse, utf8
 
 MAX_LOOKED_AT_BYTES: Final = 1024 * 1024

@@ -6,7 +6,6 @@ Format: agentskills.io specification (a folder with SKILL.md: YAML front matter 
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final
 from capdex.errors import InvalidInput
 from capdex.manifest.manifest import MAX_PROMPT_BYTES
 from capdex.net.files import unreadable
-from capdex.yaml import read_yaml
+from capdex.yaml.front_matter import read_front_matter
 from capdex_publisher.authoring.files import list_files
 from capdex_publisher.authoring.imports.draft import Draft
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
@@ -24,15 +23,7 @@ from capdex_publisher.authoring.imports.source import read_file, utf8
 SKILL: Final = "SKILL.md"
 HOSTS_TAKE: Final = 1_024  # characters of a description, by the specification
 
-FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
-# What YAML cannot read other readers of skills take as text: `: ` in it, or `@`, `[a] b` in front.
-_UNQUOTED: Final = re.compile(
-    rb"(?m)^([A-Za-z][\w-]*):[ \t]+("
-    rb"(?:[^\s>|\[{]|\[[^\]\n]*\][ \t]*\S|\{[^}\n]*\}[ \t]*\S|[>|][ \t]+[^\s#])"
-    rb".*(?:\n[ \t]+\S.*)*)$"
-)
 _COMMENT: Final = re.compile(rb"(?m)^(name|description|license):[ \t]+[^\s'\">|][^\n]*?[ \t](#.*)")
-_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"")
 _CARRIED: Final = frozenset(["name", "description", "license", "homepage"])
 
 
@@ -95,23 +86,16 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
 
     With them comes what of the front matter is not read as it stands, such as a key's second value.
     """
-    match = FRONT.match(data.removeprefix(b"\xef\xbb\xbf"))
-    if match is None:
-        raise _bad(name, "it does not begin with front matter between two lines ---")
-    front = match[1].replace(b"\r\n", b"\n") + b"\n"
-    reading = read_yaml(front)
-    if not isinstance(reading.value, dict):
-        reading = read_yaml(front := _UNQUOTED.sub(_quoted, front))
-    if not isinstance(reading.value, dict):
-        why = reading.problems[0].message if reading.problems else "it is not a mapping"
-        raise _bad(name, f"its front matter cannot be read: {why}")
-    text = match[2].decode("utf-8", "replace").replace("\r\n", "\n")
+    try:
+        reading, text = read_front_matter(data)
+    except ValueError as error:
+        raise _bad(name, str(error)) from None
     text = re.sub(r"\A\s*\n", "", text).rstrip()
     prompt = text[: -len(text.lstrip())] + clean(text)  # its first line may be indented
     if not prompt:
         raise _bad(name, "it has no instructions below its front matter")
     notes = [Note(DOCUMENT, "front matter", "changed", "", x.message) for x in reading.problems]
-    for word, comment in _COMMENT.findall(front):
+    for word, comment in _COMMENT.findall(reading.data):
         why = "to YAML it is a comment: put the text in quotes"
         notes.append(
             Note(DOCUMENT, word.decode(), "left out", comment.decode("utf-8", "replace"), why)
@@ -120,12 +104,6 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
         why = "no package holds characters that are not seen"
         notes.append(Note(DOCUMENT, "instructions", "left out", f"{lost} characters", why))
     return reading.value, prompt, notes
-
-
-def _quoted(match: re.Match[bytes]) -> bytes:
-    text = " ".join(match[2].decode("utf-8", "replace").split())
-    quoted = text if _QUOTED.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-    return match[1] + b": " + quoted.encode()
 
 
 def _bad(name: str, why: str) -> InvalidInput:

@@ -1,0 +1,31 @@
+"""Front matter of a SKILL.md: what readers of skills take, and what they do not."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex.yaml.front_matter import read_front_matter
+
+
+@given(st.binary(max_size=500))
+def test_any_bytes_are_judged(data: bytes) -> None:
+    for text in (data, b"---\n" + data + b"\n---\nDo it."):
+        with suppress(ValueError):
+            assert isinstance(read_front_matter(text)[0].value, dict)
+
+
+@pytest.mark.parametrize(
+    ("front", "value"),
+    [
+        (b"a: use it: now", {"a": "use it: now"}),
+        (b"a: 'use it'\nb: @x", {"a": "use it", "b": "@x"}),
+        (b"a: [x]", {"a": ["x"]}),
+    ],
+)
+def test_a_text_without_quotation_marks_is_read_as_one(front: bytes, value: object) -> None:
+    reading, text = read_front_matter(b"---\n" + front + b"\n---\nDo it.\r\nNow.\n")
+    assert (reading.value, text) == (value, "Do it.\nNow.\n")
