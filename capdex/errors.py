@@ -89,10 +89,6 @@ class CapdexError(Exception):
     def __str__(self) -> str:
         return self.message
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Errors cross process borders (the verification workers): keep every field.
-        return (type(self), (self.message, self.code, self.why, self.fix, self.details))
-
     @property
     def line(self) -> str:
         """The message and its cause in one line."""

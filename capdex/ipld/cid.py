@@ -16,8 +16,9 @@ MAX_CID_CHARS = 128
 RAW: Final = "raw"
 DAG_PB: Final = "dag-pb"
 _RAW_PREFIX: Final = b"\x01\x55\x12\x20"  # CIDv1, raw, sha2-256, 32 bytes
+_DAG_PB_PREFIX: Final = b"\x01\x70\x12\x20"
 _RAW_NUMBER: Final = int.from_bytes(_RAW_PREFIX, "big")
-_CODECS: Final = {_RAW_PREFIX: RAW, b"\x01\x70\x12\x20": DAG_PB}
+_CODECS: Final = {_RAW_PREFIX: RAW, _DAG_PB_PREFIX: DAG_PB}
 
 # Maps the digits of RFC 4648 to those of int(). Any other byte maps to NUL, which int() refuses.
 _DIGITS: Final = dict(
@@ -93,6 +94,11 @@ class Cid:
         if self.version == 0:
             return b"\x12\x20" + self.digest
         return next(p for p, codec in _CODECS.items() if codec == self.codec) + self.digest
+
+    @property
+    def v1(self) -> Cid:
+        """The CIDv1 of the same block, by which blocks are stored."""
+        return self if self.version else Cid.from_bytes(_DAG_PB_PREFIX + self.digest)
 
     def matches(self, block: bytes) -> bool:
         """Return True if the sha2-256 of `block` is the digest (for dag-pb: of the root block)."""

@@ -136,9 +136,8 @@ class BlockDirectory:
         return not self.holds(cid) or self.read(cid) is None
 
     def _file(self, cid: Cid) -> str:
-        if cid.version == 0:  # stored under the CIDv1 of the same block
-            cid = Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest)
-        return f"{self._folder}/{cid.text[-2:]}/{cid.text}"
+        text = cid.v1.text
+        return f"{self._folder}/{text[-2:]}/{text}"
 
 
 def files_of(blocks: BlockDirectory) -> BlockDirectory:

@@ -112,9 +112,7 @@ class Postings:
 
     def beginning_with(self, text: str) -> slice:
         """Return where the postings of the terms are that begin with a text."""
-        return self.range(
-            bisect_left(self.terms, text), bisect_left(self.terms, text + "\U0010ffff")
-        )
+        return self.range(bisect_left(self.terms, text), bisect_left(self.terms, text + _ENDING))
 
     def of_documents(self, number: int) -> Ints:
         """Return the slots of the documents that have a term."""

@@ -88,7 +88,7 @@ class KeptFiles:
         self, owner: str, name: str, resource: Resource, blocks: Mapping[Cid, bytes], *, evict: bool
     ) -> bool:
         """Keep a checked file; False if it does not fit, with `evict` False into what is free."""
-        sizes = {_as_stored(cid).text: len(data) for cid, data in blocks.items()}
+        sizes = {cid.v1.text: len(data) for cid, data in blocks.items()}
         one = KeptFile(resource.cid.text, owner, name, resource.sha256, sizes)
         with self._changing():
             if one.size + (0 if evict else self.bytes) > self.budget:
@@ -146,7 +146,3 @@ class KeptFiles:
             message = f"files of packages cannot be kept in {self.blocks.path}"
             fix = "check that it is writable and that the disk is not full"
             raise unusable(message, error, fix) from error
-
-
-def _as_stored(cid: Cid) -> Cid:
-    return Cid.from_bytes(b"\x01\x70\x12\x20" + cid.digest) if cid.version == 0 else cid
