@@ -28,9 +28,20 @@ import pytest
 T = TypeVar("T")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-EXAMPLES_START_S = 120.0
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 CHAIN_ID = 31337
+# `capdex` for a shell: the command with this one's folder, environment and streams.
+PROGRAM = """#!{python} -IS
+import json, os, socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect({path!r})
+request = {{"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}
+body = json.dumps(request).encode() + b"\\n"
+sent = socket.send_fds(connection, [body], [1, 2, 0])
+connection.sendall(body[sent:])
+_, status = connection.makefile("rb")
+sys.exit(os.waitstatus_to_exitcode(int(status)))
+"""
 # What commands that run on import besides.
 SERVED = (
     "alembic.command",
@@ -254,6 +265,11 @@ class Warm:
         connection.sendall(body[sent:])
         return Started(args, connection)
 
+    def write_program(self, path: Path) -> None:
+        """A `capdex` that a shell can call by its name, and which starts no Python but a bare one."""
+        path.write_text(PROGRAM.format(python=sys.executable, path=str(self._path)), "utf-8")
+        path.chmod(0o755)
+
     @staticmethod
     def _read(stream: IO[bytes]) -> str:
         stream.seek(0)
@@ -313,29 +329,18 @@ def network(shell: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def examples_up(tmp_path: Path) -> Iterator[Path]:
+def examples_up(tmp_path: Path, warm: Warm) -> Iterator[Path]:
     """A directory in which `capdex up` runs, with `.venv/bin/capdex` as the README has it."""
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    command = [sys.executable, "-m", "capdex", "up", "--port", "0", "--rpc-port", "0"]
-    process = subprocess.Popen(
-        [*command, "--examples", str(REPOSITORY / "examples")],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    warm.write_program(tmp_path / ".venv" / "bin" / "capdex")
+    examples = ("--examples", str(REPOSITORY / "examples"))
+    process = Shell(tmp_path, {}, warm).start("up", "--port", "0", "--rpc-port", "0", *examples)
     try:
-        deadline = time.monotonic() + EXAMPLES_START_S
-        while not (tmp_path / ".capdex" / "up.json").exists():
-            assert process.poll() is None, process.stderr and process.stderr.read()
-            assert time.monotonic() < deadline, "capdex up was never ready"
-            time.sleep(0.05)
+        process.wait_for((tmp_path / ".capdex" / "up.json").exists, "it was ready")
         yield tmp_path
+        process.stop()
     finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def run_page(text: str, up: Path, *path: Path) -> None:
         "HOME": str(up),
         "XDG_DATA_HOME": str(up / "data"),
         "XDG_CONFIG_HOME": str(up / "config"),
-        "PATH": os.pathsep.join([*map(str, path), env.get("PATH", "")]),
+        "PATH": os.pathsep.join(map(str, [up / ".venv" / "bin", *path, env["PATH"]])),
     }
     done = subprocess.run(
         ["bash", "-c", script],

@@ -2,10 +2,10 @@
 
 Each command is still a process of its own, with its own arguments, folder, environment and streams;
 only `exec` is left out. A connection on the Unix socket named on the command line is one command:
-JSON `{argv, cwd, env, session}` with the descriptors of stdout and stderr (`session`: it leads a
-process group of its own, and waits at its end for its threads, as any interpreter does); the answer
-is the process id, then the exit status as `waitpid` gives it, a line each. Ends when its stdin
-does, and on Linux all its forks with it.
+JSON `{argv, cwd, env, session}` with the descriptors of stdout and stderr, and of stdin where there
+is one (`session`: it leads a process group of its own, and waits at its end for its threads, as any
+interpreter does); the answer is the process id, then the exit status as `waitpid` gives it, a line
+each. Ends when its stdin does, and on Linux all its forks with it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def answer(connection: socket.socket) -> None:
     """Run the command that a connection asks for, and tell how it ended."""
     end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    body, descriptors, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 2)
+    body, descriptors, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 3)
     while not body.endswith(b"\n"):
         body += connection.recv(MAX_REQUEST_BYTES)
     request = json.loads(body)
@@ -86,8 +86,8 @@ def run(request: dict[str, object], descriptors: list[int]) -> None:
     os.chdir(str(request["cwd"]))
     os.environ.clear()
     os.environ.update(request["env"])  # type: ignore[call-overload]
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (descriptors[0], 1), (descriptors[1], 2)):
+    out, err, given = [*descriptors, os.open(os.devnull, os.O_RDONLY)][:3]
+    for source, target in ((given, 0), (out, 1), (err, 2)):
         os.dup2(source, target)
     os.closerange(3, 64)
     sys.argv = ["capdex", *request["argv"]]  # type: ignore[misc]
