@@ -199,7 +199,8 @@ async def test_no_answer_may_be_read_as_another_type_than_it_has(surface: Surfac
             assert answer.headers.getall("X-Content-Type-Options") == ["nosniff"]
 
 
-ENCODE_AND_START = """
+# Products as an encoder makes them, but so large that a start always meets one.
+MULTIPLY_AND_START = """
 import asyncio, contextlib, sys, threading, uvloop
 from capdex_cli.main import main
 
@@ -207,22 +208,21 @@ sys.argv = ["capdex", "--version"]
 with contextlib.suppress(SystemExit):
     main()
 
-from capdex.search.encoder import SentenceEncoder
+from capdex.search.encoder import np
 
-encoder = SentenceEncoder()
-texts = [f"Cap {number}." for number in range(8)]
+square = np.ones((700, 700), np.float32)
 
-def encode():
+def multiply():
     while True:
-        encoder.encode(texts)
+        square @ square
 
 async def start_processes():
-    for _ in range(600):
+    for _ in range(20):
         process = await asyncio.create_subprocess_exec("true")
         await process.wait()
 
 for _ in range(4):
-    threading.Thread(target=encode, daemon=True).start()
+    threading.Thread(target=multiply, daemon=True).start()
 uvloop.run(start_processes())
 print("all ended")
 """
@@ -231,7 +231,7 @@ print("all ended")
 def test_processes_start_while_texts_are_encoded() -> None:
     """A fork in the middle of a product by several threads never returned."""
     done = subprocess.run(
-        [sys.executable, "-c", ENCODE_AND_START],
+        [sys.executable, "-c", MULTIPLY_AND_START],
         capture_output=True,
         check=False,
         text=True,
