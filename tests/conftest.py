@@ -29,6 +29,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from capdex.net.ipfs.block_store import BlockDirectory
+    from tests.e2e.forks import Warm
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ENVIRONMENT = dict(os.environ)  # as it was, for the parts: tests see a cleaned one
@@ -302,6 +303,17 @@ def block_directory(tmp_path: Path) -> BlockDirectory:
     from capdex.net.ipfs.block_store import BlockDirectory
 
     return BlockDirectory(tmp_path / "blocks")
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """What runs commands without importing everything again for each."""
+    from tests.e2e.forks import Warm
+
+    with tempfile.TemporaryDirectory(prefix="capdex-") as folder:  # short: a socket's path is
+        one = Warm(Path(folder))
+        yield one
+        one.stop()
 
 
 @pytest.fixture(scope="session")

@@ -8,48 +8,24 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import select
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
+
+from tests.e2e.forks import Started, Warm, wait_until
 
 T = TypeVar("T")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 CHAIN_ID = 31337
-# `capdex` for a shell: the command with this one's folder, environment and streams.
-PROGRAM = """#!{python} -IS
-import json, os, socket, sys
-connection = socket.socket(socket.AF_UNIX)
-connection.connect({path!r})
-request = {{"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}
-body = json.dumps(request).encode() + b"\\n"
-sent = socket.send_fds(connection, [body], [1, 2, 0])
-connection.sendall(body[sent:])
-_, status = connection.makefile("rb")
-sys.exit(os.waitstatus_to_exitcode(int(status)))
-"""
-# What commands that run on import besides.
-SERVED = (
-    "alembic.command",
-    "capdex_cli.devnet.up",
-    "capdex_cli.node.serve",
-    "capdex_indexer.db.migrations",
-    "uvicorn.protocols.http.httptools_impl",
-)
 
 
 def load(name: str) -> ModuleType:
@@ -62,54 +38,6 @@ def load(name: str) -> ModuleType:
         sys.modules[full] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[full])
     return sys.modules[full]
-
-
-def wait_until(condition: Callable[[], T], what: str = "it", within: float = PATIENCE_S) -> T:
-    """The first true value of `condition`; fails the test after `within` seconds."""
-    deadline = time.monotonic() + within
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {within:.0f} s in vain for {what}")
-        time.sleep(0.01)
-    return value
-
-
-class Started:
-    """A command in a fork of the warm process, with what tests use of `subprocess.Popen`."""
-
-    def __init__(self, args: Sequence[str], connection: socket.socket) -> None:
-        self.args = list(args)
-        self.returncode: int | None = None
-        self._connection = connection
-        self._lines = connection.makefile("rb")
-        self.pid = int(self._lines.readline())
-
-    def poll(self) -> int | None:
-        """The exit code, once it has ended."""
-        with suppress(subprocess.TimeoutExpired):
-            self.wait(0)
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit code; raises TimeoutExpired."""
-        if self.returncode is None:
-            if not select.select([self._connection], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-            # Nothing: Ctrl-C ended the warm process, and with it what it had forked.
-            status = int(self._lines.readline() or signal.SIGKILL)
-            self.returncode = os.waitstatus_to_exitcode(status)
-            self._lines.close()
-            self._connection.close()
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        """Signal it alone, unless it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL to it alone."""
-        self.send_signal(signal.SIGKILL)
 
 
 @dataclass
@@ -221,76 +149,6 @@ def three_lines(said: str) -> dict[str, Any]:
     return told
 
 
-class Warm:
-    """Runs commands, each in a fork of one process that has imported all (warm.py)."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "warm"
-        script = REPOSITORY / "tests" / "e2e" / "warm.py"
-        self._popen = subprocess.Popen(
-            [sys.executable, str(script), str(self._path), *SERVED], stdin=subprocess.PIPE
-        )
-        wait_until(self._path.exists, "the warm process")
-
-    def __call__(
-        self, args: Sequence[str], cwd: Path, env: Mapping[str, str]
-    ) -> subprocess.CompletedProcess[str]:
-        """One command; raises TimeoutExpired when it takes longer than any may."""
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            started = self.start(args, cwd, env, out, err)
-            try:
-                code = started.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                started.kill()
-                raise
-            said = [self._read(stream) for stream in (out, err)]
-        return subprocess.CompletedProcess(started.args, code, said[0], said[1])
-
-    def start(
-        self,
-        args: Sequence[str],
-        cwd: Path,
-        env: Mapping[str, str],
-        out: IO[bytes],
-        err: IO[bytes],
-        *,
-        session: bool = False,
-    ) -> Started:
-        """One command that runs on; `session`: in a process group of its own."""
-        request = {"argv": list(args), "cwd": str(cwd), "env": dict(env), "session": session}
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        wait_until(lambda: connection.connect_ex(str(self._path)) == 0, "the warm process")
-        body = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(connection, [body], [out.fileno(), err.fileno()])
-        connection.sendall(body[sent:])
-        return Started(args, connection)
-
-    def write_program(self, path: Path) -> None:
-        """A `capdex` that a shell can call by its name, and which starts no Python but a bare one."""
-        path.write_text(PROGRAM.format(python=sys.executable, path=str(self._path)), "utf-8")
-        path.chmod(0o755)
-
-    @staticmethod
-    def _read(stream: IO[bytes]) -> str:
-        stream.seek(0)
-        return stream.read().decode()
-
-    def stop(self) -> None:
-        """End the process: it goes when its stdin does."""
-        assert self._popen.stdin is not None
-        self._popen.stdin.close()
-        self._popen.wait(PATIENCE_S)
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[Warm]:
-    """What runs commands without importing everything again for each."""
-    with tempfile.TemporaryDirectory(prefix="capdex-") as folder:  # short: a socket's path is
-        one = Warm(Path(folder))
-        yield one
-        one.stop()
-
-
 @pytest.fixture
 def open_shell(tmp_path: Path, warm: Warm) -> Iterator[Callable[..., Shell]]:
     """Make a shell in a folder of its own; whatever it started is killed at the end."""
@@ -332,7 +190,7 @@ def network(shell: Any) -> dict[str, Any]:
 def examples_up(tmp_path: Path, warm: Warm) -> Iterator[Path]:
     """A directory in which `capdex up` runs, with `.venv/bin/capdex` as the README has it."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    warm.write_program(tmp_path / ".venv" / "bin" / "capdex")
+    (tmp_path / ".venv" / "bin" / "capdex").symlink_to(warm.capdex)
     examples = ("--examples", str(REPOSITORY / "examples"))
     process = Shell(tmp_path, {}, warm).start("up", "--port", "0", "--rpc-port", "0", *examples)
     try:

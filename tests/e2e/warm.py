@@ -3,15 +3,17 @@
 Each command is still a process of its own, with its own arguments, folder, environment and streams;
 only `exec` is left out. A connection on the Unix socket named on the command line is one command:
 JSON `{argv, cwd, env, session}` with the descriptors of stdout and stderr, and of stdin where there
-is one (`session`: it leads a process group of its own, and waits at its end for its threads, as any
-interpreter does); the answer is the process id, then the exit status as `waitpid` gives it, a line
-each. Ends when its stdin does, and on Linux all its forks with it.
+is one. `argv` is what an interpreter takes; `session`: it leads a process group of its own, and
+waits at its end for its threads, as any interpreter does. The answer is the process id, then the
+exit status as `waitpid` gives it, a line each. Ends when its stdin does, and on Linux all its forks
+with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -20,6 +22,8 @@ import select
 import signal
 import socket
 import sys
+from pathlib import Path
+from typing import Any
 
 WARM = (
     "aiohttp",
@@ -39,6 +43,7 @@ def serve(path: str, *more: str) -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as capdex_cli.main does, before numpy is imported
     for name in (*WARM, *more):
         importlib.import_module(name)
+    gc.freeze()  # a fork that looks for garbage would copy each page of them
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
     listener.listen(64)
@@ -78,24 +83,23 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(SET_PDEATHSIG, signal.SIGKILL)
 
 
-def run(request: dict[str, object], descriptors: list[int]) -> None:
-    """Become `python -m capdex`; never returns."""
+def run(request: dict[str, Any], descriptors: list[int]) -> None:
+    """Become `python ARGV`; never returns."""
     end_with_parent()
     if request.get("session"):
         os.setsid()
-    os.chdir(str(request["cwd"]))
+    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(request["env"])  # type: ignore[call-overload]
+    os.environ.update(request["env"])
     out, err, given = [*descriptors, os.open(os.devnull, os.O_RDONLY)][:3]
     for source, target in ((given, 0), (out, 1), (err, 2)):
         os.dup2(source, target)
     os.closerange(3, 64)
-    sys.argv = ["capdex", *request["argv"]]  # type: ignore[misc]
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - ends with the process
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     code = 0
     try:
-        runpy.run_module("capdex", run_name="__main__", alter_sys=True)
+        interpret(request["argv"])
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:  # noqa: BLE001 - as the interpreter would
@@ -108,6 +112,22 @@ def run(request: dict[str, object], descriptors: list[int]) -> None:
         if not request.get("session"):
             os._exit(code)
     sys.exit(code)
+
+
+def interpret(argv: list[str]) -> None:
+    """Do what an interpreter does with `-m MODULE …`, `-c CODE …` or `SCRIPT …`."""
+    first, *rest = argv
+    sys.path[0] = str(Path.cwd() if first in ("-m", "-c") else Path(first).parent)
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if first == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = [first, *rest[1:]]
+        exec(rest[0], {"__name__": "__main__"})  # noqa: S102 - a test's own
+    else:
+        sys.argv = argv
+        runpy.run_path(first, run_name="__main__")
 
 
 if __name__ == "__main__":

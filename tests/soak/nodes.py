@@ -159,7 +159,7 @@ class Nodes:
         self._started += 1
         self._running = [one for one in self._running if one.ended.fileno() >= 0]
         out = self.folder / f"node-{self._started % 8}.log"
-        argv = ["node", "--port", "0", "--log-format", "json", *arguments]
+        argv = ["-m", "capdex", "node", "--port", "0", "--log-format", "json", *arguments]
         home = {"HOME": str(self.folder), "CAPDEX_HOME": str(self.folder / "home")}
         env = {k: v for k, v in os.environ.items() if not k.startswith("CAPDEX_")} | home
         request = {"argv": argv, "cwd": str(self.folder), "env": env, "session": True}

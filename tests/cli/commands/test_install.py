@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+
+from tests.e2e.forks import Warm
 
 ROOT = Path(__file__).parents[3]
 HOST = "host:tools.example.org"
@@ -53,10 +54,10 @@ def home() -> Path:
     return Path(os.environ["CAPDEX_HOME"]) / "data" / "router"
 
 
-def router() -> Client:
+def router(warm: Warm) -> Client:
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", "from capdex_cli.main import main; main()", "router"],
+        command=warm.capdex,
+        args=["router"],
         cwd=ROOT,
         env={key: value for key, value in os.environ.items() if key.startswith("CAPDEX_")},
     )
@@ -297,10 +298,10 @@ def test_audit_checks_the_chain_of_decisions(capdex: Any, publish: Any) -> None:
 
 
 async def test_a_running_router_offers_what_is_installed_meanwhile(
-    capdex: Any, publish: Any
+    capdex: Any, publish: Any, warm: Warm
 ) -> None:
     publish(prompt="Say it kindly.", triggers=[{"type": "keyword", "value": "rain"}])
-    async with router() as client:
+    async with router(warm) as client:
         assert "nothing is installed" in said(await client.call_tool("manage", {"action": "list"}))
         result = await asyncio.to_thread(capdex, "install", "weather", "--yes")
         assert result.exit_code == 0
@@ -319,11 +320,11 @@ async def test_a_running_router_offers_what_is_installed_meanwhile(
 
 
 async def test_find_asks_the_node_and_install_asks_the_person(
-    capdex: Any, publish: Any, node: Any
+    capdex: Any, publish: Any, node: Any, warm: Warm
 ) -> None:
     told = publish()
     node.answer("search_capabilities", {"list_of_results": [told]})
-    async with router() as client:
+    async with router(warm) as client:
         found = said(await client.call_tool("find", {"want": "weather"}))
         assert found.startswith("weather What weather does. [registry 1.0.0, by meaning]")
         assert found.endswith(f"\nasked {node.url.removeprefix('http://')}")

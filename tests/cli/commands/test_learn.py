@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands.test_use import called, router
+from tests.e2e.forks import Warm
 from tests.router.commands.programs import HERE, MANIFEST, emails, write_inbox
 
 
@@ -89,12 +90,12 @@ def test_a_program_is_learned_by_its_help_and_called(
 
 
 async def test_an_agent_uses_what_is_learned_and_a_person_agrees_to_what_destroys(
-    tmp_path: Path, capdex: Any, inbox: list[str]
+    tmp_path: Path, capdex: Any, inbox: list[str], warm: Warm
 ) -> None:
     learned = await asyncio.to_thread(lambda: capdex("learn", *inbox, "--yes"))
     assert learned.exit_code == 0
     wish = {"want": "delete these emails", "input": {"ids": ["abc123"]}, "confirm": True}
-    async with router(tmp_path, "--work", str(tmp_path / "work")) as client:
+    async with router(warm, tmp_path, "--work", str(tmp_path / "work")) as client:
         found = await called(client, {"want": "unread count"})
         assert found["output"] == {"result": [{"name": "work", "unread": 3}]}
         error = (await called(client, wish))["error"]
@@ -111,8 +112,10 @@ async def test_an_agent_uses_what_is_learned_and_a_person_agrees_to_what_destroy
     assert emails(tmp_path) == ["def456", "ghi789"]
 
 
-async def test_an_agent_without_a_person_learns_nothing(tmp_path: Path, capdex: Any) -> None:
-    async with router(tmp_path) as client:
+async def test_an_agent_without_a_person_learns_nothing(
+    tmp_path: Path, capdex: Any, warm: Warm
+) -> None:
+    async with router(warm, tmp_path) as client:
         found = await client.call_tool("manage", {"action": "learn", "target": "wc"})
         assert found.is_error
         assert "capdex learn wc" in str(found.structured_content)

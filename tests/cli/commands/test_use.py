@@ -19,6 +19,7 @@ from capdex_cli.commands.use.router import router_command
 from capdex_cli.views.calls import addresses
 from capdex_router.home.audit_log import AuditLog, verify
 from capdex_router.policy.secrets import SecretFile, Secrets
+from tests.e2e.forks import Warm
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = ROOT / "tests/router/catalog/foreign.py"
@@ -34,14 +35,13 @@ def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
-def router(home: Path, *options: str) -> Client:
+def router(warm: Warm, home: Path, *options: str) -> Client:
     skills = home / "skills" / "plain"
     skills.mkdir(parents=True, exist_ok=True)
     (skills / "SKILL.md").write_text(SKILL)
-    script = "from capdex_cli.main import main; main()"
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", script, "router", "--skills", str(skills.parent), *options],
+        command=warm.capdex,
+        args=["router", "--skills", str(skills.parent), *options],
         cwd=ROOT,
         env={"CAPDEX_HOME": os.environ["CAPDEX_HOME"]},
     )
@@ -55,9 +55,9 @@ async def called(client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_a_refused_call_runs_after_the_command_that_it_names(
-    tmp_path: Path, capdex: Any
+    tmp_path: Path, capdex: Any, warm: Warm
 ) -> None:
-    async with router(tmp_path, "--mcp", f"foreign={sys.executable} {FOREIGN}") as client:
+    async with router(warm, tmp_path, "--mcp", f"foreign={sys.executable} {FOREIGN}") as client:
         found = await client.call_tool("find", {"want": "wipes"})
         assert found.content[0].text.startswith("mcp:foreign#wipe wipes")
         skill = await called(client, {"uri": "plain", "input": {}})

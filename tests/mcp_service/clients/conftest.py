@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.e2e.forks import Warm
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -24,8 +25,8 @@ COMMANDS = {
     "typescript-2-legacy": ("node", HERE / "typescript2.mjs", "legacy"),
     "typescript-2": ("node", HERE / "typescript2.mjs", "auto"),
     "python-1": (PYTHON_1, HERE / "python1.py"),
-    "python-2-legacy": (sys.executable, HERE / "python2.py", "legacy"),
-    "python-2": (sys.executable, HERE / "python2.py", "auto"),
+    "python-2-legacy": ("python", HERE / "python2.py", "legacy"),
+    "python-2": ("python", HERE / "python2.py", "auto"),
 }
 MODERN = frozenset({"typescript-2", "python-2"})
 
@@ -61,11 +62,15 @@ def client(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def start(node_binary: str, tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Driver]]:
+def start(
+    node_binary: str, warm: Warm, tmp_path: Path
+) -> Callable[..., AbstractAsyncContextManager[Driver]]:
     """Start a client by its name, with a URL, or `--` and the command of a server on stdio."""
 
     if not PYTHON_1.exists():
         pytest.fail("the MCP SDK 1.x is missing: run `make mcp1`", pytrace=False)
+
+    programs = {"node": node_binary, "python": warm.python}
 
     @asynccontextmanager
     async def start(name: str, *server: str) -> AsyncIterator[Driver]:
@@ -73,7 +78,7 @@ def start(node_binary: str, tmp_path: Path) -> Callable[..., AbstractAsyncContex
         errors = tmp_path / f"{name}.stderr"
         with errors.open("w") as sink:
             process = await asyncio.create_subprocess_exec(
-                *(node_binary if program == "node" else program, *args, *server),
+                *(programs.get(str(program), str(program)), *args, *server),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
@@ -95,7 +100,7 @@ def start(node_binary: str, tmp_path: Path) -> Callable[..., AbstractAsyncContex
 
 
 @pytest.fixture
-def stdio(database: str) -> tuple[str, ...]:
+def stdio(warm: Warm, database: str) -> tuple[str, ...]:
     """The command of a server on stdio over the usual index and its packages."""
     blocks = Path(database.removeprefix("sqlite:///")).parent / "blocks"
-    return (sys.executable, "-m", "capdex", "mcp", "--db", database, "--blocks", str(blocks))
+    return (warm.capdex, "mcp", "--db", database, "--blocks", str(blocks))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.e2e.forks import Warm
 
 from .calls import CALLS
 from .conftest import PYTHON_1, REPOSITORY
@@ -95,11 +96,11 @@ async def test_hits_and_releases_are_small_as_a_framework_hands_them_on(
 
 
 async def test_a_framework_finds_describes_and_calls_through_a_router(
-    ask: Ask, tmp_path: Path, count_tokens: Callable[[str], int]
+    ask: Ask, tmp_path: Path, count_tokens: Callable[[str], int], warm: Warm
 ) -> None:
     (tmp_path / "skills" / "plain").mkdir(parents=True)
     (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
-    capdex = ("--", sys.executable, "-m", "capdex", "router", "--skills", str(tmp_path / "skills"))
+    capdex = ("--", warm.capdex, "router", "--skills", str(tmp_path / "skills"))
     steps: dict[str, tuple[dict[str, Any], str]] = {
         "find": ({"want": "write plainly"}, "skill:plain"),
         "describe": ({"uri": "skill:plain"}, "Write plainly."),

@@ -6,12 +6,12 @@ Each does so over HTTP and stdio.
 from __future__ import annotations
 
 import hashlib
-import sys
 from typing import Any
 
 import pytest
 
 from capdex_indexer.query.index import Index
+from tests.e2e.forks import Warm
 
 from .calls import CALLS
 from .conftest import MODERN
@@ -23,14 +23,14 @@ NOTE = "did:nuwa:cap:note"
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_a_client_calls_every_tool_reads_a_resource_and_follows_a_name(
-    client: str, transport: str, start: Any, growing: Any, serve: Any
+    client: str, transport: str, start: Any, growing: Any, serve: Any, warm: Warm
 ) -> None:
     growing.publish("copy")
     growing.publish("note", "1.0.0", description="Takes notes")
     growing.follow()
     index = Index(growing.url)
     (first,) = index.releases("note")
-    stdio = ("--", sys.executable, "-m", "capdex", "mcp", "--db", growing.url)
+    stdio = ("--", warm.capdex, "mcp", "--db", growing.url)
     blocks = growing.folder / "blocks"
     async with serve(index, blocks=blocks) as url:
         over_stdio = (*stdio, "--blocks", str(blocks))

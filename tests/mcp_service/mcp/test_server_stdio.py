@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout, as a host starts it: one real process."""
+"""MCP over stdin and stdout, as a host starts it: one process (test_stdio.py starts it by exec)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ import pytest
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.subscriptions import ResourceUpdated
 
+from tests.e2e.forks import Warm
+
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_host_starts_it_and_asks(database: str, tmp_path: Path, mode: str) -> None:
+async def test_a_host_starts_it_and_asks(
+    database: str, tmp_path: Path, warm: Warm, mode: str
+) -> None:
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "capdex", "mcp", "--db", database], cwd=tmp_path
+        command=warm.capdex, args=["mcp", "--db", database], cwd=tmp_path
     )
     with (tmp_path / "stderr").open("w") as errors:
         async with mcp.Client(stdio_client(command, errlog=errors), mode=mode) as client:
@@ -43,7 +47,9 @@ async def test_a_host_starts_it_and_asks(database: str, tmp_path: Path, mode: st
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_host_reads_and_follows_packages(growing: Any, tmp_path: Path, mode: str) -> None:
+async def test_a_host_reads_and_follows_packages(
+    growing: Any, tmp_path: Path, warm: Warm, mode: str
+) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def hear(message: Any) -> None:
@@ -54,9 +60,7 @@ async def test_a_host_reads_and_follows_packages(growing: Any, tmp_path: Path, m
     growing.follow()
     uri = "capdex://note/latest/package"
     arguments = ["--db", growing.url, "--blocks", str(growing.blocks.path)]
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "capdex", "mcp", *arguments], cwd=tmp_path
-    )
+    command = StdioServerParameters(command=warm.capdex, args=["mcp", *arguments], cwd=tmp_path)
     async with AsyncExitStack() as stack:
         errors = stack.enter_context((tmp_path / "stderr").open("w"))
         transport = stdio_client(command, errlog=errors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.faces.server import build_server
+from tests.e2e.forks import Warm
 from tests.router.faces.demo import actions
 
 ROOT = Path(__file__).parents[3]
@@ -44,7 +44,7 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def connect(tmp_path: Path) -> Connect:
+def connect(tmp_path: Path, warm: Warm) -> Connect:
     """Open a client of a demo router whose directory is `tmp_path`, with `stdio` in a process."""
 
     @asynccontextmanager
@@ -57,7 +57,7 @@ def connect(tmp_path: Path) -> Connect:
                 yield client
             return
         process = StdioServerParameters(
-            command=sys.executable,
+            command=warm.python,
             args=[str(Path(__file__).with_name("demo.py")), str(tmp_path), str(count)],
             cwd=ROOT,
             env={"PYTHONPATH": str(ROOT)},

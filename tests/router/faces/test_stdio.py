@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 
 from capdex.net.stdio import MAX_LINE_BYTES
 from tests.capdex.net.test_introduction import ENVELOPE, META, hello, request
+from tests.e2e.forks import Warm
 from tests.mcp_service.mcp.test_envelope import BAD
 
 ROUTER = [sys.executable, "-m", "capdex", "router"]
 YES: dict[str, Any] = {"action": "accept"}
+Answers = Callable[..., dict[Any, dict[str, Any]]]
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
@@ -24,67 +27,76 @@ def call(id_: Any, want: str = "", **more: Any) -> dict[str, Any]:
     return request("tools/call", {"name": "find", "arguments": {"want": want}} | more, id_)
 
 
-def answers(*messages: dict[str, Any] | bytes, cwd: Path) -> dict[Any, dict[str, Any]]:
+@pytest.fixture
+def answers(warm: Warm, tmp_path: Path) -> Answers:
     """Return the answers to lines by their ids; the answers of None are a list."""
-    lines = [x if isinstance(x, bytes) else json.dumps(x).encode() for x in messages]
-    text = b"".join(line + b"\n" for line in lines)
-    done = subprocess.run(ROUTER, input=text, capture_output=True, check=True, cwd=cwd)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return {x["id"]: x for x in found if x["id"] is not None} | {
-        None: [x["error"]["code"] for x in found if x["id"] is None]
-    }
+
+    def answered(*messages: dict[str, Any] | bytes) -> dict[Any, dict[str, Any]]:
+        lines = [x if isinstance(x, bytes) else json.dumps(x).encode() for x in messages]
+        done = subprocess.run(
+            [warm.capdex, "router"],
+            input=b"".join(line + b"\n" for line in lines),
+            capture_output=True,
+            check=True,
+            cwd=tmp_path,
+        )
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        return {x["id"]: x for x in found if x["id"] is not None} | {
+            None: [x["error"]["code"] for x in found if x["id"] is None]
+        }
+
+    return answered
 
 
 def text(answer: dict[str, Any]) -> str:
     return str(answer["result"]["content"][0]["text"])
 
 
-def test_each_bad_line_is_answered_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_each_bad_line_is_answered_and_the_next_one_is_read(answers: Answers) -> None:
     wrong = {x: y for x, y in BAD.items() if x and b"\xff" not in x and y[1] is None}
-    found = answers(*wrong, b"", b"  ", request("ping", id_="last"), cwd=tmp_path)
+    found = answers(*wrong, b"", b"  ", request("ping", id_="last"))
     assert found[None] == [code for code, _ in wrong.values()]
     assert found["last"]["result"] == {}
 
 
-def test_a_lone_surrogate_is_a_parse_error_with_its_id(tmp_path: Path) -> None:
+def test_a_lone_surrogate_is_a_parse_error_with_its_id(answers: Answers) -> None:
     line = json.dumps(call(5, "x")).replace('"x"', '"\\ud800"').encode()
-    found = answers(hello(), INITIALIZED, line, call(6), cwd=tmp_path)
+    found = answers(hello(), INITIALIZED, line, call(6))
     assert found[5]["error"]["code"] == -32700
     assert "nothing is installed" in text(found[6])
 
 
-def test_a_line_that_is_too_long_or_too_deep_is_answered(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_or_too_deep_is_answered(answers: Answers) -> None:
     deep = json.dumps(call(5, "x")).replace('"x"', "[" * 500 + "]" * 500).encode()
     long = json.dumps(call(6, "x" * MAX_LINE_BYTES)).encode()
-    found = answers(hello(), INITIALIZED, deep, long, call(7), cwd=tmp_path)
+    found = answers(hello(), INITIALIZED, deep, long, call(7))
     assert found[5]["error"]["code"] == -32600
     assert found[None] == [-32600]
     assert "result" in found[7]
 
 
-def test_requests_before_the_end_of_stdin_are_answered(tmp_path: Path) -> None:
-    found = answers(hello(), INITIALIZED, *map(call, range(10, 30)), cwd=tmp_path)
+def test_requests_before_the_end_of_stdin_are_answered(answers: Answers) -> None:
+    found = answers(hello(), INITIALIZED, *map(call, range(10, 30)))
     assert all("result" in found[number] for number in range(10, 30))
     assert found[None] == []
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01"])
 def test_a_client_that_probes_the_newer_protocol_and_falls_back_is_served(
-    tmp_path: Path, version: str
+    answers: Answers, version: str
 ) -> None:
     probe = {"_meta": ENVELOPE | {f"{META}protocolVersion": version}}
     found = answers(
         request("server/discover", probe, "probe"), hello(), INITIALIZED,
-        request("tools/list", id_=2), call(3), cwd=tmp_path,
-    )  # fmt: skip
+        request("tools/list", id_=2), call(3))  # fmt: skip
     assert ("result" in found["probe"]) is (version == "2026-07-28")
     assert found[1]["result"]["protocolVersion"] == "2025-11-25"
     assert len(found[2]["result"]["tools"]) == 5
     assert text(found[3]) == "nothing is installed: say in want what is to be done"
 
 
-def test_a_client_that_falls_back_after_a_call_is_served(tmp_path: Path) -> None:
-    found = answers(call(0, _meta=ENVELOPE), hello(), INITIALIZED, call(2), cwd=tmp_path)
+def test_a_client_that_falls_back_after_a_call_is_served(answers: Answers) -> None:
+    found = answers(call(0, _meta=ENVELOPE), hello(), INITIALIZED, call(2))
     assert found[0]["result"]["resultType"] == "complete"
     assert text(found[0]) == text(found[2])
 
@@ -202,8 +214,8 @@ def test_the_end_of_stdin_ends_a_router_that_waits_for_a_person(
     assert not (tmp_path / "learned").exists()
 
 
-def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(answers: Answers) -> None:
     first = b"\xef\xbb\xbf" + json.dumps(hello()).encode()
-    found = answers(first, INITIALIZED, request("ping", id_="last"), cwd=tmp_path)
+    found = answers(first, INITIALIZED, request("ping", id_="last"))
     assert found[None] == []
     assert found["last"]["result"] == {}
