@@ -62,8 +62,8 @@ def read_cursor(cursor: str, *shape: type) -> list[Any]:
         position = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         if [type(x) for x in position] != list(shape):
             raise ValueError("another shape")
-        if any(type(x) is int and not 0 <= x < 2**63 for x in position):
-            raise ValueError("no number of ours")
+        if any("\0" in x if type(x) is str else not 0 <= x < 2**63 for x in position):
+            raise ValueError("no name or number of ours")
     except (ValueError, TypeError, binascii.Error):
         raise InvalidInput(
             "the cursor is not one of ours", fix="send next_cursor of the previous page, unchanged"
