@@ -10,6 +10,7 @@ from pathlib import Path
 import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from capdex_router.catalog.installed import Installed
@@ -17,6 +18,7 @@ from capdex_router.faces.actions import Actions
 from capdex_router.faces.context import MAX_PROMPTS
 from capdex_router.faces.server import build_server
 from capdex_router.runtime import Mounts, open_runtime
+from tests.e2e.forks import Warm
 from tests.indexer import making
 from tests.router.catalog.test_mcp_mount import SERVER
 from tests.router.faces.conftest import ERAS, Connect
@@ -27,7 +29,9 @@ SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
 @pytest.fixture
-def whole(machine: Callable[..., Machine], node: SimulatedNode, tmp_path: Path, era: str) -> Whole:
+def whole(
+    machine: Callable[..., Machine], node: SimulatedNode, tmp_path: Path, era: str, warm: Warm
+) -> Whole:
     """Open a client of a router with a package, a folder of skills and a mounted server."""
 
     @asynccontextmanager
@@ -44,7 +48,8 @@ def whole(machine: Callable[..., Machine], node: SimulatedNode, tmp_path: Path, 
         (folder / "SKILL.md").write_text(SKILL)
         (folder / "words.txt").write_text("few")
         (folder / "sign.png").write_bytes(b"\x89PNG")
-        mounts = Mounts({"foreign": SERVER}, (tmp_path / "skills",))
+        foreign = StdioServerParameters(command=warm.python, args=SERVER.args)
+        mounts = Mounts({"foreign": foreign}, (tmp_path / "skills",))
         source = Installed(here.home, here.rights, lambda package, tool: None)
         async with open_runtime(here.home.path, [source], mounts=mounts) as runtime:
             actions = Actions(
