@@ -346,15 +346,12 @@ async def test_an_upgrade_is_asked_about_whatever_field_of_a_binding_changes(
 
 
 async def test_another_signer_is_refused_without_the_flag_and_asked_about_with_it(
-    installed: Machine, node: SimulatedNode, person: Person, monkeypatch: pytest.MonkeyPatch
+    installed: Machine, node: SimulatedNode, person: Person
 ) -> None:
     from capdex import did
 
-    key = making.Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
-    other = did.did_url(did.did_key(key.public_key().public_bytes_raw()))
-    monkeypatch.setattr(making, "KEY", key)
-    monkeypatch.setattr(making, "AUTHOR", other)
-    node.publish(weather("1.0.1"))
+    other = did.did_url(did.did_key(making.OTHER_KEY.public_key().public_bytes_raw()))
+    node.publish(weather("1.0.1", key=making.OTHER_KEY))
     error = await failed(upgraded(installed, person))
     assert error.code is Code.SIGNER_CHANGED
     assert "--allow-signer-change" in error.fix

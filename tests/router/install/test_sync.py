@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from capdex import did
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Refused
 from capdex.ipld.cid import Cid
@@ -204,13 +203,9 @@ async def test_a_release_that_was_announced_otherwise_is_not_installed(
 
 
 async def test_a_line_that_swaps_in_another_signer_is_refused_as_an_upgrade_is(
-    installed: Machine, node: SimulatedNode, person: Person, monkeypatch: pytest.MonkeyPatch
+    installed: Machine, node: SimulatedNode, person: Person
 ) -> None:
-    key = making.Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
-    monkeypatch.setattr(making, "KEY", key)
-    author = did.did_url(did.did_key(key.public_key().public_bytes_raw()))
-    monkeypatch.setattr(making, "AUTHOR", author)
-    data = weather("1.0.1")
+    data = weather("1.0.1", key=making.OTHER_KEY)
     node.publish(data)
     store = LockStore(installed.home.lock_file)
     store.write(store.read().plus([forged(data, "1.0.1", making.PUBLISHER)]))
