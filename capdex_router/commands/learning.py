@@ -28,7 +28,7 @@ from capdex_router.commands.sandbox import ProcessLimits, ProcessResult, Sandbox
 from capdex_router.commands.store import LearnedStore
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.requests import ProcessRequest
-from capdex_router.policy.consent import Asker, clean, not_agreed
+from capdex_router.policy.consent import Asker, agree, clean
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.permissions import target
 from capdex_router.policy.proposal import Access, Proposal
@@ -120,9 +120,7 @@ class Learning:
                 fix=f"a person can run: {shlex.join(['capdex', 'learn', program])}",
             )
         found = await self.study(program)
-        proposal = self.proposal(found)
-        if not await asker.ask(proposal):
-            raise not_agreed(proposal)
+        await agree(self.proposal(found), asker, self.audit.write)
         self.keep(found)
         return owner_name(found)
 

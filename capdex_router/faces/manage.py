@@ -13,7 +13,7 @@ from capdex_router.install.installer import Installer
 from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.resolve import NodeHit, search
 from capdex_router.install.wish import choose
-from capdex_router.policy.consent import Asker, clean, not_agreed
+from capdex_router.policy.consent import Asker, agree, clean
 from capdex_router.policy.proposal import Proposal
 
 TOOLS_SHOWN: Final = 8
@@ -82,8 +82,7 @@ class Packages:
             ("capdex", "remove", entry.name),
             facts=("its grants go; what it stored stays",),
         )
-        if not await asker.ask(proposal):
-            raise not_agreed(proposal)
+        await agree(proposal, asker, self._installer.audit.write)
         self._installer.remove([entry.name], entry)
         return f"removed {entry.name} {entry.version}"
 

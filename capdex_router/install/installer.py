@@ -38,7 +38,7 @@ from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan, make
 from capdex_router.install.resolve import Release, resolve
 from capdex_router.install.wish import with_suggestions
-from capdex_router.policy.consent import Asker, not_agreed
+from capdex_router.policy.consent import Asker, agree
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import INSTALL
@@ -130,11 +130,7 @@ class Installer:
     async def carry_out(self, plan: InstallPlan, asker: Asker) -> InstallOutcome:
         """Ask if the plan has to be agreed to, and commit it; raises as `install`."""
         if plan.asks:
-            proposal = plan.proposal()
-            agreed = await asker.ask(proposal)
-            self.audit.write("consent", **proposal.audited(), agreed=agreed)
-            if not agreed:
-                raise not_agreed(proposal)
+            await agree(plan.proposal(), asker, self.audit.write)
         changed = self._commit(plan)
         replaced = plan.old is not None and plan.old.sha256 != plan.entry.sha256
         status = ("upgraded" if replaced else "installed") if changed else "unchanged"

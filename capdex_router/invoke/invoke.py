@@ -28,7 +28,7 @@ from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.capability import Capability, Check, Executor
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.model.requests import Request, StateRequest
-from capdex_router.policy.consent import AnswerLater, Asker, Refuse, not_agreed
+from capdex_router.policy.consent import AnswerLater, Asker, Refuse, agree
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.permissions import asks_each_time, destroys, line, missing, target
 from capdex_router.policy.proposal import Proposal, accessed
@@ -191,11 +191,7 @@ class Invoker:
         proposal = self._proposal(call, audited)
         if proposal is None:
             return "granted"
-        agreed = await caller.asker.ask(proposal)
-        # The answer is on record before anything happens.
-        self.audit.write("consent", **{**audited, **proposal.audited()}, agreed=agreed)
-        if not agreed:
-            raise not_agreed(proposal)
+        await agree(proposal, caller.asker, self.audit.write, **audited)
         self.rights.grant(proposal.grants(time.time()))
         return "asked"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, Protocol
 from unicodedata import category
@@ -49,12 +49,19 @@ def needs_person(proposal: Proposal, why: str = "") -> Refused:
     )
 
 
-def not_agreed(proposal: Proposal) -> Refused:
-    """Return the error for a proposal that was answered with no.
+async def agree(
+    proposal: Proposal, asker: Asker, audit: Callable[..., None], **about: object
+) -> None:
+    """Ask, and put the answer on record before anything happens; `about` is of the call.
 
-    A host without a person also answers so, by itself: the error says what a person can run.
+    Raises Refused NO_CONSENT for a no, and as `Asker.ask`. A host without a person also says no, by
+    itself: the error says what a person can run.
     """
-    return Refused(
+    agreed = await asker.ask(proposal)
+    audit("consent", **{**about, **proposal.audited()}, agreed=agreed)
+    if agreed:
+        return
+    raise Refused(
         "nobody agreed to this, so nothing was changed; calling again is of no use",
         Code.NO_CONSENT,
         why=f"the answer to the question was no: {proposal.summary}",

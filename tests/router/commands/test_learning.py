@@ -10,6 +10,7 @@ import pytest
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
 from capdex_router.commands.learned import Learned, command_of
+from capdex_router.home.audit_log import tail
 from capdex_router.policy.consent import Refuse
 from capdex_router.runtime import open_runtime
 from tests.router.commands.programs import (
@@ -66,6 +67,9 @@ async def test_nothing_is_kept_without_a_yes(tmp_path: Path) -> None:
         assert asked.value.code == Code.CONFIRM_NEEDED
         assert asked.value.fix == "a person can run: capdex learn wc"
         assert runtime.learning.store.all() == {}
+    (line,) = tail(tmp_path / "router" / "audit.jsonl", 9)
+    assert (line["event"], line["capability_id"]) == ("consent", "learned:wc")
+    assert line["agreed"] is False
 
 
 async def test_a_person_sees_what_may_destroy_and_what_is_reached(tmp_path: Path) -> None:

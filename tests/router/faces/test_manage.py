@@ -15,6 +15,7 @@ from capdex_router.catalog.installed import Installed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
+from capdex_router.home.audit_log import tail
 from capdex_router.runtime import Runtime, open_runtime
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, User, said
@@ -54,7 +55,14 @@ async def test_a_person_agrees_to_each_step(
             done = (await manage("upgrade")).splitlines()[0]
             assert done == "weather 1.1.0: upgraded, before 1.0.0"
             assert "state.delete" in user.asked[-1]
+            user.action = "decline"
+            assert (await manage("remove")).startswith("NO_CONSENT")
+            assert tail(here.home.audit, 1)[0]["agreed"] is False
+            user.action = "accept"
             assert await manage("remove") == "removed weather 1.1.0"
+            asked, removed = tail(here.home.audit, 2)
+            assert (asked["event"], asked["agreed"]) == ("consent", True)
+            assert removed["event"] == "remove"
             assert said(await client.call_tool("find", {"want": "weather", "remote": False})) == (
                 "nothing found: try other words, or ask the registry: remote true"
             )
