@@ -84,11 +84,11 @@ def clip(text: str, columns: int, ellipsis: str = "…") -> str:
     return kept + ellipsis
 
 
-def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, gap: int = 2) -> list[str]:
+def columns(rows: Iterable[Sequence[str]], *, indent: int = 2) -> list[str]:
     """Align rows of cells as lines; the last cell of a row is not padded."""
     table = [tuple(row) for row in rows]
     cells = zip_longest(*(row[:-1] for row in table), fillvalue="")
-    widths = [max(map(width, column)) + gap for column in cells]
+    widths = [max(map(width, column)) + 2 for column in cells]
     lines = []
     for row in table:
         before = zip(row[:-1], widths, strict=False)  # a row may be shorter than others

@@ -120,6 +120,9 @@ def _adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     why = "an argument, which a model is asked for"
     keys = filter(SECRET_WORDS.fullmatch, (converted or _EMPTY).get("properties", {}))
     notes += [Note(source, f"parameter {x}", "changed", "a secret by its name", why) for x in keys]
+    if converted == {"type": "object"}:
+        none = "none: a router refuses an argument that the schema does not name"
+        notes.append(Note(source, "parameters", "changed", "any argument", none))
     return converted or dict(_EMPTY), notes
 
 

@@ -303,3 +303,22 @@ def test_a_reference_by_the_name_of_a_schema_leads_to_it(parameters: Json) -> No
     text = json.dumps(manifest.tools[0].parameters)
     ways = ("#/$defs/A", "#/properties/t", "#", "#T")
     assert any(f'"$ref": "{way}"' in text for way in ways)
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"type": "object"}, ["parameters"]),
+        ({"type": "object", "properties": {}}, []),
+        ({"type": "object", "additionalProperties": True}, []),
+        ({"type": "object", "additionalProperties": False}, []),
+    ],
+)
+def test_a_schema_of_any_object_is_told_to_take_no_argument(schema: Json, says: list[str]) -> None:
+    notes = imported([{"name": "rain", "inputSchema": schema}]).notes
+    found = [x for x in notes if x.source == "rain"]
+    assert [x.subject for x in found] == says
+    assert all("a router refuses an argument" in x.after for x in found)
+    closed = {"unevaluatedProperties": False, **schema}  # as the router closes it
+    refused = Validation().check(closed, {"city": "Oslo"}) is not None
+    assert refused is (schema.get("additionalProperties") is not True)
