@@ -87,7 +87,8 @@ class Started:
     def send_signal(self, number: int) -> None:
         """Signal it alone, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and its exit code is on its way
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """SIGKILL to it alone."""

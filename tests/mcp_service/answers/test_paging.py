@@ -29,7 +29,10 @@ def test_a_page_ends_before_it_grows_too_large() -> None:
     assert fill(["x" * 200], 0, 10, 100) == (["x" * 200], None)
 
 
-@given(st.text(st.characters(exclude_characters="\0"), max_size=64), st.integers(0, 2**63 - 1))
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=64),
+    st.integers(0, 2**63 - 1),
+)
 def test_a_cursor_gives_back_its_position(name: str, number: int) -> None:
     assert read_cursor(write_cursor(name, number), str, int) == [name, number]
 
