@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +18,8 @@ from capdex_indexer.node import writer
 from capdex_indexer.node.node import Node
 from capdex_indexer.options import NodeOptions
 from capdex_indexer.store import Store
+from tests.indexer.node.test_node import running
 
-FAIL_AFTER_S = 20.0  # a hang's end; no test waits for it
 VOTES = "0x" + "22" * 20
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -51,25 +48,6 @@ async def options(simulate: Any, tmp_path: Path) -> NodeOptions:
         serve=frozenset({Verdict.VERIFIED}),
         poll_interval_s=0.05,
     )
-
-
-@asynccontextmanager
-async def running(node: Node) -> AsyncIterator[Callable[[Callable[[], bool]], Any]]:
-    """Run a node; gives `until(reached)`, which asks again until it is so or the node fails."""
-    task = asyncio.create_task(node.run())
-
-    async def until(reached: Callable[[], bool]) -> None:
-        async with asyncio.timeout(FAIL_AFTER_S):
-            while not await asyncio.to_thread(reached):
-                if task.done():
-                    task.result()
-
-    try:
-        yield until
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def test_a_database_that_is_locked_while_the_clock_is_set_does_not_end_the_node(
