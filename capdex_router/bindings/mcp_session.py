@@ -112,8 +112,8 @@ class McpSession:
             loop = asyncio.get_running_loop()
             async with self._listing:
                 if self._tools is None or loop.time() - self._listed_at >= RELIST_S:
-                    # Before the answer: what changes meanwhile is asked for again, and a server
-                    # that gives none keeps its list, and no further caller waiting.
+                    # Set before the answer: a change meanwhile is asked for again, and if the
+                    # server gives no list, the old one stays and later callers do not wait.
                     self._listed_at = loop.time()
                     self._tools = await self._list()
                 return self._tools

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 import structlog
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import OperationalError
 
 from capdex.encoding.abi import checksum_address
-from capdex.errors import Code, Unavailable
 from capdex.problems import Verdict
 from capdex_indexer.db import engine
 from capdex_indexer.node import writer
 from capdex_indexer.node.node import Node
 from capdex_indexer.options import NodeOptions
-from capdex_indexer.store import Store
 from tests.indexer.node.test_node import running
 
 VOTES = "0x" + "22" * 20
@@ -73,19 +73,22 @@ async def test_a_database_that_is_locked_while_the_clock_is_set_does_not_end_the
 
 
 async def test_a_database_that_is_locked_as_the_node_begins_to_read_does_not_end_it(
-    options: NodeOptions, monkeypatch: pytest.MonkeyPatch
+    options: NodeOptions,
 ) -> None:
-    calls = {"ring": 0, "votes_store": 0}
-    for name in calls:
-        call = getattr(Store, name)
+    refused: list[str] = []
 
-        def faulty(*given: Any, name: str = name, call: Any = call) -> Any:
-            calls[name] += 1
-            if calls[name] == 1:
-                raise Unavailable("another session locks it", Code.DATABASE_LOCKED)
-            return call(*given)
+    def lock(connection: Any, cursor: Any, statement: str, given: Any, *more: Any) -> None:
+        """Refuse the first look at the stored blocks, and the first word of the votes."""
+        what = "votes" if VOTES in str(given) else "blocks" if "FROM block" in statement else ""
+        if what and what not in refused:
+            refused.append(what)
+            raise OperationalError(statement, None, sqlite3.OperationalError("database is locked"))
 
-        monkeypatch.setattr(Store, name, faulty)
-    async with Node.open(replace(options, votes=VOTES)) as node, running(node) as until:
-        await until(lambda: node.surface.health.following)
-        await until(lambda: calls["votes_store"] == 2)
+    event.listen(Engine, "before_cursor_execute", lock)
+    try:
+        async with Node.open(replace(options, votes=VOTES)) as node, running(node) as until:
+            await until(lambda: node.surface.health.following)
+            await until(lambda: sorted(refused) == ["blocks", "votes"])
+            await until(lambda: node.surface.health.refused is None)
+    finally:
+        event.remove(Engine, "before_cursor_execute", lock)
