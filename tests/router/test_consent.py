@@ -53,7 +53,7 @@ from capdex_router.policy.secrets import SecretFile, Secrets
 from tests.indexer import making
 from tests.router.simulated import Person, capabilities_of
 
-examples = settings(max_examples=int(os.environ.get("CONSENT_EXAMPLES", settings().max_examples)))
+examples = settings(max_examples=int(os.environ.get("CONSENT_EXAMPLES", "200")), deadline=None)
 
 Json = dict[str, Any]
 
