@@ -199,10 +199,10 @@ pytest: dev
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not load" --durations=10 $(PYTEST_ARGS)
 	$(BIN)/pytest -n 0 -m load --durations=10 $(PYTEST_ARGS) $$(grep -rl --include='test_*.py' 'mark\.load' tests) || [ $$? = 5 ]
 
-# In this order and not in parallel: what fails fast comes first, and pytest's verdict last.
-test: dev ## every check, forge and pytest
-	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory contracts
+# Two at a time: most of what is installed and checked before pytest uses one core. What fails fast
+# comes first, and pytest's verdict last.
+test: ## every check, forge and pytest
+	@$(MAKE) --no-print-directory -j2 check contracts
 	@$(MAKE) --no-print-directory pytest
 
 test-hosts: .venv/.dev hosts ## `capdex add-to` against hosts, each of which says that it is connected
