@@ -84,6 +84,7 @@ def read_link(metadata: Fields, name: str) -> str | None:
     url = metadata.text(name, one_line=True)
     if url is not None and (complaint := url_fault(url, schemes=("https", "http"))):
         metadata.wrong(name, f"{name} is refused: {complaint}")
+        return None
     return url
 
 

@@ -248,6 +248,14 @@ def test_an_example_of_no_tool_is_warned_about() -> None:
     assert (problem.severity, problem.path) == (Severity.WARNING, "metadata.examples[0].tool")
 
 
+def test_a_proof_is_passed_over_beside_a_homepage_that_is_no_address() -> None:
+    data = package("homepage: 'https://['\nproof: https://example.org/.well-known/capdex.json")
+    assert {x.path: x.severity for x in problems(data)} == {
+        "metadata.homepage": Severity.ERROR,
+        "metadata.proof": Severity.WARNING,
+    }
+
+
 @pytest.mark.parametrize("value", ["", "~", "''", '" "'])
 def test_an_empty_signature_is_none(value: str) -> None:
     assert manifest(package(f"signature: {value}")).signature is None
