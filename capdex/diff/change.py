@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from capdex.diagnostics import show, show_path
+from capdex.diagnostics import Path, show, show_path, walk
 from capdex.diff.schema_compatibility import SchemaGap
 from capdex.diff.semver_step import Rule
-from capdex.json_schema.keywords import same
+from capdex.json_schema.keywords import ANNOTATIONS, same
 
 
 class ChangeKind(StrEnum):
@@ -49,7 +49,7 @@ class Change:
         }
 
 
-def differs(rule: Rule, path: tuple[str, ...], old: object, new: object, message: str) -> Change:
+def differs(rule: Rule, path: Path, old: object, new: object, message: str) -> Change:
     """Return the change of one value; None is a missing one."""
     gone = ChangeKind.REMOVED if new is None else ChangeKind.CHANGED
     kind = ChangeKind.ADDED if old is None else gone
@@ -87,6 +87,21 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[st
         before, after = old.get(field), new.get(field)
         if not same(before, after):
             yield field, before, after
+
+
+def worded(old: object, new: object) -> Iterator[tuple[Path, Any, Any]]:
+    """Iterate over the annotations that changed at places that both schemas have."""
+    before = dict(walk(old))
+    for path, part in walk(new):
+        if isinstance(part, dict) and isinstance(was := before.get(path), dict):
+            for word, *values in changed(_annotations(was), _annotations(part)):
+                yield ((*path, word), *values)
+
+
+def _annotations(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the annotations of a schema; under `properties` these words are names."""
+    words = ANNOTATIONS - {"$id"}
+    return {x: y for x, y in schema.items() if x in words and not isinstance(y, dict)}
 
 
 def only(these: Iterable[Any], those: Iterable[Any]) -> list[Any]:

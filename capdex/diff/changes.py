@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only
+from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only, worded
 from capdex.diff.schema_compatibility import MAX_STEPS, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.diff.tool_changes import TAKES_LESS, tool_changes
@@ -18,6 +18,7 @@ from capdex.manifest.manifest import SECTIONS, Manifest
 
 def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     """Every change, in the order of the rules' sections."""
+    yield from _makers(old, new)
     yield from _permissions(old, new)
     yield from _hosts(old, new)
     yield from _secrets(old, new)
@@ -35,7 +36,17 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from _fields(old.document, new.document, SECTIONS, ())  # unknown sections
 
 
-# permissions, hosts, secrets --------------------------------------------------------------------
+# makers, permissions, hosts, secrets --------------------------------------------------------------
+
+
+def _makers(old: Manifest, new: Manifest) -> Iterator[Change]:
+    sides = {"author": (old.author, new.author), "publisher": (old.publisher, new.publisher)}
+    for field, (was, now) in sides.items():
+        if was != now:
+            shown = (x and x.partition("#")[0].removeprefix("did:pkh:") for x in (was, now))
+            who = "signer" if field == "author" else "publishing account"
+            message = f"the {who} {show_change(*shown)}"
+            yield differs(Rule.MAKER, ("metadata", field), was, now, message)
 
 
 def _permissions(old: Manifest, new: Manifest) -> Iterator[Change]:
@@ -100,6 +111,10 @@ def _schema(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
         if not same(ours, theirs):
             message = "the schema says the same in other words"
             yield Change(Rule.SCHEMA_WORDING, "schema", ChangeKind.CHANGED, message)
+        return
+    for path, before, after in worded(old.schema, new.schema):
+        message = f"{show_path(path)} {show_change(before, after)}"
+        yield differs(Rule.SCHEMA_WORDING, ("schema", *path), before, after, message)
 
 
 # the rest ---------------------------------------------------------------------------------------
@@ -193,7 +208,7 @@ def _triggers(old: Manifest, new: Manifest) -> Iterator[Change]:
 
 
 _ELSEWHERE: Final = (
-    "id",
+    *("id", "author", "publisher"),
     "signature",  # of other bytes, of course
     "permissions",
     "triggers",

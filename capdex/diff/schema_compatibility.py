@@ -14,6 +14,8 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import show, show_change, show_path
+from capdex.diff.schema_examples import MAX_CANDIDATES, MAX_LEVELS, holding, samples
+from capdex.json import levels
 from capdex.json_schema.keywords import (
     ANNOTATIONS,
     KEYWORD_KINDS,
@@ -25,15 +27,21 @@ from capdex.json_schema.keywords import (
     kinds,
     same,
 )
-from capdex.json_schema.subschema import BOUNDS, READ_BY, Effort, Schema, accepts
+from capdex.json_schema.subschema import (
+    BOUNDS,
+    READ_BY,
+    VALUES_A_STEP,
+    Effort,
+    Schema,
+    accepts,
+    take,
+)
 
 MAX_STEPS: Final = 10_000  # for two packages in both directions: a second at worst
 MAX_EXAMPLE_STEPS: Final = 20_000  # to look for examples, in one comparison
-MAX_CANDIDATES: Final = 200  # for an example of one place
-MAX_LEVELS: Final = 60  # of values inside a value, well within Python's recursion limit
 MAX_GAPS: Final = 100  # of one comparison; more are of no use to a reader
+MAX_VALUES: Final = 10  # of an enumeration that one message names
 MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end is kept
-MAX_SIZE: Final = 300  # characters or items of an example
 UNDECIDED: Final = "undecided"  # instead of a keyword: the comparison ran out of steps
 
 # Keywords that apply schemas to the same value, which may name properties, too.
@@ -85,8 +93,12 @@ class SchemaGap:
         """Return a sentence about `it`; `widened`: the newer schema accepts more."""
         if phrases := _PHRASES.get(self.keyword):
             listed = self.source or self.target
-            values = ", ".join(map(show, listed)) if isinstance(listed, list) else ""
-            return phrases[widened].format(it=it, values=values)
+            values = (
+                [show(x) for x in islice(listed, MAX_VALUES)] if isinstance(listed, list) else []
+            )
+            if values and len(listed) > MAX_VALUES:
+                values.append(f"and {len(listed) - MAX_VALUES} more")
+            return phrases[widened].format(it=it, values=", ".join(values))
         return f"{self.keyword} of {it} {show_change(*self.values(widened=widened))}"
 
     def values(self, *, widened: bool) -> tuple[Any, Any]:
@@ -119,7 +131,12 @@ def compare_schemas(old: Schema, new: Schema, effort: Effort, *, state: bool) ->
     examples = narrowed.compare(old, new, "")
     widened.compare(new, old, "")
     reported = {(gap.path, gap.topic) for gap in narrowed.gaps.values()}
-    others = [x for x in widened.gaps.values() if (x.path, x.topic) not in reported]
+    # What an enumeration lists no longer says nothing of what it lists now.
+    others = [
+        x
+        for x in widened.gaps.values()
+        if x.keyword == "missing" or (x.path, x.topic) not in reported
+    ]
     return SchemaComparison(tuple(narrowed.gaps.values()), tuple(others), examples)
 
 
@@ -147,26 +164,37 @@ class _Comparison:
         pair = id(old.value), id(new.value)
         if new.value is True or old.value is False or pair in self._open:
             return []  # a pair in progress holds for the value around, and values are finite
-        if next(self._effort, None) is None or len(self._open) >= MAX_LEVELS:
+        if len(self._open) >= MAX_LEVELS or not self._looks(old, new):
             self._add(at, UNDECIDED)
             return []
         self._open.add(pair)
         known, effort = len(self.gaps), self._examples
-        candidates: Iterable[Any] = [*self._value(old, new, at)]
+        within = [*self._value(old, new, at)]
+        # One by one: each may be as large as the names that a schema requires.
+        candidates: Iterable[Any] = (holding(old, step, x, effort) for step, x in within)
         if len(self.gaps) > known:
-            candidates = chain(candidates, _samples(old, new, effort))
+            candidates = chain(candidates, samples(old, new, effort))
         self._open.remove(pair)
         candidates = islice(candidates, MAX_CANDIDATES)
         refused = (x for x in candidates if accepts(new, x, effort) is False)
         return [*islice((x for x in refused if accepts(old, x, effort)), 1)]
+
+    def _looks(self, *schemas: Schema) -> bool:
+        """Take a step, and more where a schema has many names; False if too few are left."""
+        return take(self._effort, 1) and take(
+            self._effort, max(map(_names_and_values, schemas)) // VALUES_A_STEP
+        )
 
     def _add(self, *fields: Any) -> None:
         gap = SchemaGap(*fields)
         if len(self.gaps) < MAX_GAPS:
             self.gaps.setdefault((gap.path, gap.keyword), gap)
 
-    def _value(self, old: Schema, new: Schema, at: str) -> Iterator[Any]:
-        """Compare one value and those inside it; iterate over values that may be examples."""
+    def _value(self, old: Schema, new: Schema, at: str) -> Iterator[tuple[str | int | None, Any]]:
+        """Compare one value and those inside it; iterate over values that may be in an example.
+
+        Each comes with its name or its index, None for the whole.
+        """
         if new.value is False:
             self._add(at, "false")
             return
@@ -179,17 +207,16 @@ class _Comparison:
                 continue
             if word in ("properties", "additionalProperties", "items", "prefixItems"):
                 for step, before, after, path in self._inside(old, new, word, at):
-                    for example in self.compare(before, after, path):
-                        yield _around(old, step, example, self._examples)
+                    yield from ((step, x) for x in self.compare(before, after, path))
             elif word == "required":
-                for name in value:
-                    if name not in old.get(word, ()):
-                        self._add(_below(at, name), word)
+                known = {*old.get(word, ())}
+                for name in (x for x in value if x not in known):
+                    self._add(_below(at, name), word)
             elif word in ("enum", "const"):
                 values = value if word == "enum" else [value]
                 known = {*map(frozen, values)}
                 missing = [x for x in listed or () if frozen(x) not in known]
-                yield from missing
+                yield from ((None, x) for x in missing)
                 if missing:
                     self._add(at, "missing", missing)
                 elif listed is None:
@@ -267,60 +294,43 @@ class _Comparison:
             return schema.value
         if here in around:
             return ["recursion", around[::-1].index(here)]
-        if next(self._effort, None) is None or len(around) >= MAX_LEVELS:
+        if len(around) >= MAX_LEVELS or not self._looks(schema):
             return object()  # equal to nothing
         plain: dict[str, Any] = {}
         for word, value in schema.value.items():
             shape, items = KEYWORDS.get(word), value
+            if word in ANNOTATIONS or not (shape or word in ("const", *MARKS)):
+                continue
             if word == "$ref" and (target := schema.target()) is not None:
                 items = self._plain(target, (*around, here))
             elif shape is Shape.REFERENCE:
                 items = [value, schema.root, schema.package]
+                items = items if take(self._effort, _count(items) // VALUES_A_STEP) else object()
             elif shape is Shape.SCHEMA:
                 items = self._plain(schema.sub(value), (*around, here))
             elif shape is Shape.SCHEMAS:
                 items = [self._plain(schema.sub(x), (*around, here)) for x in value]
             elif shape in (Shape.SCHEMA_MAP, Shape.DEPENDENCIES):
                 items = {x: self._plain(schema.sub(y), (*around, here)) for x, y in value.items()}
-            if word not in ANNOTATIONS and (shape or word in ("const", *MARKS)):
-                plain[word] = items
+            plain[word] = items
         return plain
+
+
+def _count(value: object) -> int:
+    return sum(map(len, levels(value)))
+
+
+def _names_and_values(schema: Schema) -> int:
+    """Return how many names and values a schema has, without those of its subschemas."""
+    words = schema.value.items() if isinstance(schema.value, dict) else ()
+    parts = (Shape.SCHEMA, Shape.SCHEMAS, Shape.SCHEMA_MAP)
+    held = ((KEYWORDS.get(word) in parts, x) for word, x in words if isinstance(x, dict | list))
+    return sum(len(x) if apart else _count(x) for apart, x in held)
 
 
 def _complete(schema: Schema) -> bool:
     """True if all properties are named here, and none by a schema for the same value."""
     return not IN_PLACE.intersection(schema.assertions())
-
-
-def _samples(old: Schema, new: Schema, effort: Effort, level: int = 0) -> Iterator[Any]:
-    """Iterate over values near the limits of two schemas."""
-    if level > MAX_LEVELS or next(effort, None) is None:
-        return
-    both = [x.value for x in (old, new) if isinstance(x.value, dict)]
-    limits = {x for value in both for x in value.values() if type(x) in (int, float)}
-    numbers = sorted({0, 1, 2, 0.5, *(x + step for x in limits for step in (-1, -0.5, 0, 0.5, 1))})
-    sizes = [int(x) for x in numbers if 0 <= x <= MAX_SIZE and x == int(x)]
-    yield from old.listed() or ()
-    yield from (None, False, True, *numbers, *("a" * size for size in sizes))
-    yield {x: _sample(old.property(x), effort, level) for x in old.get("required", ())}
-    item = _sample(old.item(0), effort, level)
-    yield from ([item] * size for size in sizes)
-
-
-def _sample(schema: Schema, effort: Effort, level: int = 0) -> Any:
-    """Return a value that a schema accepts; None if none is found."""
-    schema = schema.resolved()[0]
-    values = islice(_samples(schema, schema, effort, level + 1), MAX_CANDIDATES)
-    return next((x for x in values if accepts(schema, x, effort)), None)
-
-
-def _around(schema: Schema, step: str | int, value: object, effort: Effort) -> Any:
-    """Return a value that holds another one under a name, or at an index."""
-    if isinstance(step, int):
-        return [value] * max(step + 1, int(schema.get("minItems", 0)))
-    return {x: _sample(schema.property(x), effort) for x in schema.get("required", ())} | {
-        step: value
-    }
 
 
 def _below(at: str, name: str) -> str:

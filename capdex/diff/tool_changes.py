@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.change import Change, changed, differs, gap_change, only
+from capdex.diff.change import Change, changed, differs, gap_change, only, worded
 from capdex.diff.schema_compatibility import IN_PLACE, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.json_schema.subschema import Effort, Schema
@@ -129,7 +129,9 @@ def _function(manifest: Manifest, name: str) -> dict[str, Any]:
 def _tool_wording(
     old: dict[str, Any], new: dict[str, Any], name: str, told: Collection[str]
 ) -> Iterator[Change]:
-    for field, before, after in changed(old, new):
-        if field not in told:
-            message = f"{name}: {field} {show_change(before, after)}"
-            yield differs(Rule.TOOL_WORDING, ("tools", name, field), before, after, message)
+    for field, *values in changed(old, new):
+        found = [((), *values)] if field not in told else worded(*values)
+        for path, before, after in found:
+            message = f"{name}: {show_path((field, *path))} {show_change(before, after)}"
+            place = ("tools", name, field, *path)
+            yield differs(Rule.TOOL_WORDING, place, before, after, message)

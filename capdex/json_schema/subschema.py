@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from capdex.json_schema.keywords import (
@@ -31,6 +32,7 @@ BOUNDS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 Effort: TypeAlias = Iterator[int]  # the steps left, which several comparisons may share
+VALUES_A_STEP: Final = 20  # of what is compared one by one, such as an enumeration
 
 
 class Schema(NamedTuple):
@@ -102,12 +104,17 @@ class Schema(NamedTuple):
         return schema, marks
 
 
+def take(effort: Effort, steps: int) -> bool:
+    """Take some steps; False if there are not as many left."""
+    return sum(1 for _ in islice(effort, steps)) == steps
+
+
 def accepts(schema: Schema, value: object, effort: Effort) -> bool | None:
     """True if a schema accepts a value, False if it refuses it, None if that is unknown."""
     schema = schema.resolved()[0]
     if isinstance(schema.value, bool):
         return schema.value
-    if next(effort, None) is None:
+    if not take(effort, 1):
         return None
     words = [x for x in schema.assertions() if kind(value) in KEYWORD_KINDS.get(x, KINDS)]
     return _all(_accepts(schema, word, value, effort) for word in words)
@@ -119,7 +126,9 @@ def _accepts(schema: Schema, word: str, value: Any, effort: Effort) -> bool | No
         case "type":
             return kind(value) in kinds(limit)
         case "enum" | "const":
-            return any(same(value, x) for x in (limit if word == "enum" else [limit]) if x == value)
+            values = limit if word == "enum" else [limit]
+            take(effort, len(values) // VALUES_A_STEP)
+            return any(same(value, x) for x in values if x == value)
         case "multipleOf" if isinstance(value, int) and isinstance(limit, int):
             return value % limit == 0
         case "uniqueItems":

@@ -426,7 +426,7 @@ def test_both_directions_are_told_and_each_thing_once() -> None:
         ("new", "required"),
         ("e", "missing"),
     }
-    assert {(x.path, x.keyword) for x in compared.widened} == {("a", "type")}
+    assert {(x.path, x.keyword) for x in compared.widened} == {("a", "type"), ("e", "missing")}
 
 
 @pytest.mark.parametrize(
@@ -434,6 +434,11 @@ def test_both_directions_are_told_and_each_thing_once() -> None:
     [
         (SchemaGap("a", "dropped", "a"), "it is gone", "it is new"),
         (SchemaGap("a", "missing", ["x", 1]), 'it takes "x", 1 no longer', 'it takes "x", 1 too'),
+        (
+            SchemaGap("a", "enum", None, [*range(12)]),
+            "it takes only 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 2 more now",
+            None,
+        ),
         (
             SchemaGap("a", "minLength", 1, 3),
             "minLength of it was 1, is 3",
@@ -461,6 +466,38 @@ def test_comparing_ends_and_says_so_when_it_was_not_done() -> None:
     _objects(other)[-1]["type"] = "integer"
     assert gaps(inner, other)
     assert [x.keyword for x in comparison({}, TEXT, steps=0).narrowed] == [UNDECIDED]
+
+
+def test_a_size_that_no_value_has_is_no_example() -> None:
+    old, new = (
+        {"properties": {"a": {"type": "array", "minItems": 2**53 - 1, "items": {"type": kind}}}}
+        for kind in ("string", "integer")
+    )
+    compared = comparison(old, new)
+    assert [(x.path, x.keyword) for x in compared.narrowed] == [("a[]", "type")]
+    assert not compared.decided
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        {"enum": list(range(5_000))},
+        {"const": [[i] for i in range(3_000)]},
+        {"properties": {f"p{i}": True for i in range(5_000)}},
+        {"required": [f"p{i}" for i in range(5_000)]},
+    ],
+    ids=lambda many: next(iter(many)),
+)
+def test_many_values_take_more_steps_each_time_they_are_compared(many: dict[str, Any]) -> None:
+    ways = {f"w{i}": {"not": {"$ref": "#/$defs/many"}} for i in range(400)}
+    few, all_ways = (
+        {"$defs": {"many": many, "other": {}}, "properties": dict(list(ways.items())[:count])}
+        for count in (2, 400)
+    )
+    assert fits(few, copy.deepcopy(few))
+    assert not fits(all_ways, copy.deepcopy(all_ways))
+    direct = {**all_ways, "properties": {x: {"$ref": "#/$defs/many"} for x in ways}}
+    assert [x.keyword for x in gaps(direct, copy.deepcopy(direct))][-1] == UNDECIDED
 
 
 def test_no_more_gaps_are_told_than_anybody_mends() -> None:
