@@ -103,7 +103,8 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
         word = value.strip().lower()
         if word in ("true", "false") and kind == "boolean":
             return word == "true"
-        return word if word in (words or ()) else value
+        alike = [x for x in words or () if isinstance(x, str) and x.lower() == word]
+        return alike[0] if len(alike) == 1 else value
     if kind in ("array", "object") and isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         with suppress(ValueError):
             value = orjson.loads(value)

@@ -16,7 +16,7 @@ import orjson
 
 from capdex.errors import InvalidInput
 from capdex.json import Json, levels
-from capdex.json_schema.schema import pointer_steps
+from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_PARTS: Final = 1_000  # objects and lists of a schema
 MAX_SCHEMA_BYTES: Final = 256 * 1024
@@ -174,13 +174,7 @@ class _Graph:
             return
         steps = pointer_steps(f"#{fragment}") or []
         for root in self._roots:
-            value: Any = root
-            for step in steps:
-                if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-                    value = value[int(step)]
-                else:
-                    value = value.get(step) if isinstance(value, dict) else None
-            yield value
+            yield at_pointer(root, steps)[1]
 
     def _number(self, schema: Json) -> int:
         number = self._numbers.setdefault(id(schema), len(self._schemas))

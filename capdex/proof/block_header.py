@@ -76,7 +76,7 @@ def verify_header(data: bytes, block_hash: bytes) -> BlockHeader:
     try:
         fields = decode_rlp(data)
         if not isinstance(fields, list) or not len(_FIELDS) <= len(fields) <= MAX_FIELDS:
-            raise ValueError("it has too few fields")
+            raise ValueError("it has too few fields, or too many")
         root, parent = (_read_hash(fields[i]) for i in (_STATE_ROOT, _PARENT))
         number, timestamp = (_read_number(fields[i]) for i in (_BLOCK_NUMBER, _TIMESTAMP))
     except ValueError as error:

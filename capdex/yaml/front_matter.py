@@ -9,6 +9,7 @@ import json
 import re
 from typing import Final
 
+from capdex.problems import Severity
 from capdex.yaml.reader import YamlReading, read_yaml
 
 FRONT: Final = re.compile(rb"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)", re.DOTALL)
@@ -34,7 +35,8 @@ def read_front_matter(data: bytes) -> tuple[YamlReading, str]:
     if not isinstance(reading.value, dict):
         reading = read_yaml(_UNQUOTED.sub(_quoted, front))
     if not isinstance(reading.value, dict):
-        why = reading.problems[0].message if reading.problems else "it is not a mapping"
+        errors = (x.message for x in reading.problems if x.severity is Severity.ERROR)
+        why = next(errors, "it is not a mapping")
         raise ValueError(f"its front matter cannot be read: {why}")
     return reading, match[2].decode("utf-8", "replace").replace("\r\n", "\n")
 

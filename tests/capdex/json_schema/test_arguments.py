@@ -22,6 +22,7 @@ SCHEMA: dict[str, Any] = {
         "counts": {"type": "array", "items": {"type": "integer"}},
         "input": {"type": "object"},
         "detail": {"type": "string", "enum": ["full", "part"]},
+        "unit": {"type": "string", "enum": ["m", "M", "Celsius", None]},
         "parts": {"type": "array", "items": {"type": "string", "enum": ["tools", "prompt"]}},
         "place": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
@@ -48,6 +49,9 @@ SCHEMA: dict[str, Any] = {
         ({"remote": "True"}, {"remote": True}),
         ({"remote": " FALSE"}, {"remote": False}),
         ({"detail": "Full"}, {"detail": "full"}),
+        ({"unit": "m"}, {"unit": "m"}),
+        ({"unit": "M"}, {"unit": "M"}),  # mega, not milli
+        ({"unit": "celsius"}, {"unit": "Celsius"}),
         ({"parts": "Tools"}, {"parts": ["tools"]}),
         ({"parts": "tools, PROMPT"}, {"parts": ["tools", "prompt"]}),
         ({"counts": "7,8,"}, {"counts": [7, 8]}),

@@ -108,6 +108,7 @@ def test_parts_that_meet_in_very_many_ways_are_refused() -> None:
 
 def test_a_reference_to_nothing_counts_nothing() -> None:
     assert evaluations({"$ref": "#/$defs/none/1"}) == evaluations({"$ref": "#none"}) == 1
+    assert evaluations({"$ref": "#/allOf/" + "9" * 5000, "allOf": [{}]}) == 2
 
 
 JSON = st.recursive(

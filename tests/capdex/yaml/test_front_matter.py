@@ -29,3 +29,8 @@ def test_any_bytes_are_judged(data: bytes) -> None:
 def test_a_text_without_quotation_marks_is_read_as_one(front: bytes, value: object) -> None:
     reading, text = read_front_matter(b"---\n" + front + b"\n---\nDo it.\r\nNow.\n")
     assert (reading.value, text) == (value, "Do it.\nNow.\n")
+
+
+def test_the_first_error_says_why_front_matter_cannot_be_read() -> None:
+    with pytest.raises(ValueError, match="cannot be read: the alias"):
+        read_front_matter(b"---\n- 010\n- *x\n---\nDo it.\n")
