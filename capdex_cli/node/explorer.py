@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.errors import Code, Unavailable
 from capdex_cli.config.settings import TEMPLATES
 from capdex_cli.node.validate_file import FileValidation
 from capdex_explorer.http.routes import Explorer
@@ -29,6 +30,8 @@ def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> 
             page = await (ask("/status", None) if ask else answer_page(surface, "/status"))
             body = bytes(page.body)
         found: dict[str, Any] = orjson.loads(body)
+        if "chain" not in found:  # the other process cannot read the index
+            raise Unavailable(found["message"], Code(found["code"]))
         if found["status"] == "ready" and time.monotonic() > kept_until:
             kept_until = time.monotonic() + STATUS_S  # a node that starts is ready any moment
         return found

@@ -19,10 +19,12 @@ from typing import Final
 import msgspec
 import structlog
 
+from capdex.errors import CapdexError
 from capdex.net.tasks import end
 from capdex.problems import Verdict
 from capdex_indexer.http.status import Surface, answer_page
 from capdex_indexer.options import NodeOptions, Role
+from capdex_service.http.problem import problem
 from capdex_service.limits.options import ClientLimits
 
 # -P: never a module of the directory that the node was started in
@@ -151,7 +153,10 @@ class Workers:
             link.write(msgspec.json.encode(options) + b"\n")
             while line := await reader.readline():
                 asked = msgspec.json.decode(line, type=NodePageRequest)
-                page = await answer_page(self._surface, *asked)
+                try:
+                    page = await answer_page(self._surface, *asked)
+                except CapdexError as error:  # the worker's client is told
+                    page = problem(error)
                 answer: PageAnswer = page.status_code, dict(page.headers), bytes(page.body)
                 link.write(msgspec.json.encode(answer) + b"\n")
 
