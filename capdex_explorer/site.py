@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
+from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_explorer.samples import Samples
 from capdex_service.http.parameters import pairs
 from capdex_service.queries.reader import Reader
+
+_ACCOUNT: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,11 @@ class FormRefused(Exception):
 def is_uri(text: str) -> bool:
     """Return whether a person means a capability URI: it has the prefix, or a version after @."""
     return text.startswith(PREFIX) or "@" in text
+
+
+def account_in(text: str) -> str | None:
+    """Return the account (EIP-55) that a text names in any case; None for any other text."""
+    return checksum_address(bytes.fromhex(text[2:])) if _ACCOUNT.fullmatch(text) else None
 
 
 def address_of(uri: CapabilityURI) -> str:

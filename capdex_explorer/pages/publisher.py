@@ -6,33 +6,28 @@ import re
 from typing import Final
 
 from capdex.did import account_of
-from capdex.encoding.abi import checksum_address
 from capdex.json import Json
 from capdex_explorer.pages.recent import names_in_order
-from capdex_explorer.site import PageRequest, Site, View, not_found
+from capdex_explorer.site import PageRequest, Site, View, account_in, not_found
 from capdex_indexer.query.history import read_account_history
 from capdex_service.queries.history import chain_events
 
 MAX_HOMEPAGES: Final = 5
-_ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _DID: Final = re.compile(r"did:[a-z0-9]+:[A-Za-z0-9._:%-]{1,300}(#[A-Za-z0-9._:%-]{1,300})?")
 
 
 def is_publisher(text: str) -> bool:
     """Return whether a text is an account's address or a DID, which both have a page."""
-    return _ADDRESS.fullmatch(text) is not None or _DID.fullmatch(text) is not None
+    return account_in(text) is not None or _DID.fullmatch(text) is not None
 
 
 async def publisher(site: Site, request: PageRequest) -> View:
     """Show an account with the names whose latest release it published, or a DID that signs."""
     who = request.parts["who"]
-    account = who if _ADDRESS.fullmatch(who) else None
-    if account is None and (found := account_of(who)) is not None:
-        account = found.address
+    named = account_of(who)
+    account = account_in(who if named is None else named.address)
     if account is None and not is_publisher(who):
         raise not_found(f"{who[:60]} is neither an account (0x and 40 digits) nor a DID")
-    if account is not None:
-        account = checksum_address(bytes.fromhex(account[2:]))
     key, value = ("publisher", account) if account else ("author", who)
     names = await names_in_order(site, request, (key, value))
     signers = [x["verification"]["signer"] for x in names["releases"]]

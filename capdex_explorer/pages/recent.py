@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex_explorer.pages.growth import add_growth
-from capdex_explorer.site import PageRequest, Site, View
+from capdex_explorer.site import PageRequest, Site, View, account_in
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import badge_of, marks_of, title_of
 from capdex_indexer.query.catalog import LISTED_BY
@@ -63,9 +63,10 @@ async def feed(site: Site, request: PageRequest) -> bytes:
         await find_release(site.reader, of[1])
         title, page = of[1], f"/c/{of[1]}"
     elif of is not None:
-        if not of[1].startswith("0x"):
+        account = account_in(of[1])
+        if account is None:
             raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
-        of, title, page = ("publisher", of[1]), f"publications of {of[1]}", f"/p/{of[1]}"
+        of, title, page = ("publisher", account), f"publications of {account}", f"/p/{account}"
     found = await newest_releases(site.reader, NEWEST, of)
     await add_growth(site, found)
     return atom(request, f"capdex: {title}", page, [_entry(x) for x in found])

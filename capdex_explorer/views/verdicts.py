@@ -124,6 +124,8 @@ def marks_of(release: dict[str, Any]) -> list[Mark]:
     status, name = release["status"], name_of(release)
     page = f"/c/{name}/{release['semver']}"
     found = []
+    if release.get("denied"):
+        found.append(Mark("poor", "not served here"))
     if status["yanked"]:
         found.append(Mark("poor", "yanked"))
     if like := release.get("like"):

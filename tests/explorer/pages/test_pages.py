@@ -638,7 +638,12 @@ def test_a_domain_is_found_by_its_name(base: str) -> None:
 
 
 def test_feeds_are_atom(base: str) -> None:
-    for address in ("/feed.atom", "/c/forecast/feed.atom", f"/p/{ACCOUNT}/feed.atom"):
+    accounts = (ACCOUNT, ACCOUNT.lower())
+    for address in (
+        "/feed.atom",
+        "/c/forecast/feed.atom",
+        *(f"/p/{x}/feed.atom" for x in accounts),
+    ):
         answer = Answer(base + address)
         assert answer.headers["Content-Type"].startswith("application/atom+xml")
         root = ElementTree.fromstring(answer.body)  # noqa: S314 - made by this node
