@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import shutil
 import time
 from contextlib import suppress
@@ -27,6 +26,7 @@ from capdex.net.rpc.types import quantity
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
 from capdex_publisher.ethereum.transaction import ether
+from capdex_publisher.keys.external_signer import ExternalSigner
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 
 SKEW_S: Final = 60  # an error in a commitment's age that does no harm
@@ -181,8 +181,7 @@ async def signer(subject: Subject) -> DoctorCheck:
     if not named:
         return none("keys are files here")
     if not named.startswith(("http://", "https://")):
-        words = shlex.split(named)
-        program = shutil.which(words[0]) if words else None
+        program = shutil.which(ExternalSigner(named).shown)
         if program is None:
             return fail("its command is not found", "correct signer, or install it")
         return ok(program)

@@ -49,7 +49,10 @@ def without_secrets(value: object) -> object:
 
     if not isinstance(value, str) or "://" not in value:
         return value
-    url = urlsplit(value)
+    try:
+        url = urlsplit(value)
+    except ValueError:  # no URL at all, and what is secret in it cannot be told
+        return "…"
     host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc
     # providers put API keys into the path or the query
     path = re.sub(r"([^/]{4})[^/]{8,}", r"\1…", url.path)

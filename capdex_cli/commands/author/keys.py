@@ -160,9 +160,10 @@ async def fund_command(app: App, address: str | None) -> None:
             fix="run capdex up, and this command beside it",
         )
 
-    to, state = address or await account_address(app), user_directories().state
+    to = parse_address(address) if address else await account_address(app)
+    state = user_directories().state
     async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
-        await fund(chain.rpc, parse_address(to))
+        await fund(chain.rpc, to)
     value = {"address": to, "chain_id": network.chain, "wei": str(FUNDS_WEI)}
     app.output.result("balance", value, human=[f"{to}  {ether(FUNDS_WEI)}"], plain=[FUNDS_WEI])
 

@@ -26,7 +26,7 @@ from capdex_cli.publish.account import (
 from capdex_cli.publish.allowances import Allowed, allow_options
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, FILE_NAME, Group, command
-from capdex_cli.terminal.file_arguments import package_file, read
+from capdex_cli.terminal.file_arguments import expand, package_file, read
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import safe, short
 from capdex_cli.views.progress import not_served, open_registry, until_served
@@ -127,9 +127,10 @@ async def send_command(
     with StatusLine(app.output) as line:
         answer = await send_request(request, to, on_wait=lambda words: line.show(safe(words)))
     uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
-    place = f"tx {safe(answer.get('tx_hash'))}"
-    already = answer.get("already")
-    words = f"{safe(uri)} is published: {place}" if already else f"{place}, paid by the sponsor"
+    tx, already = answer.get("tx_hash"), answer.get("already")
+    words = f"tx {safe(tx)}, paid by the sponsor"
+    if already:
+        words = f"{safe(uri)} is published" + (f": tx {safe(tx)}" if tx else "")
     app.output.step("ok", "unchanged" if already else "published", words)
     asked = until_served(app)
     served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
@@ -326,7 +327,7 @@ def _accounts(allow: Sequence[str], allow_file: Path | None) -> list[str]:
     """Return the accounts of the options (EIP-55); raises UsageError if there are none."""
     from capdex.encoding.abi import parse_address
 
-    lines = [] if allow_file is None else read(str(allow_file)).decode("utf-8").splitlines()
+    lines = [] if allow_file is None else expand([f"@{allow_file}"])
     written = [line.partition("#")[0].strip() for line in lines]
     accounts = [parse_address(one) for one in (*allow, *filter(None, written))]
     if not accounts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import orjson
 
 from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
+from capdex.manifest.manifest import read
 from capdex.net.http import HttpClient, HttpError, redact
 from capdex.net.node_client import as_error
 from capdex.package import VerifiedPackage
@@ -88,8 +90,9 @@ async def send_request(
 ) -> dict[str, Any]:
     """Send a request, again while the sponsor is busy with it or down; return its JSON answer.
 
-    Raises the sponsor's error, UsageError if none is at the URL, and Unavailable if there is no
-    answer within `timeout_s`, or at once if the account has had its share (`Budget.check_account`).
+    Raises the sponsor's error, UsageError if none is at the URL or it answers about another
+    release, and Unavailable if there is no answer within `timeout_s`, or at once if the account has
+    had its share (`Budget.check_account`).
     """
     body, deadline = orjson.dumps(request.to_json()), time.monotonic() + timeout_s
     url, pause_s = sponsor_url.rstrip("/") + PUBLICATIONS, 0.25
@@ -100,7 +103,7 @@ async def send_request(
             try:
                 answer = await _post(http, url, body)
                 if "cap_uri" in answer:
-                    return answer
+                    return _checked(answer, request, url)
                 waits = "the sponsor waits for the block"
             except Unavailable as error:
                 after_s = (error.details or {}).get("retry_after_s")  # an account has had its share
@@ -112,6 +115,17 @@ async def send_request(
             on_wait(waits)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, 5.0)
+
+
+def _checked(answer: dict[str, Any], request: SponsorRequest, url: str) -> dict[str, Any]:
+    """Return an answer about the release that was sent; raises UsageError for another one."""
+    wanted = {
+        "cap_uri": str(read(request.package).require().uri),
+        "sha256": hashlib.sha256(request.package).hexdigest(),
+    }
+    if any(answer.get(key) != value for key, value in wanted.items()):
+        raise _no_sponsor(url, f"it answers about another release than {wanted['cap_uri']}")
+    return answer
 
 
 async def _post(http: HttpClient, url: str, body: bytes) -> dict[str, Any]:

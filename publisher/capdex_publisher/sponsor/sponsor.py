@@ -107,8 +107,6 @@ class Sponsor:
         package = await asyncio.to_thread(request.verify)
         key = f"{request.publisher}-{package.announcement.sha256.hex()}"
         if (running := self._open.get(key)) is None:
-            if len(self._open) >= MAX_OPEN:
-                raise Unavailable("too many publications are open", Code.RATE_LIMITED)
             if not request.is_signed_by_key(package):
                 await self._check_contract(request)
             # Another request may have started it while this one waited for the chain.
@@ -124,6 +122,8 @@ class Sponsor:
     def _start(
         self, key: str, request: SponsorRequest, package: VerifiedPackage
     ) -> asyncio.Task[SponsoredRelease]:
+        if len(self._open) >= MAX_OPEN:
+            raise Unavailable("too many publications are open", Code.RATE_LIMITED)
         task = asyncio.create_task(self._publish(key, request, package))
         self._open[key] = task
 

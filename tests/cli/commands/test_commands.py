@@ -130,6 +130,23 @@ def test_a_file_that_needs_a_name_is_not_written_to_one_called_dash(
     assert not (folder / "-").exists()
 
 
+@pytest.mark.parametrize(
+    ("accounts", "said"),
+    [
+        (b"0x" + b"11" * 20 + b" # the caf\xe9\n", "it is not UTF-8"),
+        (b"# nobody yet\n", "a sponsor must know for whom it pays"),
+        ((b"0x" + b"11" * 20 + b"\n") * 7000 + b"0x22\n", "0x22"),  # over a package's size
+    ],
+)
+def test_a_sponsor_reads_its_list_of_accounts_whole(
+    capdex: Any, folder: Path, accounts: bytes, said: str
+) -> None:
+    (folder / "authors.txt").write_bytes(accounts)
+    result = capdex("sponsor", "serve", "--budget", "1", "--allow-file", "authors.txt")
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
 def test_an_account_is_made_and_shown(capdex: Any, passphrase_file: Path) -> None:
     made = capdex.json("account", "new", "--light", "--passphrase-file", "pass")
     assert set(made) == {"schema", "address", "file"}

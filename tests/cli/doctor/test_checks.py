@@ -400,6 +400,9 @@ def test_a_signer_that_refuses_or_is_down_or_not_found_fails(doctor: Any) -> Non
     missing = doctor(signer=f"no-such-program --token {TOKEN}")["signer"]
     assert (missing["status"], missing["fix"]) == ("fail", "correct signer, or install it")
     assert doctor(signer="true --any")["signer"]["status"] == "ok"
+    unclosed = doctor(signer="true 'any")["signer"]
+    assert unclosed["status"] == "fail"
+    assert "No closing quotation" in unclosed["result"]
 
 
 def test_a_real_kubo_is_ok(doctor: Any, kubo: Any) -> None:

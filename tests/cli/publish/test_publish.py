@@ -472,6 +472,7 @@ def test_an_account_is_given_play_money_on_a_local_chain_alone(
     )  # proofs still hold
     other = "0x" + "11" * 20
     assert capdex.json("account", "fund", other)["address"] == other
+    assert capdex.json("account", "fund", second.lower())["address"] == second
     assert capdex("account", "fund", "0x12").exit_code == 2
     monkeypatch.setenv("CAPDEX_CHAIN_ID", "1")
     refused = capdex("account", "fund")

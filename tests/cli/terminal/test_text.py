@@ -17,6 +17,7 @@ from capdex_cli.terminal.text import (
     short,
     size,
     width,
+    without_secrets,
 )
 
 OBEYED = {
@@ -83,3 +84,16 @@ def test_long_values_and_sizes_are_short_for_people() -> None:
 )  # fmt: skip
 def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("https://rpc.example/v2", "https://rpc.example/v2"),
+        ("https://user:word@rpc.example/v2?key=1", "https://…@rpc.example/v2?…"),
+        ("https://rpc.example/v2/0123456789abcdef", "https://rpc.example/v2/0123…"),
+        ("http://[rpc.example/0123456789abcdef", "…"),
+    ],
+)
+def test_a_url_is_shown_without_what_may_be_secret(url: str, said: str) -> None:
+    assert without_secrets(url) == said

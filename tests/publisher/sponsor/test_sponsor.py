@@ -354,6 +354,18 @@ async def test_a_package_with_another_byte_is_refused(registry, open_sponsor, au
     assert refusal.value.code is Code.UNVERIFIED
 
 
+async def test_accounts_that_are_contracts_do_not_open_more_than_others(
+    registry, open_sponsor, author, local_chain, monkeypatch
+):
+    monkeypatch.setattr("capdex_publisher.sponsor.sponsor.MAX_OPEN", 1)
+    local_chain.call("anvil_setCode", author.address, "0x60006000fd")  # it accepts no signature
+    sponsor = open_sponsor()
+    requests = [await signed(registry, author, version=f"1.0.{number}") for number in range(4)]
+    other = [body(dataclasses.replace(one, signature=bytes(65))) for one in requests]
+    ends = await asyncio.gather(*map(sponsor.publish, other), return_exceptions=True)
+    assert [getattr(one, "code", one) for one in ends].count(Code.RATE_LIMITED) == 3
+
+
 async def test_a_request_over_the_limit(open_sponsor):
     with pytest.raises(InvalidInput) as refusal:
         await open_sponsor().publish(b" " * (MAX_REQUEST_BYTES + 1))
@@ -526,3 +538,23 @@ async def test_a_url_that_is_no_sponsor_s_is_told_at_once(registry, author):
         for url in (f"http://127.0.0.1:{port}", "sponsor.example.net"):  # the second has no scheme
             with pytest.raises(UsageError, match="is no sponsor"):
                 await send_request(request, url, timeout_s=2)
+
+
+@pytest.mark.parametrize("member", ["cap_uri", "sha256"])
+async def test_an_answer_about_another_release_is_not_believed(registry, author, member):
+    request = await signed(registry, author)
+    said = request.verify().announcement
+    release = {"cap_uri": said.cap_uri, "sha256": said.sha256.hex(), "already": True}
+    release[member] = {"cap_uri": "did:nuwa:cap:other@1.0.0", "sha256": "00" * 32}[member]
+
+    async def other(_reader, writer):
+        body = orjson.dumps(release)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(other, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(UsageError, match="is no sponsor") as refused:
+            await send_request(request, url, timeout_s=2)
+    assert "another release" in refused.value.why
