@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Final
 
 import structlog
@@ -10,7 +11,10 @@ from capdex.errors import CapdexError, Code, Unavailable
 from capdex_service.answers.text import cut
 
 ERROR_TOKENS: Final = 80  # of each part of an error
+INTERVAL_S: Final = 60.0  # between two lines of the log about one code
 _LATER: Final = "try again later, or ask another node"
+
+_next_line_at: dict[Code, float] = {}
 
 log = structlog.get_logger(part="mcp")
 
@@ -35,7 +39,9 @@ def public_error(error: Exception) -> CapdexError:
     if isinstance(error, CapdexError):
         if error.code in PUBLIC:
             return error
-        log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
+        if (now := monotonic()) >= _next_line_at.get(error.code, now):  # of all requests
+            _next_line_at[error.code] = now + INTERVAL_S
+            log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
         if error.code is not Code.INTERNAL:
             what = "the node cannot read its index now"
             return Unavailable(what, Code.DATABASE_UNAVAILABLE, fix=_LATER)

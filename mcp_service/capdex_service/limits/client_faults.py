@@ -37,7 +37,7 @@ class ClientFaults:
         now = self._timer()
         self._unlogged[kind] = self._unlogged.get(kind, 0) + 1
         if now >= self._next_line_at.get(kind, now):
-            log.debug("faults of clients", kind=kind, count=self._unlogged.pop(kind))
+            log.info("faults of clients", kind=kind, count=self._unlogged.pop(kind))
             self._next_line_at[kind] = now + INTERVAL_S
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -110,3 +110,5 @@ def test_clients_that_hang_up_cost_a_few_lines_and_no_traceback(node: NodeProces
     lines = node.end()
     assert [x for x in lines if "exception" in x or x["level"] == "error"][:1] == []
     assert len(lines) <= len(CUT), lines[:20]
+    told = {x["kind"] for x in lines if x["event"] == "faults of clients"}
+    assert {"cut off", "not HTTP", "another protocol"} <= told

@@ -21,9 +21,9 @@ def test_each_kind_is_logged_once_in_an_interval_with_its_count() -> None:
             faults.note("cut off")
         faults.note("not HTTP")
     assert [(x["log_level"], x["kind"], x["count"]) for x in lines] == [
-        ("debug", "cut off", 1),
-        ("debug", "cut off", 3),
-        ("debug", "not HTTP", 1),
+        ("info", "cut off", 1),
+        ("info", "cut off", 3),
+        ("info", "not HTTP", 1),
     ]
 
 
