@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 import orjson
@@ -33,7 +32,7 @@ class Servers:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._entries: OrderedDict[_Key, Json | None] = OrderedDict()
+        self._entries: dict[_Key, tuple[Json | None]] = {}
 
     def list_page(self, wanted: BoundReleases, limit: int, cursor: str | None) -> Answer:
         """Return a page, in order of names and then of versions as text.
@@ -112,17 +111,16 @@ class Servers:
     def _entry(self, found: IndexedRelease) -> tuple[Json | None, int]:
         """Return the server.json of a release, if it has one, and the bytes parsed for it."""
         key = (found.cap_uri, found.sha256)
-        if key in self._entries:
-            self._entries.move_to_end(key)
-            return self._entries[key], 0
+        if (kept := self._entries.get(key)) is not None:
+            return kept[0], 0
         try:
             package = self._reader.package_of(found)
         except Unavailable:  # its bytes may come later
             return None, 0
         entry = server_json.server(found, package.document)
-        self._entries[key] = entry
-        while len(self._entries) > MAX_CACHED:
-            self._entries.popitem(last=False)
+        if len(self._entries) >= MAX_CACHED:
+            self._entries.clear()  # in one step, as all here: several threads share it
+        self._entries[key] = (entry,)
         return entry, len(package.data)
 
 
