@@ -117,8 +117,11 @@ class Reader:
         return self._moment
 
     async def wait(self, seen: int) -> Moment:
-        """Wait until every process of the node answers with a revision above `seen`."""
-        while (moment := await self.moment()).revision <= seen:  # noqa: ASYNC110
+        """Wait until every process of the node answers with another revision than `seen`.
+
+        It is a lower one if another index took the place of this one.
+        """
+        while (moment := await self.moment()).revision == seen:  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)  # commits come from another process
         if not self._watch.immediate:
             await asyncio.sleep(POLL_S)  # another worker may have looked just before the commit

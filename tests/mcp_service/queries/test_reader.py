@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,26 @@ async def test_a_client_that_is_told_by_one_worker_gets_the_change_from_every_ot
         assert await follower.next()
         assert (await resolve(other, NOTE)).to_json()["semver"] == "1.1.0"
     other.close()
+
+
+async def test_who_follows_a_name_is_told_when_an_older_index_takes_the_place_of_this_one(
+    making: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "POLL_S", 0.0)
+    database = tmp_path / "index.db"
+    writing = Writing(making, f"sqlite:///{database}", tmp_path)
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as older:
+        with closing(sqlite3.connect(database)) as live:
+            live.backup(older)
+        for version in ("1.1.0", "1.2.0"):
+            writing.publish("note", version)
+        interest = Interest.of(["capdex://note"])
+        async with asyncio.timeout(20), Feed(writing.reader).follow(lambda: interest) as follower:
+            with closing(sqlite3.connect(database)) as live:
+                older.backup(live)
+            assert await follower.next()
+            assert (await resolve(writing.reader, NOTE)).to_json()["semver"] == "1.0.0"
+    writing.close()
 
 
 async def test_a_whole_package_has_the_bytes_that_the_chain_names(writing: Writing) -> None:

@@ -151,6 +151,8 @@ class Feed:
         while True:
             try:
                 moment = await self.reader.wait(self.seen)
+                if moment.revision < self.seen:  # of another index: each answer may be another
+                    self.seen = 0
                 async for changes in self._changes(self.seen, moment.revision):
                     self.tell([change.name for change in changes])
                     self.seen = max(self.seen, changes[-1].revision - 1)
