@@ -21,10 +21,12 @@ from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.create2 import Creation
 from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.ethereum.contract import Contract
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.progress import OnStep, ignore
 from capdex_publisher.tx.confirm import confirm
+from capdex_publisher.tx.pending import PendingTransaction
 from capdex_publisher.tx.submit import submit
 
 DEPLOYING_FEE_CAP_WEI = 10 * DEFAULT_FEE_CAP_WEI  # a contract costs some fifty publications
@@ -60,26 +62,36 @@ async def deploy(
 ) -> tuple[DeployedContract, bool]:
     """Deploy a contract (the chain's registry) and write its deployment file.
 
-    Returns the deployment and whether it is new: what stands already is looked up, not made again.
+    Returns the deployment and whether it is new: what stands already is looked up, not made again,
+    and the transaction of an earlier call that is not mined yet is waited for.
     Raises what `price`, `find`, `submit` and `confirm` raise.
     """
     creation = creation or create2.registry(chain.chain_id)
+    factory = Contract(chain, create2.FACTORY, creation.contract)
+    pending = PendingTransaction(factory, "deploy", creation.address, signer.address, "")
     if found := await find(chain, creation, directory):
+        pending.remove()
         return found, False
     try:
-        transaction = await price(chain, signer.address, creation, fee_cap_wei=fee_cap_wei)
+        sent = await pending.load(fee_cap_wei=fee_cap_wei)
+        if sent is None:
+            transaction = await price(chain, signer.address, creation, fee_cap_wei=fee_cap_wei)
+            sent = await submit(chain, signer, transaction, on_signed=pending.save)
         mined = await confirm(
             chain,
-            await submit(chain, signer, transaction),
+            sent,
             signer=signer,
+            on_signed=pending.save,
             is_done=lambda: stands(chain, creation),
             on_shallow=on_step,
         )
     except InvalidInput:
         # The factory refuses what exists already: another process may have deployed it.
+        pending.remove()
         if found := await find(chain, creation, directory):
             return found, False
         raise
+    pending.remove()
     made = await find(chain, creation, directory, start_block=mined.block_number)
     if made is None:
         raise Unavailable(

@@ -185,6 +185,29 @@ async def test_of_many_who_deploy_at_once_one_pays_and_all_find_the_same(
 # what stands already ------------------------------------------------------------------------
 
 
+async def test_a_deployment_that_was_stopped_while_it_waited_is_paid_once(
+    chain: Chain, local_chain: Any, signer: LocalSigner, tmp_path: Path
+) -> None:
+    local_chain.call("evm_setAutomine", False)
+    first = asyncio.create_task(deploy(chain, signer, tmp_path / "deployments"))
+    async with asyncio.timeout(20):
+        while await chain.nonce(signer.address, "pending") == 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    again = asyncio.create_task(deploy(chain, signer, tmp_path / "deployments"))
+    await asyncio.sleep(1.0)  # it may send, if it does not know of the first
+    local_chain.call("evm_setAutomine", True)
+    local_chain.call("evm_mine")
+    made, new = await again
+    assert new
+    assert await stands(chain, create2.registry(31337))
+    assert await chain.nonce(signer.address, "latest") == 1
+    assert made.deployer == signer.address
+    assert list((tmp_path / "state" / "sent").iterdir()) == []
+
+
 async def test_what_somebody_else_deployed_is_found_with_its_block(
     chain: Chain, signer: LocalSigner, local_chain: Any, tmp_path: Path
 ) -> None:
