@@ -174,10 +174,16 @@ class _Confirmation:
         priced = await self.chain.price(
             lost.sender, lost.to, lost.data, fee_cap_wei=lost.fee_cap_wei
         )
-        self.sent = await submit(
-            self.chain, self.signer, priced, on_signed=self.on_signed, earlier=self.sent.hashes
+        await submit(
+            self.chain, self.signer, priced, on_signed=self._signed, earlier=self.sent.hashes
         )
         self.lost_since = None
+
+    def _signed(self, sent: Sent) -> None:
+        """Wait for what was signed: it may be sent, though the endpoint's answer is lost."""
+        self.sent = sent
+        if self.on_signed is not None:
+            self.on_signed(sent)
 
     async def _replace_if_stuck(self) -> None:
         transaction, patience = self.sent.transaction, self.chain.patience
@@ -189,14 +195,12 @@ class _Confirmation:
         if age_s < (patience.underpriced_s if underpriced else patience.stuck_s):
             return
         try:
-            again = await replace(self.chain, self.signer, self.sent, on_signed=self.on_signed)
+            again = await replace(self.chain, self.signer, self.sent, on_signed=self._signed)
         except Refused as error:
             # What was sent stays sent; the signer is not asked again.
             self.signer = None
             self.why = f"it was not replaced: {error.message}"
             return
-        if again is not None:
-            self.sent = again
-        else:
+        if again is None:
             cap = ether(transaction.fee_cap_wei)
             self.why = f"its fee is too low for now, and an eighth more is over the cap of {cap}"

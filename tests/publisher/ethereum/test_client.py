@@ -606,6 +606,36 @@ async def test_a_reply_lost_after_sending_is_told_with_its_hash(
     assert receipt.tx_hash == errand.signed[0].tx_hash
 
 
+async def test_a_replacement_whose_reply_was_lost_is_found_by_its_hash(
+    registry, signer, held, endpoint_before, tmp_path
+):
+    sends = []
+
+    def answer(method, params):
+        if method != "eth_sendRawTransaction":
+            return None
+        sends.append(params)
+        if len(sends) == 1:
+            return None
+        held.call(method, *params)
+        return web.Response(status=502)
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as cut,
+    ):
+        errand = Errand(cut, signer)
+        first = await errand.send()
+        cut.chain.patience = AT_ONCE
+        waiting = asyncio.create_task(errand.wait(first))
+        await errand.resign(2, waiting)
+        await until(lambda: held.call("eth_getTransactionByHash", errand.signed[-1].tx_hash))
+        cut.chain.patience = LOST
+        receipt = await until_mined(held, waiting)
+    assert receipt.tx_hash == errand.signed[1].tx_hash
+    assert len(await events_of(registry)) == 1
+
+
 @pytest.fixture
 def endpoint_before(local_chain):
     """An endpoint before the chain: what `answer` gives, else what the chain says."""
