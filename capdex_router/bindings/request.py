@@ -31,6 +31,7 @@ from capdex.manifest.bindings.http_request import (
 from capdex_router.bindings.styles import (
     PLAIN,
     ArgumentPlace,
+    Quote,
     header_value,
     in_form,
     in_url,
@@ -132,9 +133,10 @@ class RequestTemplate:
             # Also in a body: some servers read a name there before the one in the query.
             _check_new(parameter, place.name, fixed)
             if place.place == "query":
-                query += self._query(parameter, value, place, fixed)
+                named = self._named(parameter, value, place, fixed, in_url)
+                query += (f"{in_url(key)}={text}" for key, text in named)
             elif self.content == FORM:
-                form += named_texts(parameter, value, place, in_form)
+                form += self._named(parameter, value, place, fixed, in_form)
             else:
                 body[place.name] = value
         text = f"{address}{'?' if query else ''}{'&'.join(query)}"
@@ -207,14 +209,19 @@ class RequestTemplate:
         check_header(place.name, text)
         return {place.name: text}
 
-    def _query(
-        self, parameter: str, value: object, place: ArgumentPlace, fixed: list[list[str]]
-    ) -> Iterator[str]:
-        """Yield `name=value` of an argument; raises InvalidInput for the name of another one."""
+    def _named(
+        self,
+        parameter: str,
+        value: object,
+        place: ArgumentPlace,
+        fixed: list[list[str]],
+        escape: Quote,
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the names and texts of an argument; raises InvalidInput for another one's name."""
         others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
-        for key, text in named_texts(parameter, value, place, in_url):
+        for key, text in named_texts(parameter, value, place, escape):
             _check_new(parameter, key, fixed if key == place.name else fixed + others)
-            yield f"{in_url(key)}={text}"
+            yield key, text
 
     def _body(self, arguments: Json, body: Json, form: list[tuple[str, str]]) -> bytes | None:
         """Return the body, None for a request without one."""
@@ -230,8 +237,9 @@ class RequestTemplate:
                     why="a form is an object",
                     fix="give an object of its fields",
                 )
-            place = ArgumentPlace("body", "")
-            form = [x for key, y in value.items() for x in named_texts(key, y, place, in_form)]
+            for key, item in value.items():
+                _check_new(self.whole, key, self._fixed())
+                form += named_texts(key, item, ArgumentPlace("body", ""), in_form)
         if self.content == FORM:
             return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
         return json_body(body) if self.content or body else None

@@ -166,5 +166,5 @@ def sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Inten
             why=f"the template is {template.text!r}",
             fix="take it out of the template, or use a version of the program that has it",
         )
-    valued = [name for name, needs in known.options.items() if needs and name.startswith("--")]
+    valued = [name for name, needs in known.options.items() if needs]
     return replace(intent, template=template.sheltered(valued))

@@ -39,7 +39,7 @@ class Cap:
     async def _list(self, params: Json, _: Caller) -> Json:
         """Return a page of manifests, and where the next begins; each (id, version) once."""
         cursor = params.get("cursor", 0)
-        if not isinstance(cursor, int) or cursor < 0:
+        if type(cursor) is not int or cursor < 0:
             raise InvalidInput(
                 "cursor is none of ours", fix="give next of the page before, or leave it out"
             )

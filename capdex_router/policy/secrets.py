@@ -7,6 +7,7 @@ A secret leaves this module only for the host that it is bound to.
 from __future__ import annotations
 
 import re
+import threading
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -116,6 +117,7 @@ class Secrets:
         self._kept = kept
         self._hidden: set[str] = set()
         self._pattern = re.compile("")
+        self._reading = threading.Lock()  # of two at once, one would take the other out again
 
     @cached_property
     def _vault(self) -> Vault:
@@ -138,9 +140,10 @@ class Secrets:
                 fix=f"the user, not the model, runs: capdex secret {capability} {host} {name}",
                 details={"capability": capability, "host": host, "secret": name},
             )
-        if not self._hidden.issuperset(found := set(forms(value))):
-            self._hidden |= found
-            self._pattern = written(self._hidden)
+        with self._reading:
+            if not self._hidden.issuperset(found := set(forms(value))):
+                self._hidden |= found
+                self._pattern = written(self._hidden)
         return value
 
     def set(self, capability: str, host: str, name: str, value: str | None) -> None:

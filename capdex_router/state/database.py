@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from filelock import FileLock
+
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net.files import unusable
 
@@ -63,18 +65,21 @@ class Database:
             try:
                 # SQLite gives its other files the mode of this one.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                # Two that change a new file to WAL do not wait for each other by themselves.
+                lock = path.with_name(path.name + ".lock")
+                with FileLock(lock, mode=0o600, poll_interval=0.005):
+                    self._connection = sqlite3.connect(
+                        path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                    )
+                    try:
+                        self._prepare(path)
+                    except BaseException:
+                        self._connection.close()
+                        raise
             except OSError as error:
                 raise unusable(
                     f"{path} cannot be opened", error, fix=f"see who owns {path}, and its mode"
                 ) from None
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._prepare(path)
-            except BaseException:
-                self._connection.close()
-                raise
 
     def _prepare(self, path: Path) -> None:
         for pragma in (

@@ -95,10 +95,11 @@ class ObjectStore:
             ).fetchone()
             if found is not None:
                 if found[0] != LIVE or found[1] > rows.horizon(model, now):
+                    deleted = found[0] != LIVE
                     raise InvalidInput(
                         f"there is an object with the id {id_[:64]!r}",
-                        why="it was deleted" if found[0] != LIVE else "",
-                        fix="use state.update, or another id",
+                        why="it was deleted" if deleted else "",
+                        fix="use another id" if deleted else "use state.update, or another id",
                     )
                 rows.remove(run, number, id_)
             peer = rows.new_peer()

@@ -124,7 +124,8 @@ class CommandTemplate:
     def sheltered(self, valued: Collection[str]) -> Self:
         """Return this template with each placeholder glued to its option or behind one `--`.
 
-        `valued` holds the long options that take a value (from the tool's help).
+        `valued` holds the options that take a value (from the tool's help); one of a single dash
+        has it as the next element, since not all programs read `-n=5` or `-n5`.
         """
         if OPTIONS in self.text:  # its help says where `--` stands
             return self
@@ -138,7 +139,8 @@ class CommandTemplate:
             elif behind or (one.name and not one.literal and previous not in valued):
                 operands.append(Element(one.literal, one.name))
             elif one.name and not one.literal:
-                options[-1] = Element(previous + "=", one.name, joined=True)
+                glued = previous.startswith("--")
+                options[-1] = Element(previous + (" ", "=")[glued], one.name, joined=glued)
             else:
                 options.append(one)
         dashes = [Element("--")] if operands else []

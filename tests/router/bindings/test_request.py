@@ -195,6 +195,23 @@ def test_a_key_that_an_argument_makes_is_none_of_the_author() -> None:
             fill(url, {"field": field, "value": "delete"})
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"parameters": {"more": {"in": "body", "style": "form", "explode": True}}},
+        {"body": {"content": "application/x-www-form-urlencoded", "parameter": "more"}},
+    ],
+)
+def test_no_field_of_a_form_replaces_what_the_author_wrote(more: dict[str, Any]) -> None:
+    """Servers of PHP and Java read a field of a form as one of the query."""
+    fields = {"method": "POST", "body": {"content": "application/x-www-form-urlencoded"}, **more}
+    url = "https://a.b/?mode=draft"
+    assert fill(url, {"more": {"to": "x"}}, "http", **fields).body == b"to=x"
+    for name in ("mode", "MODE[]"):
+        with pytest.raises(InvalidInput, match="would replace"):
+            fill(url, {"more": {"to": "x", name: "send"}}, "http", **fields)
+
+
 def test_no_argument_replaces_a_header_that_the_author_wrote() -> None:
     for name in ("X-Mode", "x-mode"):
         parameters = {"mode": {"in": "header", "name": name}}

@@ -69,6 +69,17 @@ def test_grep_is_learned(tmp_path: Path) -> None:
     assert not found.help.options["--recursive"]
 
 
+def test_an_intent_with_an_option_of_one_dash_does_what_it_says(tmp_path: Path) -> None:
+    intent: dict[str, object] = {
+        "patterns": ["first matches"],
+        "command": "grep -m {count} {query} {path}",
+    }
+    found = learned(tmp_path, intent)
+    (tmp_path / "notes.txt").write_text("alpha\nalpha\nalpha\n")
+    values = {"count": "2", "query": "alpha", "path": "notes.txt"}
+    assert call(found, 0, tmp_path, **values) == {"lines": ["alpha", "alpha"]}
+
+
 def test_an_option_that_the_help_does_not_list_is_refused(tmp_path: Path) -> None:
     for command in ("grep --pre {query}", "grep --pre={query}", "grep --no-such -- {query}"):
         with pytest.raises(InvalidInput, match="does not list"):

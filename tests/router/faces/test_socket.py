@@ -133,6 +133,7 @@ async def test_another_file_is_not_removed(tmp_path: Path) -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "method": "explode"}', -32601),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "capability.describe"}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"cursor":-1}}', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"cursor":true}}', -32602),
         (b"a" * (MAX_LINE_BYTES + 1), -32600),
         (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"timeout_s":"5"}}', -32602),
     ],

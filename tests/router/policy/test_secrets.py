@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +162,28 @@ def test_every_form_of_a_secret_is_hidden(secrets: Secrets) -> None:
         "json": f'{{"a": "{HIDDEN}"}}',
         "basic": HIDDEN,
     }
+
+
+def test_secrets_that_are_read_at_once_are_all_hidden(tmp_path: Path) -> None:
+    values = [f"{number}-" + "x.y/" * 2 for number in range(8)]
+    vault = SecretFile(tmp_path / "secrets.json")
+    for value in values:
+        Secrets(vault).set("w", "a.b", f"KEY{value[0]}", value)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(40):
+                secrets, start = Secrets(vault), threading.Barrier(8)
+
+                def read(name: str, of: Secrets = secrets, start: Any = start) -> str:
+                    start.wait()
+                    return of.get("w", "a.b", name)
+
+                read_values = list(pool.map(read, (f"KEY{number}" for number in range(8))))
+                assert secrets.redact(read_values) == [HIDDEN] * 8
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_secret_of_digits_is_hidden_as_a_number(secrets: Secrets) -> None:

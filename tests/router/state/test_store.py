@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -88,8 +89,9 @@ def test_an_id_is_taken_once_also_by_what_was_deleted(kept: ObjectStore) -> None
     for hard in (None, False, True):
         if hard is not None:
             kept.delete(NOTE, MODEL, "a", hard=hard)
-        with pytest.raises(InvalidInput, match="there is an object"):
+        with pytest.raises(InvalidInput, match="there is an object") as caught:
             kept.create(NOTE, MODEL, "a", {})
+        assert ("state.update" in caught.value.fix) is (hard is None)  # a deleted one has no more
 
 
 def test_an_object_that_was_deleted_for_good_is_nowhere_in_the_files(
@@ -294,6 +296,20 @@ def test_two_processes_lose_no_change(tmp_path: Path) -> None:
         for done in work:
             done.result()
         assert found(second) == {"a": {"n": 50}}
+
+
+def test_processes_that_make_a_file_at_once_all_open_it(tmp_path: Path) -> None:
+    """Each store has a connection of its own, as one of another process has."""
+    start = Barrier(4)
+
+    def opened(path: Path) -> ObjectStore:
+        start.wait()
+        return ObjectStore(path)
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(100):
+            for one in list(pool.map(opened, [tmp_path / f"{number}.sqlite"] * 4)):
+                one.close()
 
 
 def test_a_busy_file_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

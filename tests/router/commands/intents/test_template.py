@@ -80,6 +80,16 @@ def test_an_option_that_takes_a_value_is_glued() -> None:
     )
 
 
+def test_an_option_of_one_dash_has_its_value_behind_it() -> None:
+    params = (Parameter("count", "integer"), Parameter("path", required=True))
+    head = CommandTemplate.parse("head -n {count} {path}", params).sheltered({"-n"})
+    assert head.argv({"count": 5, "path": "-x"}) == ("head", "-n", "5", "--", "-x")
+    assert head.display({"count": 5, "path": "a"}) == "head -n 5 -- 'a'"
+    assert head.argv({"path": "a"}) == ("head", "--", "a")
+    with pytest.raises(InvalidInput):
+        head.argv({"count": -5, "path": "a"})
+
+
 def test_a_value_out_of_its_list_is_refused() -> None:
     color = CommandTemplate.parse("ls --color={when}", (Parameter("when", enum=("auto", "never")),))
     assert color.argv({"when": "never"}) == ("ls", "--color=never")
