@@ -33,13 +33,16 @@ def put(text: str, path: tuple[str, ...], value: object) -> str:
     values = read(text)
     for key in path[:-1]:
         values = values.get(key, {})
-    if isinstance(value, dict) and path[-1] not in values:
+    if isinstance(value, dict):
         whole: Any = value
         for key in reversed(path):
             whole = {key: whole}
+        table = tomlkit.dumps(whole)
+        for start, end, name in _sections(text):
+            if name == path:
+                return text[:start] + table + text[end:]
         gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-        appended = f"{text}{gap}{tomlkit.dumps(whole)}"
-        if _is_valid(appended):
+        if path[-1] not in values and _is_valid(appended := f"{text}{gap}{table}"):
             return appended
     document = tomlkit.parse(text)
     _parent(document, path)[path[-1]] = value
@@ -50,12 +53,12 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     """Return the text without the table at a path; raises InvalidInput for a broken text."""
     read(text)
     found = [(start, end) for start, end, name in _sections(text) if name[: len(path)] == path]
+    gone = len(text)  # what is behind is as it will be
     for start, end in reversed(found):
-        trail = _TRAIL.search(text, start, end)
-        end = trail.start() if trail else end
         if text[:start].endswith("\n\n"):
             start -= 1
-        text = text[:start] + text[end:]
+        text = text[:start] + text[min(end, gone) :]
+        gone = start
     if found:
         return text
     document = tomlkit.parse(text)
@@ -77,11 +80,13 @@ def _parent(node: Any, path: tuple[str, ...]) -> Any:
 
 
 def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield start, end and name of each table that has a header."""
+    """Yield start, end and name of each table that has a header; comments behind it are no part."""
     # What is before a header is whole: a line within a text or an array is none.
     headers = [one for one in _HEADER.finditer(text) if _is_valid(text[: one.start()])]
     ends = [*(one.start() for one in headers[1:]), len(text)]
     for header, end in zip(headers, ends, strict=False):
+        trail = _TRAIL.search(text, header.end(), end)
+        end = trail.start() if trail else end
         yield header.start(), end, tuple(_name(tomllib.loads(header[0])))
 
 

@@ -39,6 +39,13 @@ def test_a_table_is_put_at_the_end_and_taken_out() -> None:
     assert remove(after, PATH) == HARD
 
 
+def test_a_table_that_others_follow_is_replaced_without_their_comments() -> None:
+    text = (
+        f'{HARD}\n{TABLE}\n[mcp_servers.capdex.env]\nA = "b"\n\n# of github\n[mcp_servers.github]\n'
+    )
+    assert put(text, (*PATH, "env"), {"A": "c"}) == text.replace('A = "b"', 'A = "c"')
+
+
 def test_a_value_in_a_table_changes_alone() -> None:
     text = f"{HARD}\n{TABLE}# last\n"
     assert put(text, (*PATH, "command"), "x") == text.replace('"capdex"', '"x"')
@@ -50,6 +57,7 @@ def test_a_value_in_a_table_changes_alone() -> None:
         f"{TABLE}# next\n[a]\nb = 1\n",
         f'# first\n{TABLE}env.A = "b"\n\n# next\n[a]\nb = 1\n',
         f'{TABLE}\n[mcp_servers.capdex.env]\nA = "b"\n# next\n[a]\nb = 1\n',
+        f'{TABLE}\n[mcp_servers.capdex.env]\nA = "b"\n[mcp_servers.capdex.c]\n# next\n[a]\nb = 1\n',
         '[mcp_servers]\ncapdex = { command = "x" } # ours\n\n# next\n[a]\nb = 1\n',
         'mcp_servers.capdex.command = "x"\n# next\n[a]\nb = 1\n',
     ],
@@ -89,6 +97,10 @@ def test_what_is_put_and_removed_leaves_every_byte(text: str) -> None:
     assert read(after) == {**values, "mcp_servers": servers}
     if text.strip():
         assert remove(after, PATH) == text
+        # A table that a person writes behind it, with a blank line before it or without one.
+        with_env = put(text, PATH, {**ENTRY, "env": {"A": "b"}})
+        for behind in ("[z]\n", "\n[z]\n"):
+            assert remove(with_env + behind, PATH) == text + behind
 
 
 @given(st.text(max_size=60))
