@@ -15,6 +15,7 @@ COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red", "plan": "cyan"}
 # Invisible although their category says letter or mark: fillers and the combining grapheme joiner.
 _FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _JOINERS: Final = frozenset("\u200c\u200d")  # scripts and emoji need them
+_URL = re.compile(r"[A-Za-z][\w+.-]*://\S+?(?=,?(?:\s|$)|,\w+://)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -44,13 +45,15 @@ def json_safe(document: str) -> str:
 
 
 def without_secrets(value: object) -> object:
-    """Return a value without the password or API key that a URL may contain."""
+    """Return a value without the passwords and API keys that URLs in it may contain."""
+    return _URL.sub(_masked, value) if isinstance(value, str) else value
+
+
+def _masked(match: re.Match[str]) -> str:
     from urllib.parse import urlsplit, urlunsplit
 
-    if not isinstance(value, str) or "://" not in value:
-        return value
     try:
-        url = urlsplit(value)
+        url = urlsplit(match[0])
     except ValueError:  # no URL at all, and what is secret in it cannot be told
         return "…"
     host = f"…@{url.netloc.rpartition('@')[2]}" if "@" in url.netloc else url.netloc

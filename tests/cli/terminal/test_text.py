@@ -93,6 +93,16 @@ def test_a_duration_has_at_most_two_units(seconds: float, said: str) -> None:
         ("https://user:word@rpc.example/v2?key=1", "https://…@rpc.example/v2?…"),
         ("https://rpc.example/v2/0123456789abcdef", "https://rpc.example/v2/0123…"),
         ("http://[rpc.example/0123456789abcdef", "…"),
+        ("gateway:https://user:word@ipfs.example", "gateway:https://…@ipfs.example"),
+        ("https://a:b@one.example, http://c:d@two", "https://…@one.example, http://…@two"),
+        (
+            "https://one.example,http://c:d@two.example/?k=1",
+            "https://one.example,http://…@two.example/?…",
+        ),
+        (
+            "my-signer --node https://user:word@rpc.example",
+            "my-signer --node https://…@rpc.example",
+        ),
     ],
 )
 def test_a_url_is_shown_without_what_may_be_secret(url: str, said: str) -> None:
