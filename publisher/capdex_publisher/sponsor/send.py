@@ -145,9 +145,11 @@ async def _post(http: HttpClient, url: str, body: bytes) -> dict[str, Any]:
         raise _unavailable(url, "its answer is not an object")
     if "code" in answer:
         raise as_error(answer, "the sponsor")
-    if response.status < 500 and "cap_uri" not in answer and answer.get("state") != "open":
-        raise _no_sponsor(url, "it answers something else")
-    return answer
+    if "cap_uri" in answer or answer.get("state") == "open":
+        return answer
+    if response.status >= 500:
+        raise _unavailable(url, f"it answered {response.status}")
+    raise _no_sponsor(url, "it answers something else")
 
 
 def _no_sponsor(url: str, why: str) -> UsageError:

@@ -540,6 +540,25 @@ async def test_a_url_that_is_no_sponsor_s_is_told_at_once(registry, author):
                 await send_request(request, url, timeout_s=2)
 
 
+async def test_a_proxy_before_a_sponsor_that_is_down_is_told_as_such(registry, author):
+    request = await signed(registry, author)
+    asked: list[str] = []
+
+    async def proxy(_reader, writer):
+        body = b'{"error": "bad gateway"}'
+        writer.write(b"HTTP/1.1 502 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(Unavailable, match="does not answer") as down:
+            await send_request(request, url, timeout_s=0.4, on_wait=asked.append)
+    assert down.value.why == "it answered 502"
+    assert asked
+    assert all("does not answer" in words for words in asked)
+
+
 @pytest.mark.parametrize("member", ["cap_uri", "sha256"])
 async def test_an_answer_about_another_release_is_not_believed(registry, author, member):
     request = await signed(registry, author)
