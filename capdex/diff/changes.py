@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
 from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only, worded
-from capdex.diff.schema_compatibility import MAX_STEPS, compare_schemas
+from capdex.diff.schema_compatibility import StepsLeft, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.diff.tool_changes import TAKES_LESS, tool_changes
 from capdex.json_schema.keywords import same
-from capdex.json_schema.subschema import Effort, Schema
+from capdex.json_schema.subschema import Schema
 from capdex.manifest.bindings.contacts import SecretUse, contacts, secret_uses
 from capdex.manifest.manifest import SECTIONS, Manifest
 
@@ -22,9 +22,9 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from _permissions(old, new)
     yield from _hosts(old, new)
     yield from _secrets(old, new)
-    effort = iter(range(MAX_STEPS))
-    yield from _schema(old, new, effort)
-    yield from tool_changes(old, new, effort)
+    left = StepsLeft.of()
+    yield from _schema(old, new, left)
+    yield from tool_changes(old, new, left)
     yield from _bindings(old, new)
     yield from _resources(old, new)
     scope = ("metadata", "memory_scope")
@@ -94,12 +94,12 @@ def _root(manifest: Manifest) -> Schema:
     return Schema(manifest.schema, manifest.schema)
 
 
-def _schema(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
+def _schema(old: Manifest, new: Manifest, left: StepsLeft) -> Iterator[Change]:
     if old.schema_uri != new.schema_uri:
         before, after = show(old.schema_uri), show(new.schema_uri)
         message = f"the schema's $id was {before} and is {after}"
         yield Change(Rule.SCHEMA_URI, "schema.$id", ChangeKind.CHANGED, message, before, after)
-    found = compare_schemas(_root(old), _root(new), effort, state=True)
+    found = compare_schemas(_root(old), _root(new), left, state=True)
     rule = Rule.SCHEMA_INCOMPATIBLE if found.decided else Rule.SCHEMA_UNDECIDED
     doubt = "" if found.decided else TAKES_LESS
     for gap in found.narrowed:

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import show, show_change, show_path
 from capdex.diff.schema_examples import MAX_CANDIDATES, MAX_LEVELS, holding, samples
-from capdex.json import levels
 from capdex.json_schema.keywords import (
     ANNOTATIONS,
     KEYWORD_KINDS,
@@ -34,11 +33,13 @@ from capdex.json_schema.subschema import (
     Effort,
     Schema,
     accepts,
+    count_values,
+    names_and_values,
     take,
 )
 
 MAX_STEPS: Final = 10_000  # for two packages in both directions: a second at worst
-MAX_EXAMPLE_STEPS: Final = 20_000  # to look for examples, in one comparison
+MAX_EXAMPLE_STEPS: Final = 20_000  # to look for examples, for two packages: two seconds at worst
 MAX_GAPS: Final = 100  # of one comparison; more are of no use to a reader
 MAX_VALUES: Final = 10  # of an enumeration that one message names
 MAX_PATH_CHARS: Final = 120  # of a path inside a message; its end is kept
@@ -122,12 +123,26 @@ class SchemaComparison(NamedTuple):
         return bool(self.examples) or any(gap.by_rule for gap in self.narrowed)
 
 
-def compare_schemas(old: Schema, new: Schema, effort: Effort, *, state: bool) -> SchemaComparison:
+class StepsLeft(NamedTuple):
+    """The steps left to compare schemas, and to look for examples."""
+
+    comparing: Effort
+    looking: Effort
+
+    @classmethod
+    def of(cls, comparing: int = MAX_STEPS, looking: int = MAX_EXAMPLE_STEPS) -> StepsLeft:
+        """Return so many steps."""
+        return cls(iter(range(comparing)), iter(range(looking)))
+
+
+def compare_schemas(old: Schema, new: Schema, left: StepsLeft, *, state: bool) -> SchemaComparison:
     """Compare two schemas in both directions; each difference is reported once.
 
-    `state` compares merge annotations, too. Comparisons that share `effort` are bounded together.
+    `state` compares merge annotations, too. Comparisons that share the steps are bounded together.
     """
-    narrowed, widened = _Comparison(effort, state), _Comparison(effort, state)
+    narrowed, widened = (
+        _Comparison(left._replace(looking=x), state) for x in (left.looking, iter(()))
+    )
     examples = narrowed.compare(old, new, "")
     widened.compare(new, old, "")
     reported = {(gap.path, gap.topic) for gap in narrowed.gaps.values()}
@@ -143,10 +158,9 @@ def compare_schemas(old: Schema, new: Schema, effort: Effort, *, state: bool) ->
 class _Comparison:
     """Compares two schemas place by place, and collects the places where `new` accepts less."""
 
-    def __init__(self, effort: Effort, state: bool) -> None:
+    def __init__(self, left: StepsLeft, state: bool) -> None:
         self.gaps: dict[tuple[str, str], SchemaGap] = {}
-        self._effort = effort
-        self._examples = iter(range(MAX_EXAMPLE_STEPS))
+        self._effort, self._examples = left
         self._marks = MARKS if state else ()
         self._open: set[tuple[int, int]] = set()  # pairs in progress
 
@@ -182,7 +196,7 @@ class _Comparison:
     def _looks(self, *schemas: Schema) -> bool:
         """Take a step, and more where a schema has many names; False if too few are left."""
         return take(self._effort, 1) and take(
-            self._effort, max(map(_names_and_values, schemas)) // VALUES_A_STEP
+            self._effort, max(map(names_and_values, schemas)) // VALUES_A_STEP
         )
 
     def _add(self, *fields: Any) -> None:
@@ -305,7 +319,9 @@ class _Comparison:
                 items = self._plain(target, (*around, here))
             elif shape is Shape.REFERENCE:
                 items = [value, schema.root, schema.package]
-                items = items if take(self._effort, _count(items) // VALUES_A_STEP) else object()
+                items = (
+                    items if take(self._effort, count_values(items) // VALUES_A_STEP) else object()
+                )
             elif shape is Shape.SCHEMA:
                 items = self._plain(schema.sub(value), (*around, here))
             elif shape is Shape.SCHEMAS:
@@ -314,18 +330,6 @@ class _Comparison:
                 items = {x: self._plain(schema.sub(y), (*around, here)) for x, y in value.items()}
             plain[word] = items
         return plain
-
-
-def _count(value: object) -> int:
-    return sum(map(len, levels(value)))
-
-
-def _names_and_values(schema: Schema) -> int:
-    """Return how many names and values a schema has, without those of its subschemas."""
-    words = schema.value.items() if isinstance(schema.value, dict) else ()
-    parts = (Shape.SCHEMA, Shape.SCHEMAS, Shape.SCHEMA_MAP)
-    held = ((KEYWORDS.get(word) in parts, x) for word, x in words if isinstance(x, dict | list))
-    return sum(len(x) if apart else _count(x) for apart, x in held)
 
 
 def _complete(schema: Schema) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
 from capdex.diff.change import Change, changed, differs, gap_change, only, worded
-from capdex.diff.schema_compatibility import IN_PLACE, compare_schemas
+from capdex.diff.schema_compatibility import IN_PLACE, StepsLeft, compare_schemas
 from capdex.diff.semver_step import Rule
-from capdex.json_schema.subschema import Effort, Schema
+from capdex.json_schema.subschema import Schema
 from capdex.manifest.manifest import Effects, Manifest, effects
 from capdex.manifest.tools import Tool
 
@@ -20,7 +20,7 @@ GIVES_MORE: Final = "; it cannot be told whether it gives what it did not"
 _OF_PARAMETERS: Final = {"dropped": Rule.PARAMETER_REMOVED, "required": Rule.PARAMETER_REQUIRED}
 
 
-def tool_changes(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Change]:
+def tool_changes(old: Manifest, new: Manifest, left: StepsLeft) -> Iterator[Change]:
     """Iterate over the changes of all tools."""
     before = {tool.name: tool for tool in old.tools}
     after = {tool.name: tool for tool in new.tools}
@@ -33,8 +33,8 @@ def tool_changes(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Chang
     for name in [name for name in before if name in after]:
         was, now = before[name], after[name]
         changes = {
-            "parameters": [*_parameters_changed(name, was, now, (old, new), effort)],
-            "output_schema": [*_output_changed(name, was, now, (old, new), effort)],
+            "parameters": [*_parameters_changed(name, was, now, (old, new), left)],
+            "output_schema": [*_output_changed(name, was, now, (old, new), left)],
             "annotations": [*_effects_changed(name, was, now, (old, new))],
         }
         for found in changes.values():
@@ -44,7 +44,7 @@ def tool_changes(old: Manifest, new: Manifest, effort: Effort) -> Iterator[Chang
 
 
 def _parameters_changed(
-    tool: str, old: Tool, new: Tool, around: tuple[Manifest, Manifest], effort: Effort
+    tool: str, old: Tool, new: Tool, around: tuple[Manifest, Manifest], left: StepsLeft
 ) -> Iterator[Change]:
     # Parameters that name none are an empty list of names, not a form that takes anything.
     was, now = ({"properties": {}} | one.parameters for one in (old, new))
@@ -53,7 +53,7 @@ def _parameters_changed(
         # Where one says nothing of other arguments, none is sent (P10).
         was, now = ({"additionalProperties": False} | x for x in (was, now))
     before, after = Schema(was, was, around[0].schema), Schema(now, now, around[1].schema)
-    found = compare_schemas(before, after, effort, state=False)
+    found = compare_schemas(before, after, left, state=False)
     path, doubt = show_path(("tools", tool)), "" if found.decided else TAKES_LESS
     for gap in found.narrowed:
         rule = _OF_PARAMETERS.get(gap.keyword, Rule.PARAMETER_NARROWED)
@@ -64,7 +64,7 @@ def _parameters_changed(
 
 
 def _output_changed(
-    tool: str, old: Tool, new: Tool, around: tuple[Manifest, Manifest], effort: Effort
+    tool: str, old: Tool, new: Tool, around: tuple[Manifest, Manifest], left: StepsLeft
 ) -> Iterator[Change]:
     was, now = old.output_schema, new.output_schema
     path = ("tools", tool, "output_schema")
@@ -76,7 +76,7 @@ def _output_changed(
         return
     before, after = Schema(was, was, around[0].schema), Schema(now, now, around[1].schema)
     # A caller accepts what the old schema does: the new one has to give no more than that.
-    found = compare_schemas(after, before, effort, state=False)
+    found = compare_schemas(after, before, left, state=False)
     doubt = "" if found.examples else GIVES_MORE
     at = show_path(path)
     gone = {show_path((name,)) for name in was.get("properties", {})}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from capdex.json import levels
 from capdex.json_schema.keywords import (
     ANNOTATIONS,
     KEYWORD_KINDS,
@@ -14,6 +15,7 @@ from capdex.json_schema.keywords import (
     KINDS,
     MARKS,
     TYPES,
+    Shape,
     frozen,
     kind,
     kinds,
@@ -107,6 +109,19 @@ class Schema(NamedTuple):
 def take(effort: Effort, steps: int) -> bool:
     """Take some steps; False if there are not as many left."""
     return sum(1 for _ in islice(effort, steps)) == steps
+
+
+def count_values(value: object) -> int:
+    """Return how many values a JSON value has, with itself."""
+    return sum(map(len, levels(value)))
+
+
+def names_and_values(schema: Schema) -> int:
+    """Return how many names and values a schema has, without those of its subschemas."""
+    words = schema.value.items() if isinstance(schema.value, dict) else ()
+    parts = (Shape.SCHEMA, Shape.SCHEMAS, Shape.SCHEMA_MAP)
+    held = ((KEYWORDS.get(word) in parts, x) for word, x in words if isinstance(x, dict | list))
+    return sum(len(x) if apart else count_values(x) for apart, x in held)
 
 
 def accepts(schema: Schema, value: object, effort: Effort) -> bool | None:

@@ -16,6 +16,7 @@ from capdex.diff.schema_compatibility import (
     UNDECIDED,
     SchemaComparison,
     SchemaGap,
+    StepsLeft,
     compare_schemas,
 )
 from capdex.json_schema.keywords import same
@@ -36,8 +37,8 @@ def comparison(
     a: Any, b: Any, *packages: Any, state: bool = False, steps: int = MAX_STEPS
 ) -> SchemaComparison:
     one, other = packages or (None, None)
-    effort = iter(range(steps))
-    return compare_schemas(Schema(a, a, one), Schema(b, b, other), effort, state=state)
+    left = StepsLeft.of(steps)
+    return compare_schemas(Schema(a, a, one), Schema(b, b, other), left, state=state)
 
 
 def gaps(a: Any, b: Any, *packages: Any, state: bool = False) -> tuple[SchemaGap, ...]:
@@ -498,6 +499,17 @@ def test_many_values_take_more_steps_each_time_they_are_compared(many: dict[str,
     assert not fits(all_ways, copy.deepcopy(all_ways))
     direct = {**all_ways, "properties": {x: {"$ref": "#/$defs/many"} for x in ways}}
     assert [x.keyword for x in gaps(direct, copy.deepcopy(direct))][-1] == UNDECIDED
+
+
+def test_comparisons_share_the_steps_to_look_for_examples() -> None:
+    old, new = ({"properties": {"a": {"type": kind}}} for kind in ("string", "integer"))
+    left = StepsLeft.of(looking=20)
+    found = [
+        compare_schemas(Schema(old, old), Schema(new, new), left, state=False) for _ in range(9)
+    ]
+    assert [x.decided for x in (found[0], found[-1])] == [True, False]
+    assert {gap.path for x in found for gap in x.narrowed} == {"a"}
+    assert next(left.looking, None) is None
 
 
 def test_no_more_gaps_are_told_than_anybody_mends() -> None:
