@@ -57,9 +57,9 @@ async def block(site: Site, request: PageRequest) -> View:
     text = request.parts["number"]
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise not_found(f"{text[:40]} is not a block number")
-    number = int(text)
-    data = await chain_events(site.reader, read_block_history, number, request.number("from", 0))
-    data |= {"number": number}
+    number, first = int(text), request.number("from", 0)
+    data = await chain_events(site.reader, read_block_history, number, first)
+    data |= {"number": number, "first": first}
     return View("block.html", f"Block {number}", data)
 
 

@@ -387,6 +387,7 @@ def test_a_publisher_has_names_keys_and_history(base: str) -> None:
 def test_a_block_shows_its_events(base: str) -> None:
     assert "Published" in Answer(f"{base}/block/1", **HTML).words
     assert "knows no event" in Answer(f"{base}/block/99999", **HTML).words
+    assert "knows no further event" in Answer(f"{base}/block/1?from=99", **HTML).words
     assert Answer(f"{base}/block/x", **HTML).status == 404
 
 
