@@ -65,7 +65,7 @@ none: Final = partial(DoctorCheck, "", "none")
 
 
 async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
-    """Run one check; a timeout and every error of ours is a failed check."""
+    """Run one check; a timeout, an error of ours and one of a path is a failed check."""
     try:
         async with asyncio.timeout(EACH_S):
             result = row.examine(subject)
@@ -77,5 +77,7 @@ async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
         found = fail(str(error))
     except CapdexError as error:
         found = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
+    except OSError as error:
+        found = fail(f"{error.filename}: {error.strerror}", "give a path that this user may use")
     wrong = found.status in ("warn", "fail")
     return replace(found, name=row.name, fix=(found.fix or row.fix) if wrong else "")

@@ -378,6 +378,12 @@ def test_an_account_whose_key_is_public_fails_on_a_public_chain(doctor: Any) -> 
 # services -----------------------------------------------------------------------------------
 
 
+def test_a_path_that_the_system_refuses_fails_its_check_alone(doctor: Any, folder: Path) -> None:
+    checks = doctor(ipfs=f"dir:{folder / ('a' * 300)}/blocks")
+    assert checks["IPFS"]["status"] in ("fail", "ok")  # Python 3.14 finds only that it is not there
+    assert checks["node"]["status"] == "none"
+
+
 def test_a_signer_is_asked_for_nothing_that_needs_a_persons_consent(doctor: Any) -> None:
     methods: list[str] = []
 
