@@ -26,7 +26,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.net.files import replacing, unusable
 from capdex_router.state import rows
 from capdex_router.state.object import MAX_BLOB_BYTES, StateObject
-from capdex_router.state.rows import DELETED, ERASED, Run, Space
+from capdex_router.state.rows import DELETED, ERASED, LIVE, Run, Space
 from capdex_router.state.store import ObjectStore
 
 FORMAT: Final = "capdex-state/1"
@@ -137,7 +137,10 @@ def _lower(what: int, limit: int) -> None:
 
 
 def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator[SyncEntry]:
-    """Yield all objects of an owner that have not expired, deleted and erased ones too."""
+    """Yield all objects of an owner that have not expired, deleted and erased ones too.
+
+    A deleted one of `public` is as an erased one: its content is not passed on.
+    """
     with store.database.reading() as run:
         found = run(
             "SELECT scope, schema_uri, o.id, state, blob FROM collections"
@@ -150,7 +153,7 @@ def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator
         )
         for scope, uri, id_, state, blob in found:
             document = None
-            if state != ERASED:
+            if state == LIVE or (state == DELETED and not public):
                 document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
             yield SyncEntry(scope, uri, id_, document)
 

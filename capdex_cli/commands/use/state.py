@@ -74,7 +74,8 @@ def list_command(app: App) -> None:
 def export_command(app: App, capability: str, file: Path, public: bool) -> None:
     """Write the objects of a capability to a file, for another machine of yours.
 
-    The file is not encrypted, and has what was deleted but not purged.
+    The file is not encrypted. It has what fields held before, and, without --public, what was
+    deleted but not purged.
     """
     from capdex_router.state.sync import export
 

@@ -26,7 +26,7 @@ from capdex_router.state.query import read
 from capdex_router.state.rows import Space
 from capdex_router.state.store import ObjectStore
 from capdex_router.state.strategies import model
-from capdex_router.state.sync import export, merge
+from capdex_router.state.sync import entries, export, merge
 
 OWNER = "did:nuwa:cap:note"
 SPACE = Space(OWNER, "sc:note")
@@ -123,6 +123,17 @@ def test_what_expired_is_not_sent_and_not_taken(
     assert merge(there.store, file) == (OWNER, (0, 0, 1))
     assert export(here.store, OWNER, here.file) == 0
     assert there.objects() == {}
+
+
+def test_what_was_deleted_is_not_passed_on_to_others(machines: Callable[[], Machine]) -> None:
+    here, there = machines(), machines()
+    here.store.create(SPACE, PUBLIC, "a", {"t": "to take back"})
+    merge(there.store, here.send(public=True))
+    here.store.delete(SPACE, PUBLIC, "a")
+    found = list(entries(here.store, OWNER, public=True))
+    assert [(one.id, one.document) for one in found] == [("a", None)]
+    assert merge(there.store, here.send(public=True))[1] == (0, 1, 0)
+    assert [one.deleted for one in there.store.collections()] == [1]
 
 
 def test_public_objects_alone_are_for_others(machines: Callable[[], Machine]) -> None:
