@@ -26,6 +26,7 @@ _CHECKED: Final = (  # call, argument, the test that refuses it, error
     ("clone", 0, _ANY, 0x7E020000, EPERM),  # a new namespace
     ("ioctl", 1, _EQUAL, 0x5412, EPERM),  # TIOCSTI, which types into a terminal
     ("ioctl", 1, _EQUAL, 0x541C, EPERM),  # TIOCLINUX, which pastes into one
+    ("socket", 0, _EQUAL, 1, EAFNOSUPPORT),  # unix: the work directory may hold one; pairs work
     ("socket", 0, _ABOVE, 16, EAFNOSUPPORT),  # after netlink; vsock reaches out of the namespace
 )
 

@@ -72,6 +72,12 @@ def test_a_program_reaches_no_socket_of_this_machine(tmp_path: Path) -> None:
         said = run(tmp_path, f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)")
     assert said.exit_code == 1
     assert b"refused" in said.stderr.lower()
+    # A socket that is a file is within reach in the work directory, though it is read-only there.
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        server.listen()
+        said = run(tmp_path, "import socket; socket.socket(socket.AF_UNIX).connect('s')")
+    assert b"not supported" in said.stderr.lower()
 
 
 @pytest.mark.parametrize(
