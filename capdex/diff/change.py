@@ -89,7 +89,7 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[st
             yield field, before, after
 
 
-def worded(old: object, new: object) -> Iterator[tuple[Path, Any, Any]]:
+def reworded(old: object, new: object) -> Iterator[tuple[Path, Any, Any]]:
     """Iterate over the annotations that changed at places that both schemas have."""
     before = dict(walk(old))
     for path, part in walk(new):

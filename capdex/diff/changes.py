@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only, worded
+from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only, reworded
 from capdex.diff.schema_compatibility import StepsLeft, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.diff.tool_changes import TAKES_LESS, tool_changes
@@ -18,7 +18,7 @@ from capdex.manifest.manifest import SECTIONS, Manifest
 
 def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     """Every change, in the order of the rules' sections."""
-    yield from _makers(old, new)
+    yield from _authors(old, new)
     yield from _permissions(old, new)
     yield from _hosts(old, new)
     yield from _secrets(old, new)
@@ -36,17 +36,17 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from _fields(old.document, new.document, SECTIONS, ())  # unknown sections
 
 
-# makers, permissions, hosts, secrets --------------------------------------------------------------
+# authors, permissions, hosts, secrets -------------------------------------------------------------
 
 
-def _makers(old: Manifest, new: Manifest) -> Iterator[Change]:
+def _authors(old: Manifest, new: Manifest) -> Iterator[Change]:
     sides = {"author": (old.author, new.author), "publisher": (old.publisher, new.publisher)}
     for field, (was, now) in sides.items():
         if was != now:
             shown = (x and x.partition("#")[0].removeprefix("did:pkh:") for x in (was, now))
             who = "signer" if field == "author" else "publishing account"
             message = f"the {who} {show_change(*shown)}"
-            yield differs(Rule.MAKER, ("metadata", field), was, now, message)
+            yield differs(Rule.AUTHOR, ("metadata", field), was, now, message)
 
 
 def _permissions(old: Manifest, new: Manifest) -> Iterator[Change]:
@@ -112,7 +112,7 @@ def _schema(old: Manifest, new: Manifest, left: StepsLeft) -> Iterator[Change]:
             message = "the schema says the same in other words"
             yield Change(Rule.SCHEMA_WORDING, "schema", ChangeKind.CHANGED, message)
         return
-    for path, before, after in worded(old.schema, new.schema):
+    for path, before, after in reworded(old.schema, new.schema):
         message = f"{show_path(path)} {show_change(before, after)}"
         yield differs(Rule.SCHEMA_WORDING, ("schema", *path), before, after, message)
 

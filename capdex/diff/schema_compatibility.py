@@ -94,12 +94,11 @@ class SchemaGap:
         """Return a sentence about `it`; `widened`: the newer schema accepts more."""
         if phrases := _PHRASES.get(self.keyword):
             listed = self.source or self.target
-            values = (
-                [show(x) for x in islice(listed, MAX_VALUES)] if isinstance(listed, list) else []
-            )
-            if values and len(listed) > MAX_VALUES:
-                values.append(f"and {len(listed) - MAX_VALUES} more")
-            return phrases[widened].format(it=it, values=", ".join(values))
+            values = listed if isinstance(listed, list) else []
+            words = [show(x) for x in values[:MAX_VALUES]]
+            if len(values) > MAX_VALUES:
+                words.append(f"and {len(values) - MAX_VALUES} more")
+            return phrases[widened].format(it=it, values=", ".join(words))
         return f"{self.keyword} of {it} {show_change(*self.values(widened=widened))}"
 
     def values(self, *, widened: bool) -> tuple[Any, Any]:
@@ -178,7 +177,7 @@ class _Comparison:
         pair = id(old.value), id(new.value)
         if new.value is True or old.value is False or pair in self._open:
             return []  # a pair in progress holds for the value around, and values are finite
-        if len(self._open) >= MAX_LEVELS or not self._looks(old, new):
+        if len(self._open) >= MAX_LEVELS or not self._take_steps(old, new):
             self._add(at, UNDECIDED)
             return []
         self._open.add(pair)
@@ -193,7 +192,7 @@ class _Comparison:
         refused = (x for x in candidates if accepts(new, x, effort) is False)
         return [*islice((x for x in refused if accepts(old, x, effort)), 1)]
 
-    def _looks(self, *schemas: Schema) -> bool:
+    def _take_steps(self, *schemas: Schema) -> bool:
         """Take a step, and more where a schema has many names; False if too few are left."""
         return take(self._effort, 1) and take(
             self._effort, max(map(names_and_values, schemas)) // VALUES_A_STEP
@@ -308,7 +307,7 @@ class _Comparison:
             return schema.value
         if here in around:
             return ["recursion", around[::-1].index(here)]
-        if len(around) >= MAX_LEVELS or not self._looks(schema):
+        if len(around) >= MAX_LEVELS or not self._take_steps(schema):
             return object()  # equal to nothing
         plain: dict[str, Any] = {}
         for word, value in schema.value.items():
@@ -319,9 +318,8 @@ class _Comparison:
                 items = self._plain(target, (*around, here))
             elif shape is Shape.REFERENCE:
                 items = [value, schema.root, schema.package]
-                items = (
-                    items if take(self._effort, count_values(items) // VALUES_A_STEP) else object()
-                )
+                if not take(self._effort, count_values(items) // VALUES_A_STEP):
+                    items = object()  # equal to nothing
             elif shape is Shape.SCHEMA:
                 items = self._plain(schema.sub(value), (*around, here))
             elif shape is Shape.SCHEMAS:

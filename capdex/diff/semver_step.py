@@ -38,7 +38,7 @@ class Rule(Enum):
     before, which is never a patch.
     """
 
-    MAKER = ("author", PATCH, "another key signs it, or another account publishes it")
+    AUTHOR = ("author", PATCH, "another key signs it, or another account publishes it")
     PERMISSION_ADDED = ("permissions", MINOR, "a permission is added", RISK)
     PERMISSION_REMOVED = ("permissions", PATCH, "a permission is removed")
     HOST_ADDED = ("hosts", MINOR, "a host or agent is contacted that was not", RISK)

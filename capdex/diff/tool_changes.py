@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from capdex.diagnostics import show, show_change, show_path
-from capdex.diff.change import Change, changed, differs, gap_change, only, worded
+from capdex.diff.change import Change, changed, differs, gap_change, only, reworded
 from capdex.diff.schema_compatibility import IN_PLACE, StepsLeft, compare_schemas
 from capdex.diff.semver_step import Rule
 from capdex.json_schema.subschema import Schema
@@ -130,7 +130,7 @@ def _tool_wording(
     old: dict[str, Any], new: dict[str, Any], name: str, told: Collection[str]
 ) -> Iterator[Change]:
     for field, *values in changed(old, new):
-        found = [((), *values)] if field not in told else worded(*values)
+        found = [((), *values)] if field not in told else reworded(*values)
         for path, before, after in found:
             message = f"{name}: {show_path((field, *path))} {show_change(before, after)}"
             place = ("tools", name, field, *path)

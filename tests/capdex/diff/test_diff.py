@@ -374,8 +374,8 @@ CASES: list[tuple[Rule, Edit, str]] = [
     (Rule.PROGRAM, files(("a", "1", True)), 'the file "a" can be run, and is new (1 bytes)'),
     (Rule.TRIGGERS, metadata(triggers=[]), 'the keyword trigger "weather" is gone'),
     (Rule.METADATA, metadata(name="Clouds"), 'name was "Weather", is "Clouds"'),
-    (Rule.MAKER, metadata(author=f"{KEY}#{KEY[8:]}"), f'the signer is new: "{KEY}"'),
-    (Rule.MAKER, metadata(publisher=ACCOUNT), f'the publishing account is new: "{ACCOUNT}"'),
+    (Rule.AUTHOR, metadata(author=f"{KEY}#{KEY[8:]}"), f'the signer is new: "{KEY}"'),
+    (Rule.AUTHOR, metadata(publisher=ACCOUNT), f'the publishing account is new: "{ACCOUNT}"'),
     (Rule.METADATA, lambda d: d.update({"x-note": "kept"}), 'x-note is new: "kept"'),
     (
         Rule.HOST_ADDED,
@@ -549,8 +549,8 @@ def test_another_signer_and_account_are_told_first_and_in_full() -> None:
     new = edited(metadata(author=PKH, publisher="eip155:1:0x" + "00" * 20, name="Clouds"))
     found = compare(old, new)
     assert [(x.rule, x.message) for x in found.changes[:2]] == [
-        (Rule.MAKER, f'the signer was "{KEY}", is "{ACCOUNT}"'),
-        (Rule.MAKER, f'the publishing account was "{ACCOUNT}", is "eip155:1:0x{"00" * 20}"'),
+        (Rule.AUTHOR, f'the signer was "{KEY}", is "{ACCOUNT}"'),
+        (Rule.AUTHOR, f'the publishing account was "{ACCOUNT}", is "eip155:1:0x{"00" * 20}"'),
     ]
     assert [x.path for x in found.changes[2:]] == ["metadata.name"]
     assert found.required is Step.PATCH

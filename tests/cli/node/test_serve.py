@@ -6,9 +6,8 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,32 +17,18 @@ import pytest
 import uvloop
 
 from capdex.errors import Code, UsageError
-from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_cli.node.serve import serve
 from capdex_cli.node.server import listen, url_of
 from capdex_cli.node.workers import Serving
 from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
 from capdex_indexer.options import Role
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Deployment, Store
 from capdex_service.limits.hosts import LOOPBACK
 
 
 def options(role: Role = Role.BOTH) -> SimpleNamespace:
     """The options of a node that serving it reads."""
     return SimpleNamespace(role=role, rpc_urls=(), serve=frozenset({Verdict.VERIFIED}))
-
-
-@pytest.fixture
-def surface(tmp_path: Path) -> Iterator[Surface]:
-    """What a node on an empty index shows."""
-    url = f"sqlite:///{tmp_path / 'index.db'}"
-    Store.open(url, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
-    index = Index(url)
-    yield Surface(index, BlockDirectory(tmp_path / "blocks"), Health())
-    index.close()
 
 
 @asynccontextmanager

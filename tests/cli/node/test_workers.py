@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,27 +12,13 @@ import orjson
 import pytest
 
 from capdex.errors import Code, Unavailable
-from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.tasks import end
 from capdex.problems import Verdict
 from capdex_cli.node.explorer import build_explorer
 from capdex_cli.node.worker import NodeLink
 from capdex_cli.node.workers import Serving, WorkerOptions, Workers
 from capdex_indexer.http.status import Surface
-from capdex_indexer.monitoring.health import Health
-from capdex_indexer.query.index import Index
-from capdex_indexer.store import Deployment, Store
 from capdex_service.queries.reader import Reader
-
-
-@pytest.fixture
-def surface(tmp_path: Path) -> Iterator[Surface]:
-    """What a node on an empty index shows."""
-    url = f"sqlite:///{tmp_path / 'index.db'}"
-    Store.open(url, Deployment(1, "0x" + "00" * 20, 0, bytes(32))).close()
-    index = Index(url)
-    yield Surface(index, BlockDirectory(tmp_path / "blocks"), Health())
-    index.close()
 
 
 @asynccontextmanager

@@ -278,6 +278,12 @@ def test_tools_have_their_parameters_as_a_table(base: str) -> None:
     assert "required" in page.words
 
 
+def test_the_page_of_a_tool_shows_where_it_leads(base: str) -> None:
+    page = Answer(f"{base}/c/weatherreporter/1.0.0/tools", **HTML)
+    assert "target_did {contact_did}" in page.words
+    assert "service_method receiveSimpleMessage" in page.words
+
+
 def test_texts_and_bytes_are_the_files(base: str, filled: Filled) -> None:
     contents = Answer(f"{base}/c/city-weather/1.0.0/texts.json").json["contents"]
     page = Answer(f"{base}/c/city-weather/1.0.0/texts", **HTML)

@@ -524,18 +524,25 @@ def test_a_budget_is_never_exceeded(tmp_path_factory, steps):
         assert budget.spent_wei + budget.left_wei == 100
 
 
-async def test_a_url_that_is_no_sponsor_s_is_told_at_once(registry, author):
-    request = await signed(registry, author)
+@asynccontextmanager
+async def answering(status, answer):
+    """A server that answers each request with a status and a JSON object; its URL."""
 
-    async def other(_reader, writer):
-        body = b'{"ok": true}'
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    async def serve(_reader, writer):
+        body = orjson.dumps(answer)
+        head = b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+        writer.write(head + body)
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(other, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        for url in (f"http://127.0.0.1:{port}", "sponsor.example.net"):  # the second has no scheme
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_url_that_is_no_sponsor_s_is_told_at_once(registry, author):
+    request = await signed(registry, author)
+    async with answering(200, {"ok": True}) as address:
+        for url in (address, "sponsor.example.net"):  # the second has no scheme
             with pytest.raises(UsageError, match="is no sponsor"):
                 await send_request(request, url, timeout_s=2)
 
@@ -543,15 +550,7 @@ async def test_a_url_that_is_no_sponsor_s_is_told_at_once(registry, author):
 async def test_a_proxy_before_a_sponsor_that_is_down_is_told_as_such(registry, author):
     request = await signed(registry, author)
     asked: list[str] = []
-
-    async def proxy(_reader, writer):
-        body = b'{"error": "bad gateway"}'
-        writer.write(b"HTTP/1.1 502 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with answering(502, {"error": "bad gateway"}) as url:
         with pytest.raises(Unavailable, match="does not answer") as down:
             await send_request(request, url, timeout_s=0.4, on_wait=asked.append)
     assert down.value.why == "it answered 502"
@@ -565,15 +564,7 @@ async def test_an_answer_about_another_release_is_not_believed(registry, author,
     said = request.verify().announcement
     release = {"cap_uri": said.cap_uri, "sha256": said.sha256.hex(), "already": True}
     release[member] = {"cap_uri": "did:nuwa:cap:other@1.0.0", "sha256": "00" * 32}[member]
-
-    async def other(_reader, writer):
-        body = orjson.dumps(release)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(other, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with answering(200, release) as url:
         with pytest.raises(UsageError, match="is no sponsor") as refused:
             await send_request(request, url, timeout_s=2)
     assert "another release" in refused.value.why
