@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Published
 from capdex_publisher.authoring.files import describe, section
@@ -63,10 +64,10 @@ def author(local_chain):
 def open_sponsor(registry, signer, blocks, tmp_path, author):
     """Open the sponsor of one budget file; `author` alone is on its allow list."""
 
-    def make(wei=ETHER, **options):
+    def make(wei=ETHER, storage=blocks, **options):
         budget = Budget(tmp_path / "budget.json", wei)
         options = {"allowed": [author.address], **options}
-        return Sponsor(registry, signer, Uploader(blocks), budget, **options)
+        return Sponsor(registry, signer, Uploader(storage), budget, **options)
 
     return make
 
@@ -354,16 +355,36 @@ async def test_a_package_with_another_byte_is_refused(registry, open_sponsor, au
     assert refusal.value.code is Code.UNVERIFIED
 
 
+class HeldStorage(BlockDirectory):
+    """A storage that takes nothing until it is released."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.released = asyncio.Event()
+
+    async def put(self, data):
+        await self.released.wait()
+        return await super().put(data)
+
+
 async def test_accounts_that_are_contracts_do_not_open_more_than_others(
-    registry, open_sponsor, author, local_chain, monkeypatch
+    registry, open_sponsor, author, local_chain, monkeypatch, tmp_path
 ):
     monkeypatch.setattr("capdex_publisher.sponsor.sponsor.MAX_OPEN", 1)
-    local_chain.call("anvil_setCode", author.address, "0x60006000fd")  # it accepts no signature
-    sponsor = open_sponsor()
+    # The account accepts every signature: it returns 0x1626ba7e, ERC-1271's answer.
+    local_chain.call("anvil_setCode", author.address, "0x631626ba7e60e01b5f5260205ff3")
+    storage = HeldStorage(tmp_path / "held")
+    sponsor = open_sponsor(storage=storage)
     requests = [await signed(registry, author, version=f"1.0.{number}") for number in range(4)]
     other = [body(dataclasses.replace(one, signature=bytes(65))) for one in requests]
-    ends = await asyncio.gather(*map(sponsor.publish, other), return_exceptions=True)
-    assert [getattr(one, "code", one) for one in ends].count(Code.RATE_LIMITED) == 3
+    ends = asyncio.as_completed(map(sponsor.publish, other))
+    # The first one is open until its package is stored, so the others have to be refused.
+    for _ in range(3):
+        with pytest.raises(Unavailable) as refusal:
+            await next(ends)
+        assert refusal.value.code is Code.RATE_LIMITED
+    storage.released.set()
+    assert not (await next(ends)).already
 
 
 async def test_a_request_over_the_limit(open_sponsor):
