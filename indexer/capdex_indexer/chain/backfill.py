@@ -67,14 +67,17 @@ class RangeSizer:
         an outage or a limit of calls: the widest range that was answered is asked for instead, and
         the next raise comes later.
         """
-        if blocks <= self._answered:
+        was_answered = blocks <= self._answered
+        if was_answered:
             self._answered = 0
         less = max(1, blocks // 2, self._answered)
         if hint is not None and hint < blocks:
             less = max(1, hint)
         elif costly and self._answered:
             less = self._answered
-        if blocks <= self.limit:  # ranges that were under way together are one refusal
+        # Ranges that were under way together are one refusal; one of a width that was answered
+        # before may be by chance.
+        if blocks <= self.limit and not was_answered:
             self._needed = min((4 if costly else 2) * self._needed, MAX_CALM)
         else:
             less = min(less, self.limit)

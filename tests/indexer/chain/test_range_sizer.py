@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex_indexer.chain.backfill import (
+    FIRST_BLOCKS,
+    FIRST_CALM,
     MAX_BLOCKS,
     MAX_GROWTH,
     TARGET_BYTES,
@@ -94,3 +96,16 @@ def test_more_is_asked_for_again_once_refusals_stop(refusals):
     for _ in range(2000):
         range_sizer.learn(range_sizer.blocks, 0, 40)
     assert range_sizer.blocks == MAX_BLOCKS
+
+
+@pytest.mark.parametrize("costly", [True, False])
+def test_refusals_of_ranges_that_were_answered_before_do_not_delay_the_next_raise(costly):
+    range_sizer, blocks = RangeSizer(), FIRST_BLOCKS
+    while blocks > 1:
+        range_sizer.learn(blocks, 0, 40)
+        blocks = range_sizer.shrink(blocks, costly=costly)
+    ranges = 0
+    while range_sizer.blocks < FIRST_BLOCKS:
+        range_sizer.learn(range_sizer.blocks, 0, 40)
+        ranges += 1
+    assert ranges <= 10 * FIRST_CALM
