@@ -26,8 +26,8 @@ EMPTY: Final[dict[Strategy, Any]] = {
 
 def values(root: Any) -> Json:
     """Return the plain values of a map; containers in it are not of our making."""
-    found: Json = root.get_value()
-    return {key: value for key, value in found.items() if isinstance(value, str | int | float)}
+    content: Json = root.get_value()
+    return {key: value for key, value in content.items() if isinstance(value, str | int | float)}
 
 
 def text(value: object) -> str:
@@ -45,12 +45,12 @@ def parsed(held: Any) -> Any:
 
 def entries(root: object) -> list[tuple[str, str, str]]:
     """Return key, dot and name of each entry of an or_map, sorted."""
-    found = []
+    triples = []
     for name in values(root):
         match parsed(name):
             case [str() as key, str() as dot]:
-                found.append((key, dot, name))
-    return sorted(found)
+                triples.append((key, dot, name))
+    return sorted(triples)
 
 
 def splice(root: Any, before: str, after: str) -> None:
@@ -109,13 +109,13 @@ def _mv(root: object) -> Any:
 
 
 def _map(root: object) -> Json:
-    found: Json = {}
+    merged: Json = {}
     held = values(root)
     for key, _, name in entries(root):
         value = parsed(held[name])
         if value is not MISSING:
-            found.setdefault(key, value)
-    return found
+            merged.setdefault(key, value)
+    return merged
 
 
 def _total(root: object) -> int:

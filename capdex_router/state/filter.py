@@ -84,7 +84,7 @@ class _Compiler:
         if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
             return _any(_equals(value), missing=value is None)
         tests = [self._operator(key, item, depth) for key, item in value.items()]
-        return tests[0] if len(tests) == 1 else lambda found: all(test(found) for test in tests)
+        return tests[0] if len(tests) == 1 else lambda values: all(test(values) for test in tests)
 
     def _operator(self, name: str, value: Any, depth: int) -> _Test:
         self._count()
@@ -100,20 +100,20 @@ class _Compiler:
                 return test if name == "$in" else _not(test)
             case "$all":
                 tests = [_any(_equals(item)) for item in _choices(name, value)]
-                return lambda found: bool(tests) and all(test(found) for test in tests)
+                return lambda values: bool(tests) and all(test(values) for test in tests)
             case "$size":
                 if not _TYPES["integer"](value):
                     raise _wrong("$size takes a whole number")
-                return lambda found: any(isinstance(x, list) and len(x) == value for x in found)
+                return lambda values: any(isinstance(x, list) and len(x) == value for x in values)
             case "$exists":
                 if not isinstance(value, bool):
                     raise _wrong("$exists takes true or false")
-                return lambda found: bool(found) is value
+                return lambda values: bool(values) is value
             case "$type":
                 if not isinstance(value, str) or value not in _TYPES:
                     raise _wrong(f"$type takes one of {', '.join(_TYPES)}")
                 is_type = _TYPES[value]
-                return lambda found: any(is_type(x) for x in found)
+                return lambda values: any(is_type(x) for x in values)
             case "$elemMatch":
                 return self._element(value, depth)
             case "$not":
@@ -132,15 +132,15 @@ class _Compiler:
             raise _wrong("$elemMatch takes a filter or operators")
         if any(key.startswith("$") and key not in ("$and", "$or", "$nor") for key in value):
             test = self._test(value, depth - 1)
-            return lambda found: any(
-                test((item,)) for x in found if isinstance(x, list) for item in x
+            return lambda values: any(
+                test((item,)) for array in values if isinstance(array, list) for item in array
             )
         holds = self.filter(value, depth - 1)
-        return lambda found: any(
+        return lambda values: any(
             holds(item)
-            for x in found
-            if isinstance(x, list)
-            for item in x
+            for array in values
+            if isinstance(array, list)
+            for item in array
             if isinstance(item, dict)
         )
 
@@ -176,17 +176,17 @@ def reached(value: object, steps: Sequence[str]) -> Iterator[Any]:
 
 
 def _any(holds: Holds, *, missing: bool = False) -> _Test:
-    def test(found: Sequence[Any]) -> bool:
-        for value in found:
+    def test(values: Sequence[Any]) -> bool:
+        for value in values:
             if holds(value) or (isinstance(value, list) and any(map(holds, value))):
                 return True
-        return missing and not found
+        return missing and not values
 
     return test
 
 
 def _not(test: _Test) -> _Test:
-    return lambda found: not test(found)
+    return lambda values: not test(values)
 
 
 def _equals(wanted: object) -> Holds:
@@ -228,7 +228,7 @@ def _contains(wanted: object) -> _Test:
             return isinstance(wanted, str) and wanted in value
         return isinstance(value, list) and any(equal(item, wanted) for item in value)
 
-    return lambda found: any(map(holds, found))
+    return lambda values: any(map(holds, values))
 
 
 def _matches(pattern: object) -> Holds:

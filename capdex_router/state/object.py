@@ -82,31 +82,31 @@ class StateObject:
 
     def value(self) -> Json:
         """Return the merged value; content that no write of ours makes is left out."""
-        found: Json = {}
+        merged: Json = {}
         with _guarded():
             registers = fields.values(self._doc.get_map("registers"))
             marks = fields.values(self._doc.get_map("marks"))
             for name, text in registers.items():
                 if self.model.strategy(name) is Strategy.LWW_REGISTER:
-                    found[name] = fields.parsed(text)
+                    merged[name] = fields.parsed(text)
             for name, strategy in self.model.strategies.items():
                 if strategy is not Strategy.LWW_REGISTER:
                     shown = fields.SHOWN[strategy](self._root(name, strategy))
                     empty = strategy in fields.EMPTY and shown == fields.EMPTY[strategy]
-                    found[name] = fields.MISSING if empty and name not in marks else shown
-        return {name: found[name] for name in sorted(found) if found[name] is not fields.MISSING}
+                    merged[name] = fields.MISSING if empty and name not in marks else shown
+        return {name: merged[name] for name in sorted(merged) if merged[name] is not fields.MISSING}
 
     def conflicts(self) -> dict[str, list[Any]]:
         """Return the values of each multi-value register that has several, lowest dot first."""
-        found = {}
+        conflicts = {}
         for name, strategy in self.model.strategies.items():
             if strategy is Strategy.MV_REGISTER:
                 with _guarded():
                     dots = fields.values(self._root(name, strategy))
                 values = [fields.parsed(dots[dot]) for dot in sorted(dots)]
                 if len(values) > 1:
-                    found[name] = [value for value in values if value is not fields.MISSING]
-        return found
+                    conflicts[name] = [value for value in values if value is not fields.MISSING]
+        return conflicts
 
     def write(self, new: Json, touched: Collection[str], now: float) -> None:
         """Write the fields of `new` that are `touched`; a missing one is removed.
@@ -164,8 +164,8 @@ class StateObject:
                 raise InvalidInput(
                     "the document cannot be read", why="it is not a list of changes", fix=_AGAIN
                 )
-            writes = (one.counter for one in about.partial_end_vv.sub_iter(_nothing()))
-            if (count := sum(one.end - one.start for one in writes)) > MAX_FOREIGN_WRITES:
+            writes = (peer_span.counter for peer_span in about.partial_end_vv.sub_iter(_nothing()))
+            if (count := sum(write.end - write.start for write in writes)) > MAX_FOREIGN_WRITES:
                 raise InvalidInput(f"the document has {count} writes", Code.TOO_LARGE, fix=_AGAIN)
             theirs = about.partial_end_vv.get_last(self._peer)
             if theirs is None:

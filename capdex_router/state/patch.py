@@ -142,15 +142,15 @@ class _Document:
         self._write([name], changed(self.root.get(name, empty), operation["value"]))
 
     def _at(self, path: list[str]) -> Any:
-        found = self.root
+        node = self.root
         for step in path:
-            if isinstance(found, dict) and step in found:
-                found = found[step]
-            elif isinstance(found, list):
-                found = found[_index(step, len(found) - 1)]
+            if isinstance(node, dict) and step in node:
+                node = node[step]
+            elif isinstance(node, list):
+                node = node[_index(step, len(node) - 1)]
             else:
                 raise _Conflict(f"there is nothing at {_shown(path)}")
-        return found
+        return node
 
     def _write(self, path: list[str], value: object, *, replace: bool = False) -> None:
         self._touch(path, value)

@@ -112,18 +112,18 @@ def read(query: object) -> ObjectQuery:
 
 
 def _sort_key(value: Json, steps: tuple[str, ...], down: bool) -> Any:
-    found = next(reached(value, steps), ...)
-    match found:
+    first = next(reached(value, steps), ...)
+    match first:
         case bool():
-            key: tuple[int, Any] = 2, found
+            key: tuple[int, Any] = 2, first
         case int() | float():
-            key = 3, found
+            key = 3, first
         case str():
-            key = 4, found[:MAX_KEY_CHARS]
+            key = 4, first[:MAX_KEY_CHARS]
         case None:
             key = 1, 0
         case _:
-            key = (0, 0) if found is ... else (5, 0)
+            key = (0, 0) if first is ... else (5, 0)
     return _Descending(key) if down else key
 
 
@@ -132,7 +132,7 @@ def _order(value: object) -> tuple[tuple[tuple[str, ...], bool], ...]:
         return ()
     if not isinstance(value, list) or len(value) > MAX_ORDERS:
         raise _wrong(f"order is a list of at most {MAX_ORDERS} fields")
-    found = []
+    fields = []
     for item in value:
         match item:
             case {"field": field, **rest} if rest.keys() <= {"direction"}:
@@ -143,8 +143,8 @@ def _order(value: object) -> tuple[tuple[tuple[str, ...], bool], ...]:
                 raise _wrong("an order is {field, direction}")
         if direction not in ("asc", "desc"):
             raise _wrong("a direction is asc or desc")
-        found.append((tuple(path(field)), direction == "desc"))
-    return tuple(found)
+        fields.append((tuple(path(field)), direction == "desc"))
+    return tuple(fields)
 
 
 def _selected(value: object) -> tuple[str, ...] | None:
@@ -173,8 +173,8 @@ def _after(cursor: object, bound: str, order: tuple[Any, ...]) -> Key | None:
     try:
         if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
             raise ValueError("no cursor")
-        found = orjson.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        made_for, (*parts, id_) = found
+        content = orjson.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        made_for, (*parts, id_) = content
         if made_for != bound or len(parts) != len(order) or not isinstance(id_, str):
             raise ValueError("another query")
         keys = []

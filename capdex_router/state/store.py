@@ -90,12 +90,12 @@ class ObjectStore:
         now = self.clock()
         number = self._number(space, model)
         with self.database.writing() as run:
-            found = run(
+            row = run(
                 "SELECT state, changed FROM objects WHERE (collection, id) = (?, ?)", (number, id_)
             ).fetchone()
-            if found is not None:
-                if found[0] != LIVE or found[1] > rows.horizon(model, now):
-                    deleted = found[0] != LIVE
+            if row is not None:
+                if row[0] != LIVE or row[1] > rows.horizon(model, now):
+                    deleted = row[0] != LIVE
                     raise InvalidInput(
                         f"there is an object with the id {id_[:64]!r}",
                         why="it was deleted" if deleted else "",
@@ -155,7 +155,7 @@ class ObjectStore:
     def collections(self) -> list[ObjectCollection]:
         """Return what is kept, in the order of owner, scope and schema."""
         with self.database.reading() as run:
-            found = run(
+            groups = run(
                 "SELECT owner, scope, schema_uri, visibility,"
                 " total(state = 0 AND NOT changed <= ?1 - ttl_s IS TRUE), total(state = 1),"
                 " total(state = 0 AND changed <= ?1 - ttl_s IS TRUE)"
@@ -165,7 +165,7 @@ class ObjectStore:
             ).fetchall()
         return [
             ObjectCollection(Space(owner, scope), uri, visibility, *map(int, counts))
-            for owner, scope, uri, visibility, *counts in found
+            for owner, scope, uri, visibility, *counts in groups
         ]
 
     def purge(self, owner: str | None = None) -> int:
@@ -185,17 +185,17 @@ class ObjectStore:
     def drop(self, owner: str) -> int:
         """Remove all objects of an owner without a trace; return how many there were."""
         with self.database.writing() as run:
-            found = run(
+            keys = run(
                 "SELECT collection, id FROM objects JOIN collections ON collection = number"
                 " WHERE owner = ?",
                 (owner,),
             ).fetchall()
-            for number, id_ in found:
+            for number, id_ in keys:
                 rows.remove(run, number, id_)
             # The collections keep their numbers: another process may know them already, and a
             # number that a second package got would show it the objects of the first.
         self.database.forget()
-        return len(found)
+        return len(keys)
 
     def _expire(self, run: Run, owner: str | None) -> int:
         expired = run(
@@ -217,15 +217,15 @@ class ObjectStore:
         return number
 
     def _load(self, run: Run, number: int, model: Model, id_: str) -> tuple[int, StateObject]:
-        found = run(
+        row = run(
             "SELECT peer, blob FROM documents JOIN objects USING (collection, id)"
             " WHERE (collection, id) = (?, ?) AND state = ? AND changed > ?",
             (number, id_, LIVE, rows.horizon(model, self.clock())),
         ).fetchone()
-        if found is None:
+        if row is None:
             raise _not_found(id_)
-        peer = found[0] or rows.new_peer()
-        return peer, StateObject.load(model, peer, found[1])
+        peer = row[0] or rows.new_peer()
+        return peer, StateObject.load(model, peer, row[1])
 
 
 class _Scan:
@@ -244,29 +244,29 @@ class _Scan:
 
     def by_id(self) -> ObjectPage:
         """Return a page in the order of ids; stop where enough was looked at."""
-        found: list[FoundObject] = []
+        hits: list[FoundObject] = []
         size = 0
         for hit, bytes_ in self._hits(stop=True):
             size += bytes_
-            if len(found) == self._query.limit or (found and size > MAX_ANSWER_BYTES):
-                return self._page(found, (found[-1].id,))
-            found.append(hit)
-        return self._page(found, (self._last,) if self._bytes > MAX_SCANNED_BYTES else None)
+            if len(hits) == self._query.limit or (hits and size > MAX_ANSWER_BYTES):
+                return self._page(hits, (hits[-1].id,))
+            hits.append(hit)
+        return self._page(hits, (self._last,) if self._bytes > MAX_SCANNED_BYTES else None)
 
     def ordered(self) -> ObjectPage:
         """Return a page in the order of the query, which looks at all objects."""
         query, after = self._query, self._query.after
         keyed = ((query.key(hit.value, hit.id), size, hit) for hit, size in self._hits())
-        later = (one for one in keyed if after is None or after < one[0])
-        best = heapq.nsmallest(query.limit + 1, later, key=lambda one: one[0])
-        found: list[FoundObject] = []
+        later = (entry for entry in keyed if after is None or after < entry[0])
+        best = heapq.nsmallest(query.limit + 1, later, key=lambda entry: entry[0])
+        hits: list[FoundObject] = []
         size = 0
         for number, (_, bytes_, hit) in enumerate(best):
             size += bytes_
-            if number == query.limit or (found and size > MAX_ANSWER_BYTES):
-                return self._page(found, best[number - 1][0])
-            found.append(hit)
-        return self._page(found, None)
+            if number == query.limit or (hits and size > MAX_ANSWER_BYTES):
+                return self._page(hits, best[number - 1][0])
+            hits.append(hit)
+        return self._page(hits, None)
 
     def _hits(self, *, stop: bool = False) -> Iterator[tuple[FoundObject, int]]:
         holds = self._query.holds
@@ -289,8 +289,8 @@ class _Scan:
                     fix="ask for a text that an object must have, or without order",
                 )
 
-    def _page(self, found: list[FoundObject], key: Key | None) -> ObjectPage:
-        return ObjectPage(tuple(found), None if key is None else self._query.cursor(key))
+    def _page(self, hits: list[FoundObject], key: Key | None) -> ObjectPage:
+        return ObjectPage(tuple(hits), None if key is None else self._query.cursor(key))
 
 
 def _not_found(id_: str) -> InvalidInput:

@@ -36,7 +36,7 @@ class Strategy(StrEnum):
 
 
 # NIP-8's own example of a log says append_only, which its list of words does not have.
-_WORDS: Final = {str(one): one for one in Strategy} | {"append_only": Strategy.LOG_RGA}
+_WORDS: Final = {str(word): word for word in Strategy} | {"append_only": Strategy.LOG_RGA}
 _TYPES: Final = {  # of the values that a strategy can hold; a register holds any
     Strategy.RGA_TEXT: "string",
     Strategy.GROW_ONLY_SET: "array",
@@ -109,11 +109,11 @@ def model(uri: str, schema: Json) -> Model:
 
 def duration_s(text: str) -> float | None:
     """Return the seconds of an ISO 8601 duration; None if it is none, or longer than 100 years."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         return None
     seconds = sum(
-        unit * int(part or 0) for unit, part in zip(_UNITS_S, found.groups(), strict=True)
+        unit * int(part or 0) for unit, part in zip(_UNITS_S, match.groups(), strict=True)
     )
     return float(seconds) if 0 < seconds <= MAX_TTL_S else None
 
@@ -146,17 +146,17 @@ def _word(mark: object) -> str | None:
 
 def _resolved(value: object, schema: Json) -> Json:
     """Return a property with what its local references say; its own words come first."""
-    found: Json = {}
+    merged: Json = {}
     for _ in range(MAX_REFERENCES):
         if not isinstance(value, dict):
             break
-        found = {**value, **found}
+        merged = {**value, **merged}
         reference = value.get("$ref")
         steps = pointer_steps(reference) if isinstance(reference, str) else None
         if steps is None:
             break
         _, value = at_pointer(schema, steps)
-    return found
+    return merged
 
 
 def _inner_marks(value: object) -> Iterator[bool]:
@@ -184,8 +184,8 @@ def _visibility(value: object, warnings: list[str]) -> Visibility:
     known: Final[tuple[Visibility, ...]] = ("private", "shared", "public")
     if value is None:
         return "private"
-    for one in known:
-        if value == one:
-            return one
+    for word in known:
+        if value == word:
+            return word
     warnings.append("x-visibility is none of private, shared and public: it is private")
     return "private"

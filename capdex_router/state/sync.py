@@ -97,8 +97,8 @@ def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, 
                     Code.TOO_LARGE,
                     fix=f"a file of state has at most {MAX_FILE_BYTES} bytes: export fewer objects",
                 )
-            owner, found = read(stream)
-            return owner, merge_entries(store, owner, found, empty=empty)
+            owner, objects = read(stream)
+            return owner, merge_entries(store, owner, objects, empty=empty)
     except OSError as error:
         raise unusable(f"{path.name} cannot be used", error, _FILE) from None
 
@@ -142,7 +142,7 @@ def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator
     A deleted one of `public` is as an erased one: its content is not passed on.
     """
     with store.database.reading() as run:
-        found = run(
+        cursor = run(
             "SELECT scope, schema_uri, o.id, state, blob FROM collections"
             " JOIN objects o ON o.collection = number"
             " LEFT JOIN documents d ON d.collection = number AND d.id = o.id"
@@ -151,7 +151,7 @@ def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator
             " ORDER BY scope, schema_uri, o.id",
             (owner, public, store.clock()),
         )
-        for scope, uri, id_, state, blob in found:
+        for scope, uri, id_, state, blob in cursor:
             document = None
             if state == LIVE or (state == DELETED and not public):
                 document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
@@ -159,9 +159,9 @@ def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator
 
 
 def merge_entries(
-    store: ObjectStore, owner: str, found: Iterable[SyncEntry], *, empty: bool = False
+    store: ObjectStore, owner: str, objects: Iterable[SyncEntry], *, empty: bool = False
 ) -> Merged:
-    """Merge objects, all or none; what `found` raises passes upward, and nothing is merged.
+    """Merge objects, all or none; what `objects` raises passes upward, and nothing is merged.
 
     Nothing is refused for breaking a schema: such an object is served as not valid.
     """
@@ -174,7 +174,7 @@ def merge_entries(
         ).fetchone()
         if empty and held is not None:
             raise InvalidInput(f"{owner} has objects here", fix="use: capdex state merge")
-        for entry in found:
+        for entry in objects:
             counts[_merge(run, owner, entry, now)] += 1
     return Merged(**counts)
 
@@ -214,7 +214,7 @@ def _merge(run: Run, owner: str, entry: SyncEntry, now: float) -> str:
     return "new" if state is None else "changed"
 
 
-def _write(stream: IO[bytes], owner: str, found: Iterable[SyncEntry]) -> int:
+def _write(stream: IO[bytes], owner: str, objects: Iterable[SyncEntry]) -> int:
     hashed = hashlib.sha256()
     count = 0
 
@@ -224,7 +224,7 @@ def _write(stream: IO[bytes], owner: str, found: Iterable[SyncEntry]) -> int:
         stream.write(data)
 
     line(_Header(FORMAT, owner))
-    for entry in found:
+    for entry in objects:
         line(entry)
         count += 1
     line(_End(count, hashed.hexdigest()))

@@ -147,12 +147,12 @@ class StateTool:
 
     def _shown(self, hit: FoundObject) -> Json:
         """Return a hit; `valid` is there if a merge made an object that breaks its schema."""
-        found: Json = {"id": hit.id, "object": hit.shown}
+        shown: Json = {"id": hit.id, "object": hit.shown}
         if hit.conflicts:
-            found["conflicts"] = hit.conflicts
+            shown["conflicts"] = hit.conflicts
         if self.parts.check(self.model.schema, hit.value) is not None:
-            found["valid"] = False
-        return found
+            shown["valid"] = False
+        return shown
 
     def _validate(self, value: Json) -> None:
         why = self.parts.check(self.model.schema, value)
