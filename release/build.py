@@ -62,10 +62,10 @@ def environment(into: Path, version: str, dist: Path) -> Path:
     install = (BIN / "uv", "pip", "install", "--quiet", "--python", python)
     build = ("--build-constraints", ROOT / "requirements/bootstrap.lock")
     run(BIN / "uv", "venv", "--quiet", "--python", sys.executable, into)
-    run(*install, "--require-hashes", *build, *(x for lock in LOCKS for x in ("-r", lock)))
+    run(*install, "--require-hashes", *build, *(word for lock in LOCKS for word in ("-r", lock)))
     # By its name and not by its path, which would stand in the metadata of the environment.
-    found = ("--no-index", "--find-links", dist, "--refresh-package", "capdex")
-    run(*install, "--no-deps", *found, f"capdex[{EXTRAS}]=={version}")
+    source = ("--no-index", "--find-links", dist, "--refresh-package", "capdex")
+    run(*install, "--no-deps", *source, f"capdex[{EXTRAS}]=={version}")
     run(BIN / "uv", "pip", "check", "--quiet", "--python", python)
     return python
 

@@ -57,8 +57,7 @@ def of_version(version: str, changelog: str) -> Iterator[str]:
         return
     if parsed.is_devrelease or parsed.local or str(parsed) != version or len(parsed.release) != 3:
         yield f"the version {version} is not of the form 1.2.3 or 1.2.3rc1 (capdex/__init__.py)"
-    found = entries(changelog)
-    (first, (_, waiting)), *released = found.items()
+    (first, (_, waiting)), *released = entries(changelog).items()
     if first != "Unreleased" or waiting:
         yield "CHANGELOG.md must begin with an empty entry [Unreleased]"
     if not released or released[0][0] != version:

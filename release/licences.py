@@ -16,12 +16,12 @@ _NAMES = ("licen", "copying", "notice", "authors")
 
 def notice(packages: Path) -> str:
     """Return name, version, licence and licence texts of every distribution in a folder."""
-    found = sorted(distributions(path=[str(packages)]), key=lambda x: x.name.lower())
+    parts = sorted(distributions(path=[str(packages)]), key=lambda x: x.name.lower())
     head = f"""\
-The {len(found)} Python distributions that are installed together here, and their licences.
+The {len(parts)} Python distributions that are installed together here, and their licences.
 Each has the texts that its publisher put into it.
 """
-    return head + "".join(map(_entry, found))
+    return head + "".join(map(_entry, parts))
 
 
 def _entry(distribution: Distribution) -> str:

@@ -65,7 +65,7 @@ async def wait_until_mature(
 
 async def _maturity_of(commitments: Mapping[str, bytes], registry: Registry) -> int:
     """Return the block time at which the youngest is old enough; raises Unavailable."""
-    made = [await registry.committed_at(one) for one in commitments.values()]
+    made = [await registry.committed_at(commitment) for commitment in commitments.values()]
     if not all(made):  # an endpoint behind a balancer, or a reorganisation
         raise Unavailable(
             "a commitment that was in a block is no longer there",
@@ -152,14 +152,14 @@ async def find_commitments(
     if least == 0:
         return ()
     now = await block_time(registry.chain)
-    found = []
+    commitments = []
     for name in names:
         secret = await CommitSecretFile(registry, signer.address, name).secret(signer)
         commitment = commitment_of(name, signer.address, secret)
         made_at = await registry.committed_at(commitment)
         counts = made_at > 0 and now <= made_at + most
-        found.append(NameCommitment(name, secret, commitment, made_at, counts))
-    return tuple(found)
+        commitments.append(NameCommitment(name, secret, commitment, made_at, counts))
+    return tuple(commitments)
 
 
 async def price_commits(
@@ -167,9 +167,9 @@ async def price_commits(
 ) -> dict[str, Transaction]:
     """Return the priced commitments that are still to be sent, by name; see `Chain.price`."""
     return {
-        one.name: await registry.price(sender, "commit", one.commitment, fee_cap_wei=fee_cap_wei)
-        for one in commitments
-        if not one.counts
+        x.name: await registry.price(sender, "commit", x.commitment, fee_cap_wei=fee_cap_wei)
+        for x in commitments
+        if not x.counts
     }
 
 
@@ -187,14 +187,14 @@ async def commit(
     Raises Unavailable: run again, and it goes on from here.
     """
     waiting = []
-    for one in commitments:  # in turn: each gets the next nonce
-        if not one.counts:
-            change = _change(registry, one)
+    for commitment in commitments:  # in turn: each gets the next nonce
+        if not commitment.counts:
+            change = _change(registry, commitment)
             plan = ChangePlan(
                 change,
                 signer.address,
                 resumes=await change.pending(signer.address).load(),
-                transaction=commits[one.name],
+                transaction=commits[commitment.name],
             )
             sent = await send_change(plan, signer, on_step)
             if sent is not None:
@@ -210,7 +210,7 @@ async def commit(
         if end is not None:
             raise end
     await wait_until_mature(
-        {one.name: one.commitment for one in commitments},
+        {commitment.name: commitment.commitment for commitment in commitments},
         registry=registry,
         on_step=on_step,
         timeout_s=receipt_timeout_s,

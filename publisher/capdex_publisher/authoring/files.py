@@ -97,7 +97,7 @@ def list_files(folder: Path) -> tuple[list[Resource], dict[str, str]]:
 
     Links are not followed, and neither SKILL.md nor a package at the top is a file of the package.
     """
-    found: list[Resource] = []
+    files: list[Resource] = []
     left: dict[str, str] = {}
     total = 0
     for path in _walk(folder, left):
@@ -105,18 +105,18 @@ def list_files(folder: Path) -> tuple[list[Resource], dict[str, str]]:
             hidden = "it contains an invisible character" if list(forbidden(path)) else ""
             if fault := path_fault(path) or hidden:
                 raise InvalidInput("", why=fault)
-            if len(found) == MAX_RESOURCES:
+            if len(files) == MAX_RESOURCES:
                 raise InvalidInput("", why=f"over {MAX_RESOURCES} files in a package: join some")
-            one = describe(folder, path)
-            if total + one.size > MAX_TOTAL_BYTES:
+            file = describe(folder, path)
+            if total + file.size > MAX_TOTAL_BYTES:
                 raise InvalidInput("", why=f"all files have at most {MAX_TOTAL_BYTES} bytes")
         except InvalidInput as error:
             left[path] = error.why
         else:
-            found.append(one)
-            total += one.size
-    clashes = _clashes(found)
-    return [x for x in found if x.path not in clashes], left | clashes
+            files.append(file)
+            total += file.size
+    clashes = _clashes(files)
+    return [x for x in files if x.path not in clashes], left | clashes
 
 
 def _clashes(resources: Sequence[Resource]) -> dict[str, str]:
@@ -171,15 +171,15 @@ def _read(folder: Path, path: str) -> tuple[bytes, bool]:
     """Return the bytes of a file, and True if its owner may execute it."""
     file = folder / path
     try:
-        found = file.lstat()
-        if stat.S_ISLNK(found.st_mode):
+        status = file.lstat()
+        if stat.S_ISLNK(status.st_mode):
             raise InvalidInput("", why=LINK)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise InvalidInput("", why="it is no ordinary file")
-        if found.st_size > MAX_RESOURCE_BYTES:
-            why = f"it has {found.st_size} bytes; a file has at most {MAX_RESOURCE_BYTES}"
+        if status.st_size > MAX_RESOURCE_BYTES:
+            why = f"it has {status.st_size} bytes; a file has at most {MAX_RESOURCE_BYTES}"
             raise InvalidInput("", why=why)
-        return file.read_bytes(), bool(found.st_mode & stat.S_IXUSR)
+        return file.read_bytes(), bool(status.st_mode & stat.S_IXUSR)
     except OSError as error:
         raise InvalidInput("", why=f"cannot be read: {error.strerror}") from None
 
@@ -206,27 +206,27 @@ def text_of(data: bytes) -> str | None:
 def read_files(resources: Iterable[Resource], folder: Path) -> FilesRead:
     """Read and compare the files of a package; never raises."""
     read = FilesRead()
-    for one in resources:
+    for resource in resources:
         try:
-            data, executable = _read(folder, one.path)
-            check_resource(one, data)
+            data, executable = _read(folder, resource.path)
+            check_resource(resource, data)
         except InvalidInput as error:
-            read.faults[one.path] = error.why
+            read.faults[resource.path] = error.why
         except VerificationFailure:
-            read.faults[one.path] = "changed after the package named it"
+            read.faults[resource.path] = "changed after the package named it"
         else:
-            if executable is not one.executable and os.name == "posix":
+            if executable is not resource.executable and os.name == "posix":
                 now = "is now executable" if executable else "is no longer executable"
-                read.faults[one.path] = now
-            read.data[one.path] = data
+                read.faults[resource.path] = now
+            read.data[resource.path] = data
     return read
 
 
 def section(resources: Iterable[Resource]) -> str:
     """Return the section `resources` of a package as YAML, a file a line."""
     lines = ["resources:"]
-    for one in resources:
-        row = {key: value for key, value in one.to_json().items() if value is not False}
+    for resource in resources:
+        row = {key: value for key, value in resource.to_json().items() if value is not False}
         fields = (f"{key}: {json.dumps(x, ensure_ascii=False)}" for key, x in row.items())
         lines.append(f"  - {{{', '.join(fields)}}}")
     return "\n".join(lines) + "\n"
@@ -242,20 +242,20 @@ def renew(package: bytes, folder: Path) -> bytes:
     rows = value.get("resources") if isinstance(value, dict) else None
     if not isinstance(rows, list) or not _SECTION.search(package):
         return package
-    found, faults = [], FilesRead()
+    files, faults = [], FilesRead()
     for row in rows:
         path = row.get("path") if isinstance(row, dict) else None
         if not isinstance(path, str) or path_fault(path):
             return package  # its reader says what is wrong
         try:
-            one = describe(folder, path)
+            file = describe(folder, path)
         except InvalidInput as error:
             faults.faults[path] = error.why
         else:
-            found.append(replace(one, media_type=row.get("media_type") or one.media_type))
-    if not found:
+            files.append(replace(file, media_type=row.get("media_type") or file.media_type))
+    if not files:
         return package
     faults.require("the package", folder)
-    if read_resources(Fields(value, (), Findings())) == tuple(found):
+    if read_resources(Fields(value, (), Findings())) == tuple(files):
         return package
-    return _SECTION.sub(lambda _: section(found).encode(), package, count=1)
+    return _SECTION.sub(lambda _: section(files).encode(), package, count=1)

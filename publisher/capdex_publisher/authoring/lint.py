@@ -38,10 +38,10 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     manifest = reading.manifest
     if manifest is None:
         return ()
-    found = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
-    found += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
-    found += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
-    problems = [problem_at(reading, *x) for x in found]
+    faults = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
+    faults += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
+    faults += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
+    problems = [problem_at(reading, *x) for x in faults]
     for path, why in secret_like(reading.yaml.value):
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
         problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
@@ -57,20 +57,20 @@ def lint_files(
     """
     problems = []
     resources = reading.manifest.resources if reading.manifest else ()
-    for i, one in enumerate(resources):
-        at, content = ("resources", i), data.get(one.path, b"")
-        if one.media_type in PROGRAMS.values() or any(map(content.startswith, PROGRAMS)):
-            found = next((x for start, x in PROGRAMS.items() if content.startswith(start)), "")
-            message = f"{one.path} is a program ({found or one.media_type}), which nobody can read"
+    for i, file in enumerate(resources):
+        at, content = ("resources", i), data.get(file.path, b"")
+        if file.media_type in PROGRAMS.values() or any(map(content.startswith, PROGRAMS)):
+            kind = next((x for start, x in PROGRAMS.items() if content.startswith(start)), "")
+            message = f"{file.path} is a program ({kind or file.media_type}), which nobody can read"
             problems.append(problem_at(reading, Reason.BINARY_FILE, at, message))
         if (text := text_of(content)) is None:
             continue
-        for injection in prompt_injection.lint({one.path: text}):
-            message = f"{one.path}: {injection.message}"
+        for injection in prompt_injection.lint({file.path: text}):
+            message = f"{file.path}: {injection.message}"
             problems.append(problem_at(reading, injection.code, at, message))
         if why := known_secret(text):
             severity = Severity.WARNING if show_path(at) in allow else Severity.ERROR
-            message = f"{one.path}: {why}"
+            message = f"{file.path}: {why}"
             problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, at, message, severity))
     return tuple(problems)
 

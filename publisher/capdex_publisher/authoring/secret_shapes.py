@@ -101,8 +101,8 @@ def _why(name: str, text: str) -> str:
     """Return why a text that stands under a name looks like a secret; else nothing."""
     if known := known_secret(text):
         return known
-    for key, found in [(name, text), *_QUERY.findall(text)]:
-        value = found.rpartition(" ")[2] if found.count(" ") == 1 else found  # `Bearer …`
+    for key, given in [(name, text), *_QUERY.findall(text)]:
+        value = given.rpartition(" ")[2] if given.count(" ") == 1 else given  # `Bearer …`
         named = SECRET_WORDS.fullmatch(key) or _NAMES.fullmatch(key)
         plain = len(value) < MIN_CHARS or bool(re.search(r"[\s{}]|://", value))
         if plain or is_secret_name(value) or _is_example(value):

@@ -94,15 +94,15 @@ def _of_files(
 ) -> Iterator[Problem]:
     """Yield the problems of the files that a package names; a note if none of them is here."""
     resources, folder = reading.require().resources, file.folder
-    found = read_files(resources, folder)
+    files = read_files(resources, folder)
     if resources and file.files is None and not any((folder / x.path).exists() for x in resources):
         message = f"its {len(resources)} files are not in {folder}, so they were not checked"
         yield problem_at(reading, Reason.BAD_RESOURCE, ("resources",), message, Severity.NOTE)
         return
-    yield from lint_files(reading, found.data, allow)
-    for i, one in enumerate(resources):
-        if why := found.faults.get(one.path):
-            message = f"{one.path} in {folder} {why}"
+    yield from lint_files(reading, files.data, allow)
+    for i, resource in enumerate(resources):
+        if why := files.faults.get(resource.path):
+            message = f"{resource.path} in {folder} {why}"
             yield problem_at(
                 reading, Reason.BAD_RESOURCE, ("resources", i), message, Severity.ERROR
             )

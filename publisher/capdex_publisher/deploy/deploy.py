@@ -69,9 +69,9 @@ async def deploy(
     creation = creation or create2.registry(chain.chain_id)
     factory = Contract(chain, create2.FACTORY, creation.contract)
     pending = PendingTransaction(factory, "deploy", creation.address, signer.address, "")
-    if found := await find(chain, creation, directory):
+    if deployed := await find(chain, creation, directory):
         pending.remove()
-        return found, False
+        return deployed, False
     try:
         sent = await pending.load(fee_cap_wei=fee_cap_wei)
         if sent is None:
@@ -88,8 +88,8 @@ async def deploy(
     except InvalidInput:
         # The factory refuses what exists already: another process may have deployed it.
         pending.remove()
-        if found := await find(chain, creation, directory):
-            return found, False
+        if deployed := await find(chain, creation, directory):
+            return deployed, False
         raise
     pending.remove()
     made = await find(chain, creation, directory, start_block=mined.block_number)
@@ -216,7 +216,7 @@ async def find(
             fix="say --start-block N: a block explorer shows it",
         )
     arguments = dict(creation.arguments)
-    found = DeployedContract(
+    deployed = DeployedContract(
         chain_id=chain.chain_id,
         contract=creation.contract,
         address=creation.address,
@@ -228,9 +228,9 @@ async def find(
         tx_hash=str(made[0].get("hash")) if made else "",
     )
     if not dry_run:
-        document = json.dumps(asdict(found), indent=2) + "\n"
+        document = json.dumps(asdict(deployed), indent=2) + "\n"
         write_atomically(path, document.encode("utf-8"))
-    return found
+    return deployed
 
 
 def read_deployment(path: Path) -> DeployedContract:

@@ -58,15 +58,15 @@ def find_anvil(fetched: Path | None = None) -> Path:
     for installed in (package, fetched):
         if installed is not None and installed.is_file():
             return installed
-    found = shutil.which("anvil")
-    if found is None:
+    on_path = shutil.which("anvil")
+    if on_path is None:
         raise UsageError(
             "Anvil, the local chain, is not installed",
             Code.MISSING_PART,
             why="CAPDEX_ANVIL names none, and none is on the PATH",
             fix="pip install 'capdex[local]', which fetches it",
         )
-    return Path(found)
+    return Path(on_path)
 
 
 def pick_port(wanted: int) -> int:

@@ -81,10 +81,10 @@ class Chain:
         """Open an endpoint; raises Refused WRONG_CHAIN if it is one of another chain."""
         # One attempt for each call: `capdex_publisher.tx` decides what may be sent again.
         async with Rpc([rpc_url], max_attempts=1) as rpc:
-            found = await rpc.chain_id()
-            if found != chain_id:
+            actual = await rpc.chain_id()
+            if actual != chain_id:
                 raise Refused(
-                    f"{rpc.endpoint} speaks for chain {found}, not {chain_id}",
+                    f"{rpc.endpoint} speaks for chain {actual}, not {chain_id}",
                     Code.WRONG_CHAIN,
                     why="a transaction signed for one chain must not be sent to another",
                     fix="correct the chain id or the endpoint of this network",
@@ -146,13 +146,13 @@ class Chain:
         for tx_hash in hashes:
             try:
                 read = partial(_read_receipt, tx_hash)
-                found = await self.rpc.call("eth_getTransactionReceipt", [tx_hash], read)
+                receipt = await self.rpc.call("eth_getTransactionReceipt", [tx_hash], read)
             except RpcError as error:
                 if "indexing is in progress" not in error.why:
                     raise
-                found = None
-            if found is not None:
-                return found
+                receipt = None
+            if receipt is not None:
+                return receipt
         return None
 
     async def call(

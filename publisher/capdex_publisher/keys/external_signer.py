@@ -96,11 +96,11 @@ class ExternalSigner:
 
     async def accounts(self) -> list[str]:
         """Return the addresses that the signer offers (EIP-55)."""
-        found = await self._ask_first(("eth_accounts", []), ("account_list", []))
-        if not isinstance(found, list):
+        accounts = await self._ask_first(("eth_accounts", []), ("account_list", []))
+        if not isinstance(accounts, list):
             raise refused("its list of accounts is none")
         try:
-            return [parse_address(str(one)) for one in found]
+            return [parse_address(str(account)) for account in accounts]
         except UsageError as error:
             raise refused(f"its list of accounts holds no address: {error.message}") from None
 

@@ -54,27 +54,27 @@ class Announcer:
 
     def fail(self, candidates: Iterable[ReleaseCandidate], error: CapdexError) -> None:
         """Set the result of those that have none yet."""
-        self.results.update({one.uri: error for one in self._open(candidates)})
+        self.results.update({x.uri: error for x in self._open(candidates)})
 
     async def refresh(self) -> dict[str, ReleaseCandidate]:
         """Read the open candidates again, by URI: minutes may have passed since the plan."""
         candidates = self._open(self.plan.candidates)
-        found = await look_up_all(
-            [one.package for one in candidates],
+        outcomes = await look_up_all(
+            [candidate.package for candidate in candidates],
             registry=self.registry,
             fee_cap_wei=self.plan.fee_cap_wei,
         )
-        for one, now in zip(candidates, found, strict=True):
+        for candidate, now in zip(candidates, outcomes, strict=True):
             if isinstance(now, CapdexError):
-                self.fail([one], now)
-        current = [now for now in found if isinstance(now, ReleaseCandidate)]
+                self.fail([candidate], now)
+        current = [now for now in outcomes if isinstance(now, ReleaseCandidate)]
         await asyncio.gather(*(self._finish_published(now) for now in current if now.already))
         return {now.uri: now for now in current if not now.already}
 
     async def commit(self, current: dict[str, ReleaseCandidate]) -> None:
         """Make the commitments of new names that can still be claimed; wait until they count."""
-        names = {one.name for one in current.values() if one.to_send}
-        wanted = [one for one in self.plan.commitments if one.name in names]
+        names = {x.name for x in current.values() if x.to_send}
+        wanted = [x for x in self.plan.commitments if x.name in names]
         try:
             await commit(
                 wanted,
@@ -85,19 +85,19 @@ class Announcer:
                 receipt_timeout_s=self.timeout_s,
             )
         except CapdexError as error:
-            failed = {one.name for one in wanted}
+            failed = {commitment.name for commitment in wanted}
             self.fail((x for x in self.plan.candidates if x.name in failed), error)
 
     async def announce(self, current: dict[str, ReleaseCandidate]) -> None:
         """Send what is not on chain, wait for the blocks, and set every result."""
         waiting: dict[str, tuple[Sent, list[ReleaseCandidate]]] = {}  # by transaction hash
-        for one in self._open(current.values()):
-            if one.resumes is not None:
-                sent = one.resumes
-                waiting.setdefault(sent.tx_hash, (sent, []))[1].append(one)
+        for candidate in self._open(current.values()):
+            if candidate.resumes is not None:
+                sent = candidate.resumes
+                waiting.setdefault(sent.tx_hash, (sent, []))[1].append(candidate)
         for batch in self.plan.batches:
             now = self._open(current[x.uri] for x in batch.candidates if x.uri in current)
-            to_send = [one for one in now if one.to_send]
+            to_send = [x for x in now if x.to_send]
             if to_send:
                 waiting |= await self._send(Batch(tuple(to_send), batch.transaction))
         await asyncio.gather(*(self._settle(*each) for each in waiting.values()))
@@ -132,7 +132,7 @@ class Announcer:
         return {sent.tx_hash: (sent, list(priced.candidates))}
 
     def _remember(self, candidates: Sequence[ReleaseCandidate]) -> OnSigned:
-        files = [pending(self.registry, one.package) for one in candidates]
+        files = [pending(self.registry, candidate.package) for candidate in candidates]
         return remembering(files, self.on_step)
 
     async def _settle(self, sent: Sent, candidates: list[ReleaseCandidate]) -> None:
@@ -150,8 +150,8 @@ class Announcer:
             receipt = self.registry.receipt(mined)
         except (InvalidInput, Refused) as error:
             why = error if len(candidates) == 1 else _reverted(error)
-            for one in candidates:
-                await self._settle_reverted(one, why)
+            for candidate in candidates:
+                await self._settle_reverted(candidate, why)
             return
         except CapdexError as error:
             self.fail(candidates, error)
@@ -160,53 +160,57 @@ class Announcer:
         published = {
             event.announcement.cap_uri for event in receipt.events if isinstance(event, Published)
         }
-        for one in candidates:
-            if one.uri in published:
-                self._finish(one, receipt, already=False)
+        for candidate in candidates:
+            if candidate.uri in published:
+                self._finish(candidate, receipt, already=False)
             else:  # the stored transaction was another one
-                await self._settle_reverted(one, _gone())
+                await self._settle_reverted(candidate, _gone())
 
-    async def _settle_reverted(self, one: ReleaseCandidate, error: CapdexError) -> None:
+    async def _settle_reverted(self, candidate: ReleaseCandidate, error: CapdexError) -> None:
         """Set the result of a release that was not published by its transaction.
 
         Another process of the same account may have published it before.
         """
-        pending(self.registry, one.package).remove()
+        pending(self.registry, candidate.package).remove()
         try:
-            now = await look_up(one.package, registry=self.registry)
+            now = await look_up(candidate.package, registry=self.registry)
         except CapdexError as why:
-            self.fail([one], why)
+            self.fail([candidate], why)
             return
         if now.already:
             await self._finish_published(now)
         else:
-            self.fail([one], error)
+            self.fail([candidate], error)
 
     async def _all_published(self, candidates: Sequence[ReleaseCandidate]) -> bool:
-        found = [await look_up(one.package, registry=self.registry) for one in candidates]
-        return all(one.already for one in found)
+        current = [await look_up(x.package, registry=self.registry) for x in candidates]
+        return all(x.already for x in current)
 
-    async def _finish_published(self, one: ReleaseCandidate) -> None:
+    async def _finish_published(self, candidate: ReleaseCandidate) -> None:
         """Set the result of a release that is on chain, with its receipt if it can be found."""
         receipt = None
         try:
-            event = await self.registry.find_publication(one.name, one.announcement.semver)
+            event = await self.registry.find_publication(
+                candidate.name, candidate.announcement.semver
+            )
             if event is not None:
                 mined = await confirm(self.registry.chain, "0x" + event.position.tx_hash.hex())
                 receipt = self.registry.receipt(mined)
         except CapdexError as error:
-            self.fail([one], error)
+            self.fail([candidate], error)
         else:
-            self._finish(one, receipt, already=True)
+            self._finish(candidate, receipt, already=True)
 
-    def _finish(self, one: ReleaseCandidate, receipt: Receipt | None, *, already: bool) -> None:
-        pending(self.registry, one.package).remove()
-        CommitSecretFile(self.registry, self.signer.address, one.name).forget()
-        self.results[one.uri] = Announced(already, receipt)
+    def _finish(
+        self, candidate: ReleaseCandidate, receipt: Receipt | None, *, already: bool
+    ) -> None:
+        pending(self.registry, candidate.package).remove()
+        CommitSecretFile(self.registry, self.signer.address, candidate.name).forget()
+        self.results[candidate.uri] = Announced(already, receipt)
 
     def _open(self, candidates: Iterable[ReleaseCandidate]) -> list[ReleaseCandidate]:
         """Return the candidates without a result."""
-        return [one for one in candidates if one.uri not in self.results]
+        return [x for x in candidates if x.uri not in self.results]
 
 
 def _gone() -> Unavailable:

@@ -91,7 +91,7 @@ def claim_of(
     registry: Registry, name: str, commitments: Sequence[NameCommitment] = ()
 ) -> RegistryChange:
     """Return the claim of a name, by the secret of its commitment where there is one."""
-    secret = next((one.secret for one in commitments if one.name == name), NO_SECRET)
+    secret = next((x.secret for x in commitments if x.name == name), NO_SECRET)
 
     async def stands(sender: str) -> bool:
         state = await registry.name_state(name)

@@ -69,7 +69,7 @@ class PublishPlan:
     @property
     def secrets(self) -> Secrets:
         """Secrets of the names that are claimed by commitments."""
-        return {one.name: one.secret for one in self.commitments}
+        return {x.name: x.secret for x in self.commitments}
 
 
 async def make_plan(
@@ -85,10 +85,10 @@ async def make_plan(
     whose commitment is not old enough cannot be estimated: its batch is priced by `gas_bound`, and
     again when it can be.
     """
-    to_send = [one for one in candidates if one.to_send]
-    new_names = list(dict.fromkeys(one.name for one in to_send if one.claims_name))
+    to_send = [x for x in candidates if x.to_send]
+    new_names = list(dict.fromkeys(x.name for x in to_send if x.claims_name))
     commitments = await find_commitments(new_names, registry=registry, signer=signer)
-    secrets = {one.name: one.secret for one in commitments}
+    secrets = {x.name: x.secret for x in commitments}
     refused: Refusals = {}
     batches = []
     limit = await registry.chain.block_number_of("latest", "gasLimit") if to_send else 0
@@ -99,15 +99,15 @@ async def make_plan(
         )  # fmt: skip
         if batch is not None:
             batches.append(batch)
-    kept_names = {one.name for batch in batches for one in batch.candidates}
-    wanted = tuple(one for one in commitments if one.name in kept_names)
+    kept_names = {x.name for batch in batches for x in batch.candidates}
+    wanted = tuple(x for x in commitments if x.name in kept_names)
     commits = await price_commits(
         wanted, registry=registry, sender=signer.address, fee_cap_wei=fee_cap_wei
     )
     priced_all = (*commits.values(), *(batch.transaction for batch in batches))
     shared = await share_cap(priced_all, chain=registry.chain, fee_cap_wei=fee_cap_wei)
     return PublishPlan(
-        candidates=tuple(one for one in candidates if one.uri not in refused),
+        candidates=tuple(x for x in candidates if x.uri not in refused),
         commitments=wanted,
         commits=dict(zip(commits, shared, strict=False)),
         batches=tuple(
@@ -150,13 +150,13 @@ async def price_batch(
             refused[candidates[0].uri] = error
             return None
         kept = []
-        for one in candidates:
+        for candidate in candidates:
             try:
-                await price([one])
+                await price([candidate])
             except (InvalidInput, Refused) as why:
-                refused[one.uri] = why
+                refused[candidate.uri] = why
             else:
-                kept.append(one)
+                kept.append(candidate)
         if len(kept) == len(candidates):
             raise  # each alone succeeds, and all together do not: the fee, most likely
     return await price(kept) if kept else None
@@ -180,7 +180,7 @@ def divide(
 
 def gas_bound(candidates: Sequence[ReleaseCandidate]) -> int:
     """Return the most gas that publishing them takes, even if each claims its name."""
-    return sum(claim_gas(one.name, one.announcement.semver) for one in candidates)
+    return sum(claim_gas(x.name, x.announcement.semver) for x in candidates)
 
 
 def claim_gas(name: str, semver: str = "") -> int:
@@ -194,13 +194,13 @@ def call(candidates: Sequence[ReleaseCandidate], secrets: Secrets) -> tuple[str,
     """Return the contract's function that publishes them, and its arguments."""
     values = [
         (
-            one.name,
-            one.announcement.semver,
-            one.announcement.cid,
-            one.announcement.sha256,
-            secrets.get(one.name, NO_SECRET),
+            candidate.name,
+            candidate.announcement.semver,
+            candidate.announcement.cid,
+            candidate.announcement.sha256,
+            secrets.get(candidate.name, NO_SECRET),
         )
-        for one in candidates
+        for candidate in candidates
     ]
     if len(values) > 1:
         return "publishBatch", (values,)

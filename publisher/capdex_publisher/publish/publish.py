@@ -197,19 +197,19 @@ class _Call:
                 packages.append((result, judged))
             else:
                 self._reject(result, judged.failure())
-        found = refuse_conflicts(
+        outcomes = refuse_conflicts(
             await look_up_all([x for _, x in packages], registry=registry, fee_cap_wei=fee_cap_wei)
         )
         candidates = []
-        for (result, package), one in zip(packages, found, strict=True):
+        for (result, package), outcome in zip(packages, outcomes, strict=True):
             said = package.announcement
             result.cap_uri, result.cid, result.sha256 = said.cap_uri, said.cid, said.sha256.hex()
-            if isinstance(one, ReleaseCandidate):
-                result.already, result.claims_name = one.already, one.claims_name
-                self._by_uri[one.uri] = result
-                candidates.append(one)
+            if isinstance(outcome, ReleaseCandidate):
+                result.already, result.claims_name = outcome.already, outcome.claims_name
+                self._by_uri[outcome.uri] = result
+                candidates.append(outcome)
             else:
-                self._reject(result, one)
+                self._reject(result, outcome)
         return candidates
 
     async def compare(
@@ -220,21 +220,21 @@ class _Call:
     ) -> list[ReleaseCandidate]:
         """Return the candidates whose version moves as far as their changes require."""
         kept = []
-        for one in candidates:
+        for candidate in candidates:
             try:
-                if one.to_send:
+                if candidate.to_send:
                     compared = await compare_with_previous(
-                        one,
+                        candidate,
                         registry=registry,
                         sources=self._uploader.sources,
                         beside=candidates,
                         allow=allow,
                     )
-                    self._by_uri[one.uri].previous = compared.previous
+                    self._by_uri[candidate.uri].previous = compared.previous
                     self._on_step(compared)
-                kept.append(one)
+                kept.append(candidate)
             except CapdexError as error:
-                self._reject(self._by_uri[one.uri], error)
+                self._reject(self._by_uri[candidate.uri], error)
         return kept
 
     def record_plan(self, plan: PublishPlan, *, dry_run: bool) -> None:
@@ -242,9 +242,9 @@ class _Call:
         for uri, error in plan.refused.items():
             self._reject(self._by_uri[uri], error)
         for batch in plan.batches if dry_run else ():
-            for one in batch.candidates:
-                result = self._by_uri[one.uri]
-                result.commitment = plan.commits.get(one.name)
+            for candidate in batch.candidates:
+                result = self._by_uri[candidate.uri]
+                result.commitment = plan.commits.get(candidate.name)
                 result.transaction = batch.transaction
 
     async def upload(self, plan: PublishPlan, announcer: Announcer) -> None:
@@ -253,17 +253,17 @@ class _Call:
         Released packages too: what is on chain can be fetched, and a lost copy is put back.
         """
         candidates = []
-        for one in plan.candidates:
+        for candidate in plan.candidates:
             try:
-                await self._upload_files(one)
-                candidates.append(one)
+                await self._upload_files(candidate)
+                candidates.append(candidate)
             except CapdexError as error:
-                announcer.fail([one], error)
-        packages = [one.package.data for one in candidates]
+                announcer.fail([candidate], error)
+        packages = [candidate.package.data for candidate in candidates]
         ends = await self._uploader.upload_all(packages, on_step=self._on_step)
-        for one, end in zip(candidates, ends, strict=True):
+        for candidate, end in zip(candidates, ends, strict=True):
             if isinstance(end, CapdexError):
-                announcer.fail([one], end)
+                announcer.fail([candidate], end)
 
     async def _upload_files(self, candidate: ReleaseCandidate) -> None:
         """Read the files of a package again, since minutes may have passed, and upload them."""
@@ -271,7 +271,7 @@ class _Call:
         if not resources:
             return
         result = self._by_uri[candidate.uri]
-        file = next(x for x, one in zip(self._files, self.results, strict=True) if one is result)
+        file = next(x for x, own in zip(self._files, self.results, strict=True) if own is result)
         data = read_files(resources, file.folder).require(file.name, file.folder)
         self._on_step(await self._uploader.upload_files(candidate.uri, data.values()))
 

@@ -206,8 +206,6 @@ def _join(chain: Json, of_node: list[Json], *, has_node: bool) -> list[Json]:
             if not chain["complete"]:  # the node's reasons are better than none
                 flags = {key: x for key, x in flags.items() if x is not None}
             joined.append(answer | {"status": status | flags})
-    only_node = [
-        x | {"warnings": ["the node has this release, and the chain has not"]}
-        for x in known.values()
-    ]
+    warnings = ["the node has this release, and the chain has not"]
+    only_node = [x | {"warnings": warnings} for x in known.values()]
     return sorted(joined, key=lambda x: Version.parse(x["semver"]), reverse=True) + only_node

@@ -88,7 +88,7 @@ class ChangePlan:
     @property
     def transactions(self) -> tuple[Transaction, ...]:
         """All transactions that would be sent, in their order."""
-        return tuple(one for one in (self.commit, self.transaction) if one is not None)
+        return tuple(x for x in (self.commit, self.transaction) if x is not None)
 
 
 OnChangeStep = Callable[[ChangePlan | Step], None]

@@ -84,16 +84,16 @@ async def names_held(registry: Registry, account: str) -> tuple[list[HeldName], 
 
 def fold(events: Iterable[Event]) -> NameState | None:
     """Return the state after the events of one name; raises InvalidInput if one cannot follow."""
-    ledger, found = Ledger(), None
+    ledger, state = Ledger(), None
     for event in events:
         if isinstance(event, Sponsored):  # names the payer; its nonce counts over all names
             continue
         # A ledger takes every event of a registry; of one name they are numbered anew.
         ledger.apply(replace(event, sequence=ledger.count + 1))
-        found = ledger.names[_name(event)]
+        state = ledger.names[_name(event)]
         if isinstance(event, Published):
-            found.releases[-1].sequence = event.sequence
-    return found
+            state.releases[-1].sequence = event.sequence
+    return state
 
 
 def _checked(

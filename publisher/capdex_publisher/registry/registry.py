@@ -116,12 +116,12 @@ class Registry(Contract):
 
     async def releases(self, name: str) -> list[ReleaseState]:
         """Return all releases of a name in order of publication."""
-        found: list[ReleaseState] = []
+        releases: list[ReleaseState] = []
         while True:
-            page = await self.read("releases", name, len(found), RELEASES_PAGE)
-            found += [_release(one) for one in page]
+            page = await self.read("releases", name, len(releases), RELEASES_PAGE)
+            releases += [_release(release) for release in page]
             if len(page) < RELEASES_PAGE:
-                return found
+                return releases
 
     async def index_of(self, name: str, semver: str) -> int:
         """Return the index of a release in its name's list; raises InvalidInput NOT_FOUND."""

@@ -66,15 +66,16 @@ async def announcement_of(registry: Registry, uri: CapabilityURI) -> tuple[Annou
             why="the chain endpoint does not search that far back",
             fix="set start-block of the network, or ask another endpoint with --rpc-url",
         )
-    found = event.announcement
-    if (found.sha256, found.cid, found.cap_uri) != (release.sha256, release.cid, str(uri)):
+    announced = event.announcement
+    identity = announced.sha256, announced.cid, announced.cap_uri
+    if identity != (release.sha256, release.cid, str(uri)):
         raise Unavailable(
             f"the chain endpoint contradicts itself about {uri}",
             Code.RPC_UNAVAILABLE,
             why="the event and the contract's record differ",
             fix="ask another endpoint with --rpc-url",
         )
-    return found, release.yanked
+    return announced, release.yanked
 
 
 async def _choose(uri: CapabilityURI, mcp_url: str) -> CapabilityURI:

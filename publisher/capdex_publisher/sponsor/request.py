@@ -63,7 +63,7 @@ class SponsorRequest:
             document = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise _malformed(str(error)) from None
-        names = {one.name for one in fields(cls)}
+        names = {field.name for field in fields(cls)}
         if not isinstance(document, dict) or document.keys() != names:
             raise _malformed(f"it needs exactly these members: {', '.join(sorted(names))}")
         try:

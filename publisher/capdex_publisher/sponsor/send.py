@@ -66,8 +66,8 @@ async def sign_request(
     await compare_with_previous(candidate, registry=registry, sources=sources, allow=allow)
     secret = NO_SECRET
     if candidate.claims_name:
-        for one in await find_commitments([candidate.name], registry=registry, signer=signer):
-            secret = one.secret
+        commitments = await find_commitments([candidate.name], registry=registry, signer=signer)
+        secret = next((x.secret for x in commitments), NO_SECRET)
     request = SponsorRequest(
         chain_id=registry.chain_id,
         registry=registry.address,

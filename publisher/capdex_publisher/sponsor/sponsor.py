@@ -189,9 +189,9 @@ class Sponsor:
         if not self.budget.has(key):
             return
         sent = await change.pending(self._signer.address).load()
-        found = None if sent is None else await self._registry.chain.receipt(*sent.hashes)
-        if found is not None:
-            self.budget.charge(key, found[0].fee_wei)
+        receipt = None if sent is None else await self._registry.chain.receipt(*sent.hashes)
+        if receipt is not None:
+            self.budget.charge(key, receipt[0].fee_wei)
             self.budget.release(key)
 
     async def _check_unused(self, request: SponsorRequest) -> None:
@@ -243,10 +243,10 @@ class Sponsor:
             mined = step.receipt if isinstance(step, Reserved) else step
             if isinstance(mined, Receipt | Reverted):
                 fees += mined.fee_wei
-                waiting = [one for one in waiting if mined.tx_hash not in one.hashes]
+                waiting = [sent for sent in waiting if mined.tx_hash not in sent.hashes]
                 self.budget.charge(key, mined.fee_wei)
             elif isinstance(step, Sent):  # it may replace an earlier one
-                waiting = [one for one in waiting if one.tx_hash not in step.hashes] + [step]
+                waiting = [sent for sent in waiting if sent.tx_hash not in step.hashes] + [step]
 
         try:
             if plan.transaction is not None:

@@ -90,11 +90,11 @@ class _Confirmation:
         pause_s = MIN_POLL_S
         while True:
             try:
-                found = await self.chain.receipt(*self.sent.hashes)
-                self.mined = None if found is None else found[0]
-                if found is not None and await self._is_deep(found[0]):
-                    return found
-                if found is None and time.time() - self.looked_at >= self.chain.patience.look_s:
+                receipt = await self.chain.receipt(*self.sent.hashes)
+                self.mined = None if receipt is None else receipt[0]
+                if receipt is not None and await self._is_deep(receipt[0]):
+                    return receipt
+                if receipt is None and time.time() - self.looked_at >= self.chain.patience.look_s:
                     self.looked_at = time.time()
                     await self._repair()
             except Unavailable as error:

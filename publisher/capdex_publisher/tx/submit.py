@@ -109,7 +109,7 @@ async def share_cap(
     """
     if len(transactions) < 2:
         return tuple(transactions)
-    expected = sum(one.expected_fee_wei for one in transactions) * GAS_MARGIN_PERCENT // 100
+    expected = sum(x.expected_fee_wei for x in transactions) * GAS_MARGIN_PERCENT // 100
     if expected > fee_cap_wei:
         raise Refused(
             f"the fees would be {ether(expected)}, over the cap of {ether(fee_cap_wei)}",
@@ -117,15 +117,15 @@ async def share_cap(
             why=f"that is the total of {len(transactions)} transactions",
             fix="publish fewer at once, wait for a quieter hour, or raise the cap with --fee-cap",
         )
-    gas = sum(one.gas for one in transactions)
+    gas = sum(x.gas for x in transactions)
 
-    def share(one: Transaction) -> Transaction:
-        cap = fee_cap_wei * one.gas // gas
-        fee_per_gas = min(one.max_fee_per_gas, cap // one.gas)
-        return dataclasses.replace(one, fee_cap_wei=cap, max_fee_per_gas=fee_per_gas)
+    def share(transaction: Transaction) -> Transaction:
+        cap = fee_cap_wei * transaction.gas // gas
+        fee_per_gas = min(transaction.max_fee_per_gas, cap // transaction.gas)
+        return dataclasses.replace(transaction, fee_cap_wei=cap, max_fee_per_gas=fee_per_gas)
 
     shared = tuple(map(share, transactions))
-    most = sum(one.max_fee_wei for one in shared)
+    most = sum(x.max_fee_wei for x in shared)
     await chain.check_balance(shared[0].sender, most, f"the fees of {len(shared)} transactions")
     return shared
 

@@ -112,13 +112,13 @@ def write_package(
     Tools that the format refuses are left out and named. Raises InvalidInput if it refuses all, or
     if a value that was given does not fit its field.
     """
-    found = draft.tools
+    drafted = draft.tools
     draft, notes = _bounded(draft)
     for _ in range(_ROUNDS):
         text = _text(draft, keywords, tags, domain)
         reading = manifest.read(text.encode())
         errors = [x for x in reading.problems if x.severity is Severity.ERROR]
-        if not errors and found and not draft.tools:
+        if not errors and drafted and not draft.tools:
             raise InvalidInput(
                 "a package can carry none of these tools",
                 why="; ".join(str(x) for x in notes if x.fate == "refused"),
@@ -196,8 +196,8 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
 
 def _unseen(value: object) -> str:
     """Return the reason why names in a tool may not stand in a package, empty if they may."""
-    found = next(iter(forbidden(_flow(value))), None)
-    return "" if found is None else "it has characters that are not seen"
+    unseen = next(iter(forbidden(_flow(value))), None)
+    return "" if unseen is None else "it has characters that are not seen"
 
 
 def _shorter(source: str, text: str, most_bytes: int, subject: str = "description") -> Note:

@@ -53,7 +53,7 @@ async def import_mcp(
     with _quiet(), tempfile.TemporaryFile("w+", errors="replace") as errors:
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                found = await _ask(server, errors)
+                answers = await _ask(server, errors)
         except TimeoutError:
             said = "" if server.url else _last_lines(errors)
             why = f"it did not answer in {TIMEOUT_S:g} s" + (f"; it wrote: {said}" if said else "")
@@ -61,7 +61,7 @@ async def import_mcp(
         except Unavailable as error:
             more = f"; its headers were not sent: {', '.join(unsent)}" if unsent else ""
             raise replace(error, why=f"{error.why}{more}") from None
-    draft = _draft(found, server.url, service, name, wanted)
+    draft = _draft(answers, server.url, service, name, wanted)
     why = "a binding mcp_service sends no header: add by --service a URL that needs none"
     added = [Note(DOCUMENT, f"header {x}", "left out", "", why) for x in unsent]
     for word in server.unread:
@@ -112,14 +112,14 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
         client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
         async with http, client:
-            found, cursor = _Found(client), None
+            answers, cursor = _Found(client), None
             seen: set[str | None] = set()
-            while cursor not in seen and len(seen) < MAX_PAGES and len(found.tools) < MAX_LISTED:
+            while cursor not in seen and len(seen) < MAX_PAGES and len(answers.tools) < MAX_LISTED:
                 seen.add(cursor)
                 listed, cursor = await _page(client, cursor)
-                found.tools += [x for x in listed if x not in found.tools]
-            found.goes_on = bool(cursor) and cursor not in seen
-            return found
+                answers.tools += [x for x in listed if x not in answers.tools]
+            answers.goes_on = bool(cursor) and cursor not in seen
+            return answers
     except TimeoutError:
         raise
     except (FileNotFoundError, PermissionError):

@@ -181,11 +181,11 @@ def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
     """
     if isinstance(value, list):
         tools: list[Any] = []
-        for x in value:
-            lists = [x.get(word) for word in _LISTS] if depth < 2 and isinstance(x, dict) else []
-            is_group = any(isinstance(y, list) for y in lists)
-            groups += [x] if is_group else []
-            tools += tools_in(x, groups, depth + 1) if is_group else [x]
+        for entry in value:
+            inner = [entry.get(word) for word in _LISTS] if isinstance(entry, dict) else []
+            is_group = depth < 2 and any(isinstance(x, list) for x in inner)
+            groups += [entry] if is_group else []
+            tools += tools_in(entry, groups, depth + 1) if is_group else [entry]
         return tools
     for words in (_LISTS, _HOLDERS) if isinstance(value, dict) and depth < 4 else ():
         held = [value[x] for x in words if isinstance(value.get(x), dict | list)]

@@ -46,11 +46,11 @@ def write_pointers(root: Json) -> None:
         waiting += [((*steps, str(x)), y, base) for x, y in items if isinstance(y, dict | list)]
     for value, uri in references:
         name, _, fragment = uri.partition("#")
-        found, more = places.get(uri), pointer_steps(f"#{fragment}")
-        if found is None and name in places and more is not None:
-            found = (*places[name], *more)
-        if found is not None and at_pointer(root, found)[0]:
-            value["$ref"] = pointer(found)
+        place, more = places.get(uri), pointer_steps(f"#{fragment}")
+        if place is None and name in places and more is not None:
+            place = (*places[name], *more)
+        if place is not None and at_pointer(root, place)[0]:
+            value["$ref"] = pointer(place)
 
 
 def _joined(base: str, reference: str) -> str:
@@ -77,19 +77,19 @@ def target(document: Json | None, value: object) -> Any:
 
 def beside(document: Json | None, value: object) -> Json:
     """Return what stands beside the references of a schema: OpenAPI 3.1 adds it, 3.0 ignores it."""
-    found: Json = {}
+    siblings: Json = {}
     for _ in range(MAX_REFERENCES):
         if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
             break
-        found |= {key: item for key, item in value.items() if key != "$ref"}
+        siblings |= {key: item for key, item in value.items() if key != "$ref"}
         value = found_at(document, value["$ref"])
-    return found
+    return siblings
 
 
 def is_read_only(schema: object, document: Json | None, *, old: bool) -> bool:
     """Return True for a property that a reply has and a request has not (OpenAPI)."""
-    found = [target(document, schema), {} if old else beside(document, schema)]
-    return any(isinstance(x, dict) and x.get("readOnly") is True for x in found)
+    parts = [target(document, schema), {} if old else beside(document, schema)]
+    return any(isinstance(x, dict) and x.get("readOnly") is True for x in parts)
 
 
 def united(document: Json | None, value: object, *, old: bool) -> list[Json]:
@@ -97,19 +97,19 @@ def united(document: Json | None, value: object, *, old: bool) -> list[Json]:
 
     `old`: of a dialect that ignores what stands beside a reference.
     """
-    found, waiting = list[Json](), [value]
-    while waiting and len(found) < MAX_REFERENCES:
-        one = waiting.pop()
-        if not isinstance(one, dict) or any(one is x for x in found):
+    schemas, waiting = list[Json](), [value]
+    while waiting and len(schemas) < MAX_REFERENCES:
+        schema = waiting.pop()
+        if not isinstance(schema, dict) or any(schema is x for x in schemas):
             continue
-        reference, parts = one.get("$ref"), one.get("allOf")
+        reference, parts = schema.get("$ref"), schema.get("allOf")
         is_alone = old and isinstance(reference, str)
-        found.append({} if is_alone else one)
+        schemas.append({} if is_alone else schema)
         if isinstance(reference, str):
             waiting.append(found_at(document, reference))
         if not is_alone and isinstance(parts, list):
             waiting += parts
-    return found
+    return schemas
 
 
 def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[str]:
@@ -120,9 +120,9 @@ def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[s
     if document is None:
         return frozenset()
     members = [x.get("properties") for x in united(document, value, old=old)]
-    listed = [x.items() for x in members if isinstance(x, dict)]
-    found = {x for y in listed for x, z in y if is_read_only(z, document, old=old)}
-    return frozenset(found | ({OPENED} if len(listed) > 1 else set()))
+    listed = [x for x in members if isinstance(x, dict)]
+    names = {x for own in listed for x in own if is_read_only(own[x], document, old=old)}
+    return frozenset(names | ({OPENED} if len(listed) > 1 else set()))
 
 
 def renamed(root: Json, reference: str) -> str:

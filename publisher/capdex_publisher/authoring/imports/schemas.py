@@ -112,12 +112,12 @@ class Resolver:
                 self._lose(key, item, why)
                 continue
             try:
-                found = self._item(key, item, depth, hidden if key in _SAME_PLACE else frozenset())
-                if key == "$defs" and isinstance(found, dict) and key in made:
-                    if other := [x for x, y in found.items() if made[key].get(x, y) != y]:
+                part = self._item(key, item, depth, hidden if key in _SAME_PLACE else frozenset())
+                if key == "$defs" and isinstance(part, dict) and key in made:
+                    if other := [x for x, y in part.items() if made[key].get(x, y) != y]:
                         self._lose(key, ", ".join(other), "definitions has others of these names")
-                    found |= made[key]
-                made[key] = found
+                    part |= made[key]
+                made[key] = part
             except Unfit as fault:
                 self._lose(key, item, str(fault))
         self._count(0, parts=int(isinstance(made.get("type"), list)))
@@ -157,8 +157,8 @@ class Resolver:
         if not isinstance(name, str):
             return ""
         mapping = given.get("mapping") if isinstance(given, dict) else None
-        parts = [value.get(word) for word in ("oneOf", "anyOf")]
-        choices = [y for x in parts if isinstance(x, list) for y in x if isinstance(y, dict)]
+        lists = [x for word in ("oneOf", "anyOf") if isinstance(x := value.get(word), list)]
+        choices = [x for parts in lists for x in parts if isinstance(x, dict)]
         named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._values(x, name)]
         schemas = ", ".join(x.rpartition("/")[2] for x in named)
         told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
@@ -174,10 +174,10 @@ class Resolver:
     def _open(self, value: Json, made: Json) -> None:
         """Write `oneOf` as `anyOf` where nothing but a discriminator tells its choices apart."""
         choices = [x for x in value["oneOf"] if isinstance(x, dict)] if "oneOf" in made else []
-        parts = [y for x in choices for y in united(self._document, x, old=self._old)]
+        parts = [x for choice in choices for x in united(self._document, choice, old=self._old)]
         given = [x["discriminator"] for x in (value, *parts) if "discriminator" in x]
         names = {str(x.get("propertyName")) if isinstance(x, dict) else str(x) for x in given}
-        told = [[self._values(x, name) for x in choices] for name in names]
+        told = [[self._values(choice, name) for choice in choices] for name in names]
         unclear = [x for x in told if not all(x) or sum(map(len, x)) > len(set().union(*x))]
         if unclear and "anyOf" not in made:
             made["anyOf"] = made.pop("oneOf")
@@ -189,18 +189,18 @@ class Resolver:
         root = self._document or self._root
         parts = united(root, choice, old=self._old)
         listed = [x["properties"] for x in parts if isinstance(x.get("properties"), dict)]
-        members = [y for x in listed for y in united(root, x.get(name), old=self._old)]
+        members = [x for own in listed for x in united(root, own.get(name), old=self._old)]
         values = [x.get("enum", [x["const"]] if "const" in x else None) for x in members]
         known = [set(map(str, x)) for x in values if isinstance(x, list)]
         return set.intersection(*known) if known else set()
 
     def _reference(self, reference: str, value: Json, depth: int, hidden: frozenset[str]) -> Json:
-        found = found_at(self._document, reference)
-        if not isinstance(found, dict | bool):
+        schema = found_at(self._document, reference)
+        if not isinstance(schema, dict | bool):
             self._lose("$ref", reference, "it leads to no schema of the document")
             made: Json = {}
         else:
-            made = {"$ref": self._named(reference, found, hidden)}
+            made = {"$ref": self._named(reference, schema, hidden)}
         beside = {key: item for key, item in value.items() if key != "$ref"}
         for key in [x for x in beside if x not in _BESIDE] if self._old else ():
             item = beside.pop(key)
@@ -211,7 +211,7 @@ class Resolver:
     def _named(self, reference: str, value: object, hidden: frozenset[str]) -> str:
         parts = united(self._document, value, old=self._old)
         listed = [x["required"] for x in parts if isinstance(x.get("required"), list)]
-        needed = {y for x in listed for y in x if isinstance(y, str)}
+        needed = {name for names in listed for name in names if isinstance(name, str)}
         needed |= {OPENED for x in parts if x.get("additionalProperties") is False}
         key = reference, hidden & needed
         if key not in self._names:
@@ -280,8 +280,8 @@ class Resolver:
 
 def _spelt(word: str) -> str:
     """Return a word of JSON Schema that an SDK in Python writes as `min_items` or `type_`."""
-    found = re.sub("_([a-z]?)", lambda match: match[1].upper(), word)
-    return found if found in RULES else word
+    keyword = re.sub("_([a-z]?)", lambda match: match[1].upper(), word)
+    return keyword if keyword in RULES else word
 
 
 def _modern(schema: Json, *, nullable: bool) -> Json:

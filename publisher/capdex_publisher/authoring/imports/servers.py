@@ -91,9 +91,9 @@ def listed(value: Json) -> dict[str, Json]:
     named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
     for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
         given = entries.items() if isinstance(entries, dict) else ()
-        found = {str(x): _flat(y) for x, y in given if _is_entry(y)}
-        if found:
-            return found
+        servers = {str(x): _flat(y) for x, y in given if _is_entry(y)}
+        if servers:
+            return servers
     return value if all(map(_is_entry, value.values())) else {}  # of a plugin of Claude Code
 
 
@@ -157,8 +157,8 @@ def _url(entry: Json) -> str:
 
 
 def _env(entry: Json) -> dict[str, str]:
-    found = _first(entry, _ENVS)
-    given = found.items() if isinstance(found, dict) else ()
+    variables = _first(entry, _ENVS)
+    given = variables.items() if isinstance(variables, dict) else ()
     return {str(x): _text(y) for x, y in given if y is not None}
 
 
@@ -213,12 +213,12 @@ class _Values:
         folders = ("Desktop", "Documents", "Downloads")
         self._known |= {x.upper(): str(Path.home() / x) for x in folders}
         given = value.get("user_config")  # of an MCP bundle
-        for name, one in given.items() if isinstance(given, dict) else ():
-            if isinstance(one, dict) and isinstance(one.get("default"), str | int | float):
-                self._known[f"user_config.{name}"] = self.told(_text(one["default"]))
-        for one in _objects(value.get("inputs")):
-            if one.get("default"):
-                self._known[f"input:{one.get('id')}"] = str(one["default"])
+        for name, setting in given.items() if isinstance(given, dict) else ():
+            if isinstance(setting, dict) and isinstance(setting.get("default"), str | int | float):
+                self._known[f"user_config.{name}"] = self.told(_text(setting["default"]))
+        for variable in _objects(value.get("inputs")):
+            if variable.get("default"):
+                self._known[f"input:{variable.get('id')}"] = str(variable["default"])
 
     def told(self, text: str, *, bare: bool = False) -> str:
         """Return a text with its variables told; `bare`: also those without braces."""
@@ -227,11 +227,11 @@ class _Values:
             if match[1] is None:
                 return os.environ.get(match[2], match[0]) if bare else match[0]
             name, has_default, default = match[1].partition(":-")
-            found = self._known.get(name) or os.environ.get(name.removeprefix("env:"))
-            if found is None and not has_default:
+            known = self._known.get(name) or os.environ.get(name.removeprefix("env:"))
+            if known is None and not has_default:
                 self.missing += [match[1]] if match[1] not in self.missing else []
                 return "VALUE"
-            return found or default
+            return known or default
 
         return _VARIABLE.sub(value, text)
 
@@ -249,8 +249,8 @@ def _several(source: str, value: Json, entries: Mapping[str, Json]) -> UsageErro
         f"{source} lists {len(entries)} MCP servers; a package is made of one",
         why=", ".join(map(clean, entries)) or "none in it has a command or a URL",
         fix="; or ".join(
-            f"capdex init {name_of(x) or 'NAME'} --from-mcp {shlex.quote(_line(entry))}"
-            for x, entry in list(entries.items())[:MAX_NAMED]
+            f"capdex init {name_of(name) or 'NAME'} --from-mcp {shlex.quote(_line(entry))}"
+            for name, entry in list(entries.items())[:MAX_NAMED]
         )
         or "give the URL of a server, or its command",
     )
@@ -260,8 +260,9 @@ def _ways(value: Json) -> Iterator[str]:
     """Yield the URLs and commands of a server.json of the MCP registry."""
     commands = {"npm": "npx -y", "pypi": "uvx"}
     yield from (str(x["url"]) for x in _objects(value.get("remotes")) if x.get("url"))
-    for x in _objects(value.get("packages")):
-        yield f"{commands.get(str(x.get('registryType')), 'COMMAND')} {x.get('identifier')}"
+    for package in _objects(value.get("packages")):
+        command = commands.get(str(package.get("registryType")), "COMMAND")
+        yield f"{command} {package.get('identifier')}"
 
 
 def _objects(value: object) -> list[Json]:

@@ -206,10 +206,10 @@ def _checked(value: Any, name: str) -> Any:
     level, seen = [value], set[int]()
     for _ in range(MAX_SOURCE_DEPTH):
         below: list[Any] = []
-        for one in level:
-            if isinstance(one, dict | list) and id(one) not in seen:
-                seen.add(id(one))
-                below += one.values() if isinstance(one, dict) else one
+        for node in level:
+            if isinstance(node, dict | list) and id(node) not in seen:
+                seen.add(id(node))
+                below += node.values() if isinstance(node, dict) else node
         level = below
         if not level:
             return value

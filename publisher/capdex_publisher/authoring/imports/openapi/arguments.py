@@ -80,19 +80,19 @@ class Arguments:
             if not isinstance(listed, list):
                 raise Unsendable("parameters", "they are no list", str(listed)[:80])
             for item in listed:
-                found = self._document.target(item)
-                if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+                parameter = self._document.target(item)
+                if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
                     where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
                     raise Unsendable("parameter", "the document does not describe it", where)
-                found = self._described(item, found)
-                place, name = str(found.get("in")), found["name"]
+                parameter = self._described(item, parameter)
+                place, name = str(parameter.get("in")), parameter["name"]
                 key = place, name.lower() if place == "header" else name
                 if key in own:
                     why = "it stands twice, and the last one is taken"
                     first = str(merged[key]["name"])
                     self._operation.note(f"{place} {first}", "left out", "", why)
                 own.add(key)
-                merged[key] = found
+                merged[key] = parameter
         return list(merged.values())
 
     def _described(self, given: object, found: Json) -> Json:
@@ -168,15 +168,16 @@ class Arguments:
     def _examples(self, subject: str, holder: Json) -> list[Any]:
         """Return the examples of a parameter or of a media type, which are before its schema's."""
         named = holder.get("examples")
-        found = [holder["example"]] if "example" in holder else []
+        examples = [holder["example"]] if "example" in holder else []
         for name, given in named.items() if isinstance(named, dict) else ():
-            one = self._document.target(given)
-            words = [x for x in ("value", "dataValue") if isinstance(one, dict) and x in one]
+            example = self._document.target(given)
+            known = example if isinstance(example, dict) else {}
+            words = [x for x in ("value", "dataValue") if x in known]
             if not words:  # OpenAPI 3.2 has values as the service gets them, too
                 why = "its value is not in the document"
                 self._operation.note(f"{subject} example", "left out", str(name), why)
-            found += [one[x] for x in words[:1] if one[x] not in found]
-        return found
+            examples += [example[x] for x in words[:1] if example[x] not in examples]
+        return examples
 
     def _style(self, place: str, name: str, item: Json, schema: object) -> Json:
         """Return how a value is written, and say what of it is not as `item` says."""
@@ -239,10 +240,10 @@ class Arguments:
 
     def _media(self, given: object) -> Json:
         """Return what a media type says; OpenAPI 3.2 has references to one."""
-        found = self._document.target(given)
-        if isinstance(given, dict) and not isinstance(found, dict):
+        media = self._document.target(given)
+        if isinstance(given, dict) and not isinstance(media, dict):
             raise Unsendable("", "the document does not describe it", str(given["$ref"]))
-        return found if isinstance(found, dict) else {}
+        return media if isinstance(media, dict) else {}
 
     def _read_body(self, kind: str, media: Json, body: Json) -> None:
         schema, needed = media.get("schema", {}), body.get("required") is True

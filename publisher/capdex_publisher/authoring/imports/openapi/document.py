@@ -65,21 +65,21 @@ class ApiDocument:
     def __init__(self, data: bytes, name: str, base: str = "") -> None:
         data, self.notes = utf8(data)
         value = parse(data, name)
-        found: Json = value if isinstance(value, dict) else {}
-        version = str(found.get("openapi") or "")
-        self.is_swagger = not version and str(found.get("swagger")).startswith("2.0")
+        document: Json = value if isinstance(value, dict) else {}
+        version = str(document.get("openapi") or "")
+        self.is_swagger = not version and str(document.get("swagger")).startswith("2.0")
         if not self.is_swagger and not version.startswith("3."):
             raise InvalidInput(
                 f"{name} is not an OpenAPI 3 or Swagger 2.0 document",
                 why="it has no line openapi: 3.… and no line swagger: 2.0",
                 fix="give an OpenAPI document in JSON or YAML",
             )
-        self.value = found
-        self.base = _joined(base, str(found.get("$self") or "")) or "/"  # of relative servers
+        self.value = document
+        self.base = _joined(base, str(document.get("$self") or "")) or "/"  # of relative servers
         self.kinds: dict[int, tuple[Json, frozenset[str]]] = {}  # of schemas, by their ids
         self.is_old = self.is_swagger or version.startswith("3.0")  # has schemas of its own dialect
         if not self.is_old and _NAMES.search(data):
-            write_pointers(found)
+            write_pointers(document)
 
     def target(self, value: object) -> Any:
         """Return a value, or what it refers to in this document: None if that is missing."""
@@ -107,20 +107,20 @@ class ApiDocument:
 
     def chosen(self, wanted: Sequence[str]) -> list[Operation]:
         """Return the operations of these names; raises UsageError if one is not there."""
-        found = list(self.operations())
-        names = [x.id for x in found]
+        operations = list(self.operations())
+        names = [x.id for x in operations]
         listed = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
-        if not found:
+        if not operations:
             raise InvalidInput("the document has no operations", fix="give one that has paths")
-        if not wanted and len(found) > 1:
+        if not wanted and len(operations) > 1:
             raise UsageError(
                 "name the operations to import",
-                why=f"the document has {len(found)}: {listed}",
-                fix=f"--operation {found[0].id!r}, once for each",
+                why=f"the document has {len(operations)}: {listed}",
+                fix=f"--operation {operations[0].id!r}, once for each",
             )
-        chosen = found if not wanted else []
+        chosen = operations if not wanted else []
         for want in wanted:
-            matches = [x for x in found if want in (*x.names, f"{x.method} {x.path}")]
+            matches = [x for x in operations if want in (*x.names, f"{x.method} {x.path}")]
             if not matches:
                 raise UsageError(f"the document has no operation {want!r}", why=f"it has {listed}")
             if len(matches) > 1:

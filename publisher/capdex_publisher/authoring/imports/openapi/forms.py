@@ -26,37 +26,37 @@ _PLAIN: Final = frozenset(
 
 def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[str]:
     """Return what the values of a schema may be: `scalar`, `array`, `object`."""
-    found = document.target(schema)
-    if not isinstance(found, dict) or depth > MAX_PARTS:
+    target = document.target(schema)
+    if not isinstance(target, dict) or depth > MAX_PARTS:
         return ANY
-    if id(found) in document.kinds:
-        return document.kinds[id(found)][1]
-    given = found.get("type")
+    if id(target) in document.kinds:
+        return document.kinds[id(target)][1]
+    given = target.get("type")
     names = given if isinstance(given, list) else [given]
     if given is not None:
         known = frozenset(x if x in ("object", "array") else "scalar" for x in names if x != "null")
-    elif isinstance(enum := [found["const"]] if "const" in found else found.get("enum"), list):
+    elif isinstance(enum := [target["const"]] if "const" in target else target.get("enum"), list):
         known = frozenset(_TYPES.get(type(x), "scalar") for x in enum)
     else:
         hints = (("object", "properties"), ("array", "items"), ("scalar", "format"))
-        known = frozenset(kind for kind, word in hints if word in found) or ANY
+        known = frozenset(kind for kind, word in hints if word in target) or ANY
     for word in ("anyOf", "oneOf"):
-        if isinstance(parts := found.get(word), list) and parts:
+        if isinstance(parts := target.get(word), list) and parts:
             known &= frozenset().union(*(kinds(document, x, depth + 1) for x in parts))
-    for part in parts if isinstance(parts := found.get("allOf"), list) else ():
+    for part in parts if isinstance(parts := target.get("allOf"), list) else ():
         known &= kinds(document, part, depth + 1)
-    document.kinds[id(found)] = found, known or SCALAR
+    document.kinds[id(target)] = target, known or SCALAR
     return known or SCALAR
 
 
 def nests(document: ApiDocument, schema: object) -> bool:
     """Return True if a list or an object may hold another one, for which no style has a form."""
-    found = document.target(schema)
-    if not isinstance(found, dict):
+    target = document.target(schema)
+    if not isinstance(target, dict):
         return False
-    own = found.get("properties")
+    own = target.get("properties")
     below = [*(own.values() if isinstance(own, dict) else ())]
-    below += [found.get("items"), found.get("additionalProperties")]
+    below += [target.get("items"), target.get("additionalProperties")]
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
 
@@ -70,20 +70,20 @@ def rule(document: ApiDocument, place: str, item: Json, schema: object) -> tuple
     style = str(item.get("style", usual))
     given = item.get("explode")
     explode = given if isinstance(given, bool) else style == "form"
-    found = kinds(document, schema)
+    shapes = kinds(document, schema)
     known = style in STYLES[place] and style != "deepObject"
-    if found == SCALAR and style not in ("label", "matrix"):
+    if shapes == SCALAR and style not in ("label", "matrix"):
         return {}, "" if known else f"one value has no form in this style: it is sent as {usual}"
     if style not in STYLES[place]:
         raise Unsendable("style", f"a {place} parameter has no such style", style)
     said = "a list or object in another one is sent as JSON text" if nests(document, schema) else ""
     if style == "deepObject":
-        if "object" not in found:
+        if "object" not in shapes:
             raise Unsendable("style", "it is for objects, and the value is a list", style)
         return {"style": style}, said
     if style in ("spaceDelimited", "pipeDelimited") and explode:
         style, said = "form", f"each item by itself: {style} does not go with explode"
-    if style == "form" and explode and "object" not in found:
+    if style == "form" and explode and "object" not in shapes:
         return {}, said
     return {"style": style, "explode": explode}, said
 
@@ -98,29 +98,29 @@ class Properties(NamedTuple):
 
 def properties(document: ApiDocument, schema: object, depth: int = 0) -> Properties | None:
     """Return the members of a schema that says nothing else; None if it does."""
-    found = document.target(schema)
-    if not isinstance(found, dict) or depth > MAX_PARTS or found.get("nullable") is True:
+    target = document.target(schema)
+    if not isinstance(target, dict) or depth > MAX_PARTS or target.get("nullable") is True:
         return None
     if not document.is_old and beside(document.value, schema).keys() - ANNOTATIONS:
         return None
-    if any(key not in _PLAIN and not key.startswith("x-") for key in map(str, found)):
+    if any(key not in _PLAIN and not key.startswith("x-") for key in map(str, target)):
         return None
-    extra, own = found.get("additionalProperties"), found.get("properties", {})
-    if found.get("type", "object") != "object" or not isinstance(own, dict):
+    extra, own = target.get("additionalProperties"), target.get("properties", {})
+    if target.get("type", "object") != "object" or not isinstance(own, dict):
         return None
     if extra not in (None, True, False, {}):
         return None
     schemas: Json = {}
-    needed = found.get("required")
+    needed = target.get("required")
     required = [str(x) for x in needed] if isinstance(needed, list) else []
     more = None if extra is None else extra is not False
-    for part in parts if isinstance(parts := found.get("allOf"), list) else ():
-        one = properties(document, part, depth + 1)
-        if one is None or (schemas.keys() & one.schemas.keys()):
+    for part in parts if isinstance(parts := target.get("allOf"), list) else ():
+        members = properties(document, part, depth + 1)
+        if members is None or (schemas.keys() & members.schemas.keys()):
             return None
-        schemas |= one.schemas
-        required += one.required
-        more = True if more or one.more else None  # one part does not close the others
+        schemas |= members.schemas
+        required += members.required
+        more = True if more or members.more else None  # one part does not close the others
     if schemas.keys() & own.keys():
         return None
     schemas |= own

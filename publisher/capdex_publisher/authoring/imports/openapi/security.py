@@ -29,13 +29,13 @@ def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
     needed = [x for x in alternatives if x]
     optional = len(needed) < len(alternatives)
     chosen: list[Json] | None = None
-    for i, one in enumerate(needed):
-        name = "security " + " and ".join(map(str, one))
+    for i, alternative in enumerate(needed):
+        name = "security " + " and ".join(map(str, alternative))
         if chosen is not None:
             operation.note(name, "left out", "an alternative", "a tool authenticates in one way")
             continue
         try:
-            chosen = _together(document, operation, one)
+            chosen = _together(document, operation, alternative)
         except Unsendable as fault:
             if not optional and i == len(needed) - 1:
                 raise Unsendable(name, fault.why, fault.before) from None
@@ -75,16 +75,16 @@ def _together(document: ApiDocument, operation: Operation, requirement: Json) ->
     for name, scopes in requirement.items():
         known: Json = schemes if isinstance(schemes, dict) else {}
         named = known.get(name, {"$ref": str(name)})  # OpenAPI 3.2: a name or a URI
-        found = document.target(named)
-        if not isinstance(found, dict):
+        declared = document.target(named)
+        if not isinstance(declared, dict):
             raise Unsendable("security", "the document does not describe it", str(name))
-        scheme = swagger.security_scheme(found) if document.is_swagger else found
+        scheme = swagger.security_scheme(declared) if document.is_swagger else declared
         auth = _auth(scheme, scopes if isinstance(scopes, list) else [], operation, str(name))
         if auth == {"type": "bearer"} and auth in [{"type": x["type"]} for x in made]:
             continue  # two ways to one token
         own = secret_name(str(name).rpartition("/")[2], made)
         made.append({**auth, "secret": own})
-        if told := found.get("description"):
+        if told := declared.get("description"):
             why = "tell how it is written to those who set it"
             operation.notes.append(Note(DOCUMENT, f"secret {own}", "left out", str(told), why))
     check_together(made)

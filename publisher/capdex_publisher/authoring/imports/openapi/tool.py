@@ -36,17 +36,17 @@ def import_operations(document: ApiDocument, name: str, operations: Sequence[str
     notes: list[Note] = [*document.notes]
     tools: list[DraftTool] = []
     edits: list[str] = []
-    for one in document.chosen(operations):
+    for operation in document.chosen(operations):
         try:
-            tool, to_edit = _tool(document, one)
+            tool, to_edit = _tool(document, operation)
         except Unsendable as fault:
-            one.note(fault.subject, "refused", fault.before, fault.why)
+            operation.note(fault.subject, "refused", fault.before, fault.why)
         except TooLarge as fault:
-            one.note("schemas", "refused", str(fault), "they are too large for a package")
+            operation.note("schemas", "refused", str(fault), "they are too large for a package")
         else:
             tools.append(tool)
             edits += to_edit
-        notes += one.notes
+        notes += operation.notes
     if not tools:
         raise InvalidInput(
             "none of these operations can be a tool",
@@ -111,14 +111,14 @@ def _binding(method: str, url: str, arguments: Arguments) -> Json:
     auth, body = arguments.secrets, arguments.body
     rules = {"parameters": arguments.rules} if arguments.rules else {}
     usual = body is None or body == {"content": JSON}
-    one = {"auth": auth[0]} if auth else {}
+    first_auth = {"auth": auth[0]} if auth else {}
     usual_auth = [x for x in auth if x["type"] in AUTH_TYPES and "optional" not in x]
     plain = arguments.plain and len(auth) < 2 and auth == usual_auth
     if plain and method == "get":
-        return {"type": "http_get", "url": url, **rules, **one}
+        return {"type": "http_get", "url": url, **rules, **first_auth}
     if plain and method == "post" and body is not None:
         headers = {} if usual else {"headers": {"Content-Type": body["content"]}}
-        return {"type": "http_post", "url": url, **rules, **headers, **one}
+        return {"type": "http_post", "url": url, **rules, **headers, **first_auth}
     made: Json = {"type": "http", "method": method.upper(), "url": url, **rules}
     if body is not None and (not usual or method == "delete"):
         made["body"] = {key: x for key, x in body.items() if x != JSON} or body
