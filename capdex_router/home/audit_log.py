@@ -142,13 +142,13 @@ def verify(path: Path) -> Report:
 
 def tail(path: Path, count: int) -> list[dict[str, Any]]:
     """Return the last lines of a log; what is not a JSON object is left out."""
-    found = []
+    entries = []
     for line in deque(_lines(path), maxlen=count):
         with suppress(orjson.JSONDecodeError):
             value = orjson.loads(line)
             if isinstance(value, dict):
-                found.append(value)
-    return found
+                entries.append(value)
+    return entries
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -97,10 +97,10 @@ def _check_kind(entry: Path) -> None:
     with suppress(FileNotFoundError):  # also for a link to nothing
         mode = entry.stat().st_mode
         wanted = _FOLDER if entry.name in _FOLDERS else _FILE if entry.suffix in _FILES else None
-        if wanted not in (None, found := _KINDS.get(stat.S_IFMT(mode), "a device")):
+        if wanted not in (None, kind := _KINDS.get(stat.S_IFMT(mode), "a device")):
             raise UsageError(
                 f"{entry} cannot be used",
                 Code.UNREADABLE,
-                why=f"expected {wanted}, it is {found}",
+                why=f"expected {wanted}, it is {kind}",
                 fix="remove it, or move it away",
             )

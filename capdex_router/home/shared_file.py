@@ -45,10 +45,10 @@ class SharedFile(Generic[Value]):
     def stamp(self) -> object:
         """A value that is equal as long as the file is the same; None if there is none."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_ctime_ns, found.st_size
+        return status.st_ino, status.st_ctime_ns, status.st_size
 
     def read(self) -> Value:
         """Return the value, which is not to be changed; read again if the file is another one."""
@@ -85,9 +85,9 @@ def texts_file(path: Path, fix: str) -> SharedFile[dict[str, str]]:
 
     def parse(data: bytes) -> dict[str, str]:
         with suppress(ValueError):
-            found = orjson.loads(data)
-            if isinstance(found, dict) and all(isinstance(x, str) for x in found.values()):
-                return found
+            content = orjson.loads(data)
+            if isinstance(content, dict) and all(isinstance(x, str) for x in content.values()):
+                return content
         why = "it does not hold an object of texts"
         raise UsageError(f"{path.name} cannot be read", Code.UNREADABLE, why=why, fix=fix)
 

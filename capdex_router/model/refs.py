@@ -48,8 +48,8 @@ class InvokeResult:
     @classmethod
     def of_error(cls, error: CapdexError, duration_ms: int) -> Self:
         """Return the result of a failed invocation."""
-        found = error.to_json()
-        return cls(None, {**found, "code": error.kind.cap, "reason": found["code"]}, duration_ms)
+        fields = error.to_json()
+        return cls(None, {**fields, "code": error.kind.cap, "reason": fields["code"]}, duration_ms)
 
     def to_json(self) -> Json:
         """Return the result as CAP writes it."""

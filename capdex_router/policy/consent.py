@@ -83,22 +83,22 @@ def pages(proposal: Proposal) -> list[str]:
 
     Raises Refused CONFIRM_NEEDED if there are more than MAX_PAGES, or no person could follow it.
     """
-    found: list[list[str]] = [[]]
+    page_rows: list[list[str]] = [[]]
     size = 0
     for row in _rows(proposal):
-        if found[-1] and size + len(row) > PAGE_CHARS:
-            if len(found) == MAX_PAGES:
+        if page_rows[-1] and size + len(row) > PAGE_CHARS:
+            if len(page_rows) == MAX_PAGES:
                 raise _too_long(proposal)
-            found.append([])
+            page_rows.append([])
             size = 0
-        found[-1].append(row)
+        page_rows[-1].append(row)
         size += len(row) + 1
-    last = len(found)
+    last = len(page_rows)
     if last > 1:
-        for number, page in enumerate(found, 1):
+        for number, page in enumerate(page_rows, 1):
             means = "agrees to all pages" if number == last else "shows the next, and does nothing"
             page.append(f"Page {number} of {last}: a yes {means}.")
-    return ["\n".join(page) for page in found]
+    return ["\n".join(page) for page in page_rows]
 
 
 def _too_long(proposal: Proposal) -> Refused:

@@ -54,10 +54,10 @@ class Grants:
     @cached_property
     def by_digest(self) -> Mapping[str, Sequence[Grant]]:
         """The grants of each content."""
-        found: dict[str, list[Grant]] = {}
+        groups: dict[str, list[Grant]] = {}
         for grant in self.all:
-            found.setdefault(grant.digest, []).append(grant)
-        return found
+            groups.setdefault(grant.digest, []).append(grant)
+        return groups
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -70,9 +70,9 @@ class Grants:
         try:
             if len(data) > MAX_BYTES:
                 raise ValueError("it is too long")
-            found = _decode(data)
-            if found.version != 1:
-                raise ValueError(f"it has version {found.version}")
+            file = _decode(data)
+            if file.version != 1:
+                raise ValueError(f"it has version {file.version}")
         except (ValueError, RecursionError) as error:
             raise UsageError(
                 "the file of grants cannot be read",
@@ -80,7 +80,7 @@ class Grants:
                 why=str(error)[:200],
                 fix="move it away: every right is then asked for again",
             ) from None
-        return cls(found.grants)
+        return cls(file.grants)
 
     def to_bytes(self) -> bytes:
         """Return the file: JSON, a grant a line, sorted."""

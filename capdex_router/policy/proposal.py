@@ -95,18 +95,19 @@ class Proposal:
         yield f"content: sha256 {self.digest}"
         same = "as long as the content is the same"
         lasting = same if self.days is None else f"for {self.days:g} days"
-        yield from (f"granted {lasting}: {escaped(one)}" for one in self.granted)
+        yield from (f"granted {lasting}: {escaped(right)}" for right in self.granted)
 
     def grants(self, now: float) -> list[Grant]:
         """Return what a yes at a time (seconds since 1970) grants."""
         until = None if self.days is None else now + self.days * DAY_S
         return [
-            Grant(self.capability_id, self.digest, self.tool, one, until) for one in self.granted
+            Grant(self.capability_id, self.digest, self.tool, right, until)
+            for right in self.granted
         ]
 
     def audited(self) -> Json:
         """Return what the audit log says of it."""
-        found: Json = {
+        entry: Json = {
             "capability_id": self.capability_id,
             "version": self.version,
             "digest": self.digest,
@@ -114,8 +115,8 @@ class Proposal:
             "asked": list(dict.fromkeys(access.target for access in self.accesses)),
         }
         if self.signer:
-            found["signer"] = self.signer
-        return found if self.input_sha256 is None else found | {"input_sha256": self.input_sha256}
+            entry["signer"] = self.signer
+        return entry if self.input_sha256 is None else entry | {"input_sha256": self.input_sha256}
 
     def to_json(self) -> Json:
         """Return it for programs: what is asked, and the lines of the question."""
@@ -126,7 +127,7 @@ class Proposal:
 def accessed(request: Request, given: Json | None = None, tool: str = "") -> Access:
     """Return the access of a request; `given` is the input of the call that makes it."""
     prefix = f"{tool}: " if tool else ""
-    return Access(target(request), tuple(f"{prefix}{one}" for one in _shown(request, given)))
+    return Access(target(request), tuple(f"{prefix}{row}" for row in _shown(request, given)))
 
 
 def _shown(request: Request, given: Json | None) -> Iterator[str]:

@@ -51,8 +51,8 @@ class Keyring:
         from keyring.errors import KeyringError
 
         try:
-            found = keyring.get_keyring()
-            return not isinstance(found, fail.Keyring | null.Keyring) and found.priority > 0
+            backend = keyring.get_keyring()
+            return not isinstance(backend, fail.Keyring | null.Keyring) and backend.priority > 0
         except (KeyringError, RuntimeError):
             return False
 
@@ -141,8 +141,8 @@ class Secrets:
                 details={"capability": capability, "host": host, "secret": name},
             )
         with self._reading:
-            if not self._hidden.issuperset(found := set(forms(value))):
-                self._hidden |= found
+            if not self._hidden.issuperset(variants := set(forms(value))):
+                self._hidden |= variants
                 self._pattern = written(self._hidden)
         return value
 
@@ -199,8 +199,8 @@ def written(texts: Iterable[str]) -> re.Pattern[str]:
 
     Libraries differ in the characters that they escape, and in how.
     """
-    found = sorted(texts, key=len, reverse=True)
-    return re.compile("|".join(f"{re.escape(x)}|{''.join(map(_written, x))}" for x in found))
+    longest = sorted(texts, key=len, reverse=True)
+    return re.compile("|".join(f"{re.escape(x)}|{''.join(map(_written, x))}" for x in longest))
 
 
 def _written(char: str) -> str:
