@@ -52,7 +52,7 @@ class Agents:
 
     def message(self, did: str, method: str, params: Json) -> Json:
         """Return a message, signed if there is a key."""
-        found = {
+        message = {
             "to": did,
             "id": secrets.token_hex(16),
             "created": int(time.time()),
@@ -60,9 +60,9 @@ class Agents:
             "params": params,
         }
         if self.key is None:
-            return found
-        found["from"] = did_key(self.key.public_key().public_bytes_raw())
-        return {**found, "signature": encode_multibase(self.key.sign(signed_bytes(found)))}
+            return message
+        message["from"] = did_key(self.key.public_key().public_bytes_raw())
+        return {**message, "signature": encode_multibase(self.key.sign(signed_bytes(message)))}
 
 
 def signed_bytes(message: Json) -> bytes:

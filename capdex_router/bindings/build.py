@@ -95,8 +95,8 @@ def moved(value: object, at: Mapping[str, str]) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: _moved(x, at) if key in _ADDRESSES and isinstance(x, str) else moved(x, at)
-        for key, x in value.items()
+        key: _moved(part, at) if key in _ADDRESSES and isinstance(part, str) else moved(part, at)
+        for key, part in value.items()
     }
 
 

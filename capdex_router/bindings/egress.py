@@ -54,26 +54,26 @@ def unwrap(address: str) -> IPv4Address | IPv6Address:
 
     Raises ValueError for a text that is not an address.
     """
-    found = ip_address(address)
-    if isinstance(found, IPv4Address):
-        return found
-    if found.ipv4_mapped is not None:
-        return found.ipv4_mapped
-    if found in _NAT64:
-        return IPv4Address(int(found) & 0xFFFF_FFFF)
-    return found.sixtofour or found
+    ip = ip_address(address)
+    if isinstance(ip, IPv4Address):
+        return ip
+    if ip.ipv4_mapped is not None:
+        return ip.ipv4_mapped
+    if ip in _NAT64:
+        return IPv4Address(int(ip) & 0xFFFF_FFFF)
+    return ip.sixtofour or ip
 
 
 def address_fault(address: str, *, inside: bool = False) -> str | None:
     """Return the reason to refuse an address, or None; `inside` allows private ones."""
     try:
-        found = unwrap(address)
+        ip = unwrap(address)
     except ValueError:
         return "it is not an IP address"
-    if inside and any(found in net for net in _INSIDE):
-        metadata = any(found in net for net in _METADATA)
+    if inside and any(ip in net for net in _INSIDE):
+        metadata = any(ip in net for net in _METADATA)
         return "it is the address of a metadata service" if metadata else None
-    return host_fault(f"[{found}]" if found.version == 6 else str(found))
+    return host_fault(f"[{ip}]" if ip.version == 6 else str(ip))
 
 
 class _AddressRefused(OSError):
@@ -145,8 +145,8 @@ class Egress:
             async with asyncio.timeout(timeout_s), self.open(method, url, sent, body) as response:
                 self._check_redirect(response)
                 content = await _read(response, max_bytes)
-                found = {name.lower(): value for name, value in response.headers.items()}
-                return Reply(response.status, found, content)
+                fields = {name.lower(): value for name, value in response.headers.items()}
+                return Reply(response.status, fields, content)
         raise Unavailable(
             f"{url.raw_host} did not answer in time",
             why=f"the reply was not complete after {timeout_s:.3g} s",

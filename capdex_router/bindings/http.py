@@ -100,7 +100,7 @@ class HttpTool:
 
 
 def _cookie_value(auth: Mapping[str, Any], secret: str) -> str:
-    if any(x in secret for x in ' ",;\\'):  # RFC 6265, 4.1.1
+    if any(char in secret for char in ' ",;\\'):  # RFC 6265, 4.1.1
         raise InvalidInput(
             f"the secret {auth['secret']} cannot be sent in a cookie",
             why="it holds a space, a quotation mark, a comma, a semicolon or a backslash",
@@ -119,7 +119,7 @@ def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> H
         url.port or 443,
         url.raw_path,
         url.raw_query_string,
-        tuple(sorted(one for one in outgoing.headers.items() if one not in ours)),
+        tuple(sorted(header for header in outgoing.headers.items() if header not in ours)),
         outgoing.body,
         secrets,
     )

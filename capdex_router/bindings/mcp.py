@@ -95,8 +95,8 @@ class McpServices:
                         why=uri[:200],
                         fix=f"{AUTHOR}, or call another of its tools",
                     )
-                found = fingerprint(tool.name, tool.description, tool.input_schema)
-                self._pins.check(capability, uri, action, found)
+                digest = fingerprint(tool.name, tool.description, tool.input_schema)
+                self._pins.check(capability, uri, action, digest)
                 return await session.call(action, arguments)
             finally:
                 if session.broken:

@@ -79,8 +79,8 @@ class Replies:
         if not data.strip():
             return None
         try:
-            found = read_message(data)
-            message = types.jsonrpc_message_adapter.validate_python(found) if found else None
+            content = read_message(data)
+            message = types.jsonrpc_message_adapter.validate_python(content) if content else None
             if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                 return message
             if self._answered(message.id) is not None:
@@ -129,37 +129,37 @@ def read_message(data: bytes) -> Json:
     Malformed, also for an answer of too many parts.
     """
     try:
-        found = parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+        raw = parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
     except ValueError as error:
         place = _HEAD.match(data[:256]) or _TAIL.search(data[-256:])
         raise Malformed(str(error), place and place[1] and place[1].decode()) from None
-    if isinstance(found, list):
-        ids = (x.get("id") for x in found if isinstance(x, dict) and "method" not in x)
+    if isinstance(raw, list):
+        ids = (part.get("id") for part in raw if isinstance(part, dict) and "method" not in part)
         raise Malformed("a list, and MCP has no batches", next(ids, None))
-    if not isinstance(found, dict) or not found.keys() & {"jsonrpc", "method", "result", "error"}:
+    if not isinstance(raw, dict) or not raw.keys() & {"jsonrpc", "method", "result", "error"}:
         raise Malformed("no message of JSON-RPC")
-    _check(found)
-    if found.get("method") is not None:
-        used = "id" in found or found["method"] == "notifications/tools/list_changed"
-        found = {x: found[x] for x in ("jsonrpc", "id", "method") if used and x in found}
-    if isinstance(found.get("error"), dict) and found["error"].get("code") in _SDK_CODES:
-        found["error"] |= {"data": SAID}
-    result, typed = found.get("result"), found
+    _check(raw)
+    if raw.get("method") is not None:
+        used = "id" in raw or raw["method"] == "notifications/tools/list_changed"
+        raw = {name: raw[name] for name in ("jsonrpc", "id", "method") if used and name in raw}
+    if isinstance(raw.get("error"), dict) and raw["error"].get("code") in _SDK_CODES:
+        raw["error"] |= {"data": SAID}
+    result, typed = raw.get("result"), raw
     if isinstance(result, dict):  # of which the SDK takes the structured content as it is
-        typed = {**found, "result": {**result, "structuredContent": None}}
+        typed = {**raw, "result": {**result, "structuredContent": None}}
     if _parts(typed) > MAX_PARTS:
-        raise Malformed(f"an answer of over {MAX_PARTS} parts", found.get("id"))
-    return found
+        raise Malformed(f"an answer of over {MAX_PARTS} parts", raw.get("id"))
+    return raw
 
 
-def _check(found: Json) -> None:
+def _check(message: Json) -> None:
     """Raise Malformed for an object that is no message of JSON-RPC."""
-    asks = found.get("method") is not None
-    result, error, id_ = found.get("result"), found.get("error"), found.get("id")
+    asks = message.get("method") is not None
+    result, error, id_ = message.get("result"), message.get("error"), message.get("id")
     words = ""
-    if found.get("jsonrpc") != "2.0":
+    if message.get("jsonrpc") != "2.0":
         words = 'a message without "jsonrpc": "2.0"'
-    elif asks and not isinstance(found["method"], str):
+    elif asks and not isinstance(message["method"], str):
         words = "a message whose method is no text"
     elif not asks and result is None and error is None:
         words = "an answer with neither a result nor an error"
@@ -187,8 +187,8 @@ def _parts(value: object) -> int:
     """Return how many values a JSON value has, or more than MAX_PARTS."""
     count, rest = 0, [value]
     while rest and count <= MAX_PARTS:
-        one = rest.pop()
+        part = rest.pop()
         count += 1
-        if isinstance(one, dict | list):
-            rest += one.values() if isinstance(one, dict) else one
+        if isinstance(part, dict | list):
+            rest += part.values() if isinstance(part, dict) else part
     return count

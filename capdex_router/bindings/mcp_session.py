@@ -147,7 +147,8 @@ class McpSession:
         if len(texts) == len(result.content):
             return {"text": "\n".join(texts)}
         blocks = [
-            x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in result.content
+            block.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for block in result.content
         ]
         return {"content": blocks}
 
@@ -162,10 +163,10 @@ class McpSession:
     async def read(self, uri: str) -> list[Any]:
         """Return the contents of a resource; raises as `call`."""
         with self._faults():
-            found = await self.client.session.read_resource(uri, allow_input_required=True)
-        if isinstance(found, types.InputRequiredResult):
+            answer = await self.client.session.read_resource(uri, allow_input_required=True)
+        if isinstance(answer, types.InputRequiredResult):
             raise _asks()
-        return list(found.contents)
+        return list(answer.contents)
 
     async def _hold(self) -> None:
         try:
@@ -189,11 +190,11 @@ class McpSession:
             self._listed_at = -RELIST_S
 
     async def _list(self) -> dict[str, types.Tool]:
-        found: dict[str, types.Tool] = {}
+        tools: dict[str, types.Tool] = {}
         for tool in await self._pages(self._list_tools, "tools"):
-            if found.setdefault(tool.name, tool) != tool:
+            if tools.setdefault(tool.name, tool) != tool:
                 raise ExecutionFailed("the MCP server has two tools of one name", fix=SERVICE)
-        return found
+        return tools
 
     async def _list_tools(self, *, params: types.PaginatedRequestParams) -> types.ListToolsResult:
         try:
@@ -209,20 +210,20 @@ class McpSession:
         return types.ListToolsResult(tools=tools, next_cursor=str(cursor) if cursor else None)
 
     async def _pages(self, ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
-        found: list[Any] = []
+        entries: list[Any] = []
         cursor: str | None = None
         size = 0
         seen: list[str | None] = []
         for _ in range(MAX_PAGES):
             seen.append(cursor)
             page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
-            found += getattr(page, what)
-            size += sum(len(one.model_dump_json()) for one in getattr(page, what))
+            entries += getattr(page, what)
+            size += sum(len(entry.model_dump_json()) for entry in getattr(page, what))
             cursor = page.next_cursor
-            if len(found) > MAX_LISTED or size > MAX_LIST_BYTES:
+            if len(entries) > MAX_LISTED or size > MAX_LIST_BYTES:
                 break
             if not cursor or cursor in seen:  # an empty one, too, says that there is no more
-                return found
+                return entries
         raise ExecutionFailed(
             f"the MCP server lists too many {what}",
             why=f"over {MAX_PAGES} pages, {MAX_LISTED} of them or {MAX_LIST_BYTES} bytes",

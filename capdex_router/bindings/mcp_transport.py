@@ -317,12 +317,12 @@ def _answer(asked: Replies, data: bytes) -> bytes:
 
     Raises ExecutionFailed for what answers nothing, since the answer is lost then.
     """
-    found = asked.read(data)
-    if (error := fault_in(found)) is not None:
+    message = asked.read(data)
+    if (error := fault_in(message)) is not None:
         raise error
     if asked.stray:
         raise malformed(f"it sent {asked.stray}")
-    return b"" if found is None else _text(found)
+    return b"" if message is None else _text(message)
 
 
 def _text(message: types.JSONRPCMessage) -> bytes:

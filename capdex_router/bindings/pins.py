@@ -37,19 +37,19 @@ class Pins:
         self._file = None if path is None else texts_file(path, fix)
         self._kept: _Pins = {}  # without a file
 
-    def check(self, capability: str, service_uri: str, action: str, found: str) -> None:
+    def check(self, capability: str, service_uri: str, action: str, current: str) -> None:
         """Pin a tool that is new; raise Refused PERMISSION_DENIED for one that changed."""
         key = _key(capability, service_uri, action)
         pinned = (self._kept if self._file is None else self._file.read()).get(key)
         if pinned is None:  # unless another router pinned it meanwhile
-            pinned = self._change(lambda pins: {key: found, **pins}).get(key, found)
-        if pinned != found:
+            pinned = self._change(lambda pins: {key: current, **pins}).get(key, current)
+        if pinned != current:
             raise Refused(
                 f"the service changed its tool {action[:64]!r} since it was installed",
                 Code.PERMISSION_DENIED,
                 why="its name, description or input schema is not what was agreed to",
                 fix=f"look at it; if you agree: capdex remove {capability}, then install it again",
-                details={"service": service_uri, "tool": action, "was": pinned, "is": found},
+                details={"service": service_uri, "tool": action, "was": pinned, "is": current},
             )
 
     def forget(self, capability: str) -> None:

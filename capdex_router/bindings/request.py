@@ -271,7 +271,7 @@ def check_header(name: str, value: str) -> None:
 def _with_defaults(headers: dict[str, str], defaults: dict[str, str]) -> dict[str, str]:
     """Return the headers with those defaults that they do not set, in whatever case."""
     known = {name.lower() for name in headers}
-    return {**{x: y for x, y in defaults.items() if x.lower() not in known}, **headers}
+    return {**{name: defaults[name] for name in defaults if name.lower() not in known}, **headers}
 
 
 def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, ArgumentPlace]]:
@@ -279,7 +279,7 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
         place, named = rule["in"], rule.get("name") or ""
         name = named if named.strip() else parameter
         words = ("style", "explode", "content")
-        if not styled or (place == "body" and not any(rule.get(x) is not None for x in words)):
+        if not styled or (place == "body" and not any(rule.get(key) is not None for key in words)):
             yield parameter, ArgumentPlace(place, name)
             continue
         style, explode = rule.get("style") or STYLES[place][0], rule.get("explode")
@@ -308,7 +308,7 @@ def _steps(key: str) -> list[str]:
 def _check_new(parameter: str, key: str, fixed: list[list[str]]) -> None:
     """Refuse a key that a server may take for one of the author's: `a` and `a[b]`, not `a[c]`."""
     steps = _steps(key)
-    if any(all(x == y for x, y in zip(steps, other, strict=False)) for other in fixed if other):
+    if any(steps[: len(other)] == other[: len(steps)] for other in fixed if other):
         raise _replaces(parameter)
 
 

@@ -99,12 +99,13 @@ def header_value(parameter: str, value: object, place: ArgumentPlace) -> str:
         return json_text(value)
     value = value if place.style else scalar(parameter, value)
     if isinstance(value, list):
-        return ",".join(_line_of(parameter, x) for x in value)
+        return ",".join(_line_of(parameter, item) for item in value)
     if not isinstance(value, dict):
         return _line_of(parameter, value)
     mark = "=" if place.explode else ","
     return ",".join(
-        f"{_line_of(parameter, x)}{mark}{_line_of(parameter, y)}" for x, y in value.items()
+        f"{_line_of(parameter, key)}{mark}{_line_of(parameter, item)}"
+        for key, item in value.items()
     )
 
 
@@ -134,20 +135,20 @@ def json_text(value: object) -> str:
 def _line_of(parameter: str, value: object) -> str:
     """Return a value as text without control characters, which servers and logs misread."""
     text = _text(parameter, value)
-    if all(x >= " " and x != "\x7f" for x in text):
+    if all(char >= " " and char != "\x7f" for char in text):
         return text
     raise _unsendable(parameter, _NO_TEXT)
 
 
 def _items(parameter: str, value: Any, escape: Quote) -> list[str]:
-    listed = [x for pair in value.items() for x in pair] if isinstance(value, dict) else value
+    listed = [part for pair in value.items() for part in pair] if isinstance(value, dict) else value
     return [escape(_text(parameter, item)) for item in listed]
 
 
 def _text(parameter: str, value: object) -> str:
     match value:
         case str():
-            if "\x00" not in value and not any("\ud800" <= x <= "\udfff" for x in value):
+            if "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value):
                 return value  # line ends belong to long texts
             raise _unsendable(parameter, _NO_TEXT)
         case bool():
