@@ -90,9 +90,9 @@ class Findings:
 
     def place(self, path: Path) -> LineColumn:
         """Line and column of the value at `path`, or of the nearest value around it."""
-        while (found := self._mark(path)) is None and path:
+        while (mark := self._mark(path)) is None and path:
             path = path[:-1]
-        return found or (1, 1)
+        return mark or (1, 1)
 
     def error(
         self, code: Reason, path: Path, message: str, hint: str = "", at: LineColumn | None = None
@@ -131,8 +131,7 @@ class Findings:
 
     def problems(self) -> tuple[Problem, ...]:
         """All problems in the order of the file."""
-        found = [*self._errors, *self._others]
-        return tuple(sorted(found, key=lambda problem: (problem.line, problem.column)))
+        return tuple(sorted([*self._errors, *self._others], key=lambda x: (x.line, x.column)))
 
     def _add(
         self,

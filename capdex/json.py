@@ -12,9 +12,9 @@ def levels(value: object) -> Iterator[list[Any]]:
     while level:
         yield level
         inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += one.values()
-            elif isinstance(one, list | tuple):
-                inner += one
+        for node in level:
+            if isinstance(node, dict):
+                inner += node.values()
+            elif isinstance(node, list | tuple):
+                inner += node
         level = inner

@@ -99,14 +99,14 @@ def _schema(old: Manifest, new: Manifest, left: StepsLeft) -> Iterator[Change]:
         before, after = show(old.schema_uri), show(new.schema_uri)
         message = f"the schema's $id was {before} and is {after}"
         yield Change(Rule.SCHEMA_URI, "schema.$id", ChangeKind.CHANGED, message, before, after)
-    found = compare_schemas(_root(old), _root(new), left, state=True)
-    rule = Rule.SCHEMA_INCOMPATIBLE if found.decided else Rule.SCHEMA_UNDECIDED
-    doubt = "" if found.decided else TAKES_LESS
-    for gap in found.narrowed:
+    comparison = compare_schemas(_root(old), _root(new), left, state=True)
+    rule = Rule.SCHEMA_INCOMPATIBLE if comparison.decided else Rule.SCHEMA_UNDECIDED
+    doubt = "" if comparison.decided else TAKES_LESS
+    for gap in comparison.narrowed:
         yield gap_change(rule, gap, "schema", gap.path or "state", doubt=doubt)
-    for gap in found.widened:
+    for gap in comparison.widened:
         yield gap_change(Rule.SCHEMA_EXTENDED, gap, "schema", gap.path or "state", widened=True)
-    if not found.narrowed and not found.widened:
+    if not comparison.narrowed and not comparison.widened:
         ours, theirs = ({k: v for k, v in x.schema.items() if k != "$id"} for x in (old, new))
         if not same(ours, theirs):
             message = "the schema says the same in other words"

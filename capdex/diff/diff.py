@@ -104,13 +104,13 @@ MAX_NAMED: Final = 3  # changes named in one error; `capdex diff` shows them all
 
 
 def _schema_changed(difference: Difference) -> InvalidInput:
-    found = [x for x in difference.changes if x.rule is Rule.SCHEMA_INCOMPATIBLE]
+    breaking = [x for x in difference.changes if x.rule is Rule.SCHEMA_INCOMPATIBLE]
     return InvalidInput(
         "the schema changed incompatibly under an unchanged $id",
         Code.SCHEMA_CHANGED,
-        why=_named(found),
+        why=_named(breaking),
         fix="give the schema a new $id (…#v2) and raise the major number, or take the change back",
-        details={"changes": [x.to_json() for x in found]},
+        details={"changes": [x.to_json() for x in breaking]},
     )
 
 

@@ -139,19 +139,18 @@ def compare_schemas(old: Schema, new: Schema, left: StepsLeft, *, state: bool) -
 
     `state` compares merge annotations, too. Comparisons that share the steps are bounded together.
     """
-    narrowed, widened = (
-        _Comparison(left._replace(looking=x), state) for x in (left.looking, iter(()))
-    )
+    narrowed = _Comparison(left, state)
+    widened = _Comparison(left._replace(looking=iter(())), state)
     examples = narrowed.compare(old, new, "")
     widened.compare(new, old, "")
     reported = {(gap.path, gap.topic) for gap in narrowed.gaps.values()}
     # What an enumeration lists no longer says nothing of what it lists now.
-    others = [
-        x
-        for x in widened.gaps.values()
-        if x.keyword == "missing" or (x.path, x.topic) not in reported
-    ]
-    return SchemaComparison(tuple(narrowed.gaps.values()), tuple(others), examples)
+    others = tuple(
+        gap
+        for gap in widened.gaps.values()
+        if gap.keyword == "missing" or (gap.path, gap.topic) not in reported
+    )
+    return SchemaComparison(tuple(narrowed.gaps.values()), others, examples)
 
 
 class _Comparison:
@@ -296,8 +295,8 @@ class _Comparison:
     def _equal(self, old: Schema, new: Schema, word: str) -> bool:
         """True if a keyword, and all that it depends on, is the same but for annotations."""
         if not word.startswith("unevaluated"):
-            words = (word, *(x for x, reader in READ_BY.items() if reader == word))
-            old, new = (x.sub({y: x.value[y] for y in words if y in x.value}) for x in (old, new))
+            words = {word, *(read for read, reader in READ_BY.items() if reader == word)}
+            old, new = (x.sub({k: v for k, v in x.value.items() if k in words}) for x in (old, new))
         return same(self._plain(old), self._plain(new))
 
     def _plain(self, schema: Schema, around: tuple[int, ...] = ()) -> Any:

@@ -18,7 +18,7 @@ def samples(old: Schema, new: Schema, effort: Effort, level: int = 0) -> Iterato
     if level > MAX_LEVELS or next(effort, None) is None:
         return
     both = [x.value for x in (old, new) if isinstance(x.value, dict)]
-    limits = {x for value in both for x in value.values() if type(x) in (int, float)}
+    limits = {limit for part in both for limit in part.values() if type(limit) in (int, float)}
     numbers = sorted({0, 1, 2, 0.5, *(x + step for x in limits for step in (-1, -0.5, 0, 0.5, 1))})
     sizes = [int(x) for x in numbers if 0 <= x <= MAX_SIZE and x == int(x)]
     yield from old.listed() or ()

@@ -37,9 +37,9 @@ def tool_changes(old: Manifest, new: Manifest, left: StepsLeft) -> Iterator[Chan
             "output_schema": [*_output_changed(name, was, now, (old, new), left)],
             "annotations": [*_effects_changed(name, was, now, (old, new))],
         }
-        for found in changes.values():
-            yield from found
-        told = [field for field, found in changes.items() if found]
+        for differences in changes.values():
+            yield from differences
+        told = [field for field, differences in changes.items() if differences]
         yield from _tool_wording(_function(old, name), _function(new, name), name, told)
 
 
@@ -47,18 +47,18 @@ def _parameters_changed(
     tool: str, old: Tool, new: Tool, around: tuple[Manifest, Manifest], left: StepsLeft
 ) -> Iterator[Change]:
     # Parameters that name none are an empty list of names, not a form that takes anything.
-    was, now = ({"properties": {}} | one.parameters for one in (old, new))
+    was, now = ({"properties": {}} | side.parameters for side in (old, new))
     words = {*was, *now}
     if "additionalProperties" in words and words.isdisjoint({*IN_PLACE, "unevaluatedProperties"}):
         # Where one says nothing of other arguments, none is sent (P10).
         was, now = ({"additionalProperties": False} | x for x in (was, now))
     before, after = Schema(was, was, around[0].schema), Schema(now, now, around[1].schema)
-    found = compare_schemas(before, after, left, state=False)
-    path, doubt = show_path(("tools", tool)), "" if found.decided else TAKES_LESS
-    for gap in found.narrowed:
+    comparison = compare_schemas(before, after, left, state=False)
+    path, doubt = show_path(("tools", tool)), "" if comparison.decided else TAKES_LESS
+    for gap in comparison.narrowed:
         rule = _OF_PARAMETERS.get(gap.keyword, Rule.PARAMETER_NARROWED)
         yield gap_change(rule, gap, path, f"{tool}({gap.path})", doubt=doubt)
-    for gap in found.widened:
+    for gap in comparison.widened:
         rule = Rule.PARAMETER_ADDED if gap.keyword == "dropped" else Rule.PARAMETER_WIDENED
         yield gap_change(rule, gap, path, f"{tool}({gap.path})", widened=True)
 
@@ -76,12 +76,12 @@ def _output_changed(
         return
     before, after = Schema(was, was, around[0].schema), Schema(now, now, around[1].schema)
     # A caller accepts what the old schema does: the new one has to give no more than that.
-    found = compare_schemas(after, before, left, state=False)
-    doubt = "" if found.examples else GIVES_MORE
+    comparison = compare_schemas(after, before, left, state=False)
+    doubt = "" if comparison.examples else GIVES_MORE
     at = show_path(path)
     gone = {show_path((name,)) for name in was.get("properties", {})}
     gone -= {show_path((name,)) for name in now.get("properties", {})}
-    for gap in found.narrowed:
+    for gap in comparison.narrowed:
         it = _it(tool, gap.path)
         if gap.keyword == "dropped":
             yield gap_change(Rule.OUTPUT_ADDED, gap, at, it, widened=True)
@@ -89,7 +89,7 @@ def _output_changed(
             yield gap_change(Rule.OUTPUT_REMOVED, replace(gap, keyword="dropped"), at, it)
         else:
             yield gap_change(Rule.OUTPUT_WIDENED, gap, at, it, widened=True, doubt=doubt)
-    for gap in found.widened:
+    for gap in comparison.widened:
         rule = Rule.OUTPUT_REMOVED if gap.keyword == "dropped" else Rule.OUTPUT_NARROWED
         yield gap_change(rule, gap, at, _it(tool, gap.path))
 
@@ -114,10 +114,10 @@ def _effects_changed(
         yield differs(Rule.IDEMPOTENCE, path, was.idempotent, now.idempotent, message)
 
 
-def _word(found: Effects) -> str:
-    if found.read_only:
+def _word(effects: Effects) -> str:
+    if effects.read_only:
         return "read-only"
-    return "destructive" if found.destructive else "not destructive"
+    return "destructive" if effects.destructive else "not destructive"
 
 
 def _function(manifest: Manifest, name: str) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def _tool_wording(
     old: dict[str, Any], new: dict[str, Any], name: str, told: Collection[str]
 ) -> Iterator[Change]:
     for field, *values in changed(old, new):
-        found = [((), *values)] if field not in told else reworded(*values)
-        for path, before, after in found:
+        rewordings = [((), *values)] if field not in told else reworded(*values)
+        for path, before, after in rewordings:
             message = f"{name}: {show_path((field, *path))} {show_change(before, after)}"
             place = ("tools", name, field, *path)
             yield differs(Rule.TOOL_WORDING, place, before, after, message)

@@ -22,10 +22,10 @@ _PUBLICATION: Final = struct.Struct(">24sQ24sQ24sQ24sQ32s")
 
 def word(data: bytes, slot: int) -> bytes:
     """The 32 bytes of a slot."""
-    found = data[slot * 32 : slot * 32 + 32]
-    if len(found) != 32:
+    content = data[slot * 32 : slot * 32 + 32]
+    if len(content) != 32:
         raise InvalidInput("the event data is too short")
-    return found
+    return content
 
 
 def unsigned(data: bytes, slot: int, bits: int) -> int:

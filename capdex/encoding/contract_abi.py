@@ -68,7 +68,7 @@ def selector(entry: Mapping[str, Any]) -> bytes:
 
 def encode(parameters: Parameters, values: Sequence[Any]) -> bytes:
     """Return the ABI encoding of values; raises ValueError for values of other types."""
-    parts = [_encode(one, value) for one, value in zip(parameters, values, strict=True)]
+    parts = [_encode(parameter, value) for parameter, value in zip(parameters, values, strict=True)]
     dynamic = list(map(_is_dynamic, parameters))
     offset = sum(WORD if moved else len(part) for part, moved in zip(parts, dynamic, strict=True))
     head, tail = bytearray(), bytearray()
@@ -151,15 +151,15 @@ class _Decoder:
 
     def values(self, parameters: Parameters, start: int) -> tuple[Any, ...]:
         """Read the values of a tuple or array whose first head is at `start`."""
-        found, at = [], start
+        values, at = [], start
         for parameter in parameters:
             if _is_dynamic(parameter):
-                found.append(self._value(parameter, start + self._size(at)))
+                values.append(self._value(parameter, start + self._size(at)))
                 at += WORD
             else:
-                found.append(self._value(parameter, at))
+                values.append(self._value(parameter, at))
                 at += _head_size(parameter)
-        return tuple(found)
+        return tuple(values)
 
     def _value(self, parameter: Parameter, at: int) -> Any:
         kind: str = parameter["type"]

@@ -38,13 +38,13 @@ def read_arguments(
     known, required = schema.get("properties"), schema.get("required")
     known = known if isinstance(known, dict) else {}
     required = required if isinstance(required, list) else []
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for key, value in given.items():
         read = _read(known.get(key, {}), value, texts)
         said = read is not None and (key in required or not texts or read not in _EMPTY)
         if key not in known or said:
-            found[key] = read
-    return found
+            arguments[key] = read
+    return arguments
 
 
 def check_names(tool: str, known: Iterable[str], given: Mapping[str, Any]) -> None:

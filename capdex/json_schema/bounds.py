@@ -39,7 +39,7 @@ def evaluations_of(schema: Json, size: int) -> int:
     `size` is its bytes as JSON. Raises InvalidInput for a schema that no router uses, since it is
     too large or too complex.
     """
-    parts = (x for level in levels(schema) for x in level if isinstance(x, dict | list))
+    parts = (part for level in levels(schema) for part in level if isinstance(part, dict | list))
     if size > MAX_SCHEMA_BYTES or len(list(islice(parts, MAX_PARTS + 1))) > MAX_PARTS:
         raise InvalidInput("the schema is too large to be used", fix=NO_INPUT_HELPS)
     return evaluations(schema)
@@ -108,29 +108,29 @@ class _Graph:
         waiting: list[Any] = [schema]
         seen: set[int] = set()  # values that a program made may be shared
         while waiting:
-            one = waiting.pop()
-            if id(one) in seen:
+            part = waiting.pop()
+            if id(part) in seen:
                 continue
-            seen.add(id(one))
-            if isinstance(one, list):
-                waiting += one
-            elif isinstance(one, dict):
-                if isinstance(one.get("$id"), str) and one is not schema:
-                    self._roots.append(one)
+            seen.add(id(part))
+            if isinstance(part, list):
+                waiting += part
+            elif isinstance(part, dict):
+                if isinstance(part.get("$id"), str) and part is not schema:
+                    self._roots.append(part)
                 for word in ("$anchor", "$dynamicAnchor"):
-                    if isinstance(one.get(word), str):
-                        self._anchors.setdefault(one[word], []).append(one)
-                waiting += one.values()
+                    if isinstance(part.get(word), str):
+                        self._anchors.setdefault(part[word], []).append(part)
+                waiting += part.values()
         self.root = self._number(schema)
 
     def same(self, number: int) -> list[int]:
         """Return the subschemas that judge the same place as one of them does."""
         if number not in self._same:
             schema = self._schemas[number]
-            found = [self._number(one) for one in self._of_same_place(schema)]
+            numbers = [self._number(subschema) for subschema in self._of_same_place(schema)]
             # These ask all others beside them again for what they have judged.
             asks = sum(word in schema for word in _UNEVALUATED)
-            self._same[number] = found * (1 + asks)
+            self._same[number] = numbers * (1 + asks)
         return self._same[number]
 
     def below(self, number: int, place: str | int | None, kind: str) -> Iterator[int]:
@@ -139,9 +139,9 @@ class _Graph:
         `place` is the name of a member or the index of an item, None for one that is not named.
         """
         schema = self._schemas[number]
-        for one in _judging(schema, place, kind):
-            if isinstance(one, dict):
-                yield self._number(one)
+        for subschema in _judging(schema, place, kind):
+            if isinstance(subschema, dict):
+                yield self._number(subschema)
 
     def places(self, number: int) -> Iterator[_Place]:
         """Yield the places below that a subschema tells from one another, each with its kind."""
@@ -160,9 +160,9 @@ class _Graph:
         for word in _REFERENCES:
             if isinstance(schema.get(word), str):
                 inner += self._referred(schema[word])
-        for one in inner:
-            if isinstance(one, dict):
-                yield one
+        for subschema in inner:
+            if isinstance(subschema, dict):
+                yield subschema
 
     def _referred(self, reference: str) -> Iterator[Any]:
         """Yield all that a reference may mean; one that leaves the schema is refused elsewhere."""
@@ -202,12 +202,12 @@ def _closed(graph: _Graph, state: _State) -> Counter[int]:
 def _below(graph: _Graph, judged: Counter[int], places: Iterable[_Place]) -> Iterator[_State]:
     """Yield what judges each of the places below."""
     for place, kind in places:
-        found: Counter[int] = Counter()
+        judging: Counter[int] = Counter()
         for number, times in judged.items():
             for other in graph.below(number, place, kind):
-                found[other] += times
-        if found:
-            yield _State(found.items())
+                judging[other] += times
+        if judging:
+            yield _State(judging.items())
 
 
 def _judging(schema: Json, place: str | int | None, kind: str) -> Iterator[Any]:
@@ -232,13 +232,13 @@ def _judging(schema: Json, place: str | int | None, kind: str) -> Iterator[Any]:
 
 
 def _members(schema: Json) -> dict[Any, Any]:
-    found = schema.get("properties")
-    return found if isinstance(found, dict) else {}
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _first_items(schema: Json) -> list[Any]:
-    found = schema.get("prefixItems")
-    return found if isinstance(found, list) else []
+    items = schema.get("prefixItems")
+    return items if isinstance(items, list) else []
 
 
 def _too_complex(why: str) -> InvalidInput:

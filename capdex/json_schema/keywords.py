@@ -178,19 +178,19 @@ def kinds(type_: str | Sequence[str]) -> frozenset[str]:
     """Return the kinds that a `type` keyword accepts."""
     names = [type_] if isinstance(type_, str) else type_
     split = {"number": ("integer", "fraction")}
-    return frozenset(x for name in names for x in split.get(name, (name,)))
+    return frozenset(kind for name in names for kind in split.get(name, (name,)))
 
 
 def words_of(schema: object) -> str:
     """Return the names of a schema's properties, and what is said of them and of its parts."""
-    found: list[str] = []
+    words: list[str] = []
     open_ = [schema]
     while open_:
         part = open_.pop()
         if isinstance(part, list):
             open_ += part
         elif isinstance(part, dict):
-            found += part["properties"] if isinstance(part.get("properties"), dict) else ()
-            found.append(part["description"] if isinstance(part.get("description"), str) else "")
+            words += part["properties"] if isinstance(part.get("properties"), dict) else ()
+            words.append(part["description"] if isinstance(part.get("description"), str) else "")
             open_ += part.values()
-    return " ".join(map(str, found))
+    return " ".join(map(str, words))

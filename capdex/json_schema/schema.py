@@ -252,9 +252,9 @@ class _Check:
             return
         in_package = self._package_schema is not None and steps[:1] == ["schema"]
         document = self._package_schema if in_package else self._root
-        found, target = at_pointer(document, steps[1:] if in_package else steps)
-        if not found or not isinstance(target, dict | bool):
-            message = f"{show(reference)} points at {'no schema' if found else 'nothing'}"
+        exists, target = at_pointer(document, steps[1:] if in_package else steps)
+        if not exists or not isinstance(target, dict | bool):
+            message = f"{show(reference)} points at {'no schema' if exists else 'nothing'}"
             self._findings.error(Reason.BAD_SCHEMA, path, message)
         elif not in_package:  # the package's schema is checked by itself
             self._ahead.append((target, (*top, *steps)))

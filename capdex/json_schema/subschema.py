@@ -90,8 +90,8 @@ class Schema(NamedTuple):
             return None
         in_package = self.package is not None and steps[:1] == ["schema"]
         document = Schema(self.package, self.package) if in_package else self.sub(self.root)
-        found, target = at_pointer(document.value, steps[in_package:])
-        return document.sub(target) if found else None
+        exists, target = at_pointer(document.value, steps[in_package:])
+        return document.sub(target) if exists else None
 
     def resolved(self) -> tuple[Schema, dict[str, Any]]:
         """Follow `$ref` while no other assertion is beside it; return merge annotations, too."""

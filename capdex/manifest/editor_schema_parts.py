@@ -30,20 +30,20 @@ def needed(
     about: str, *examples: str, most: int = 0, pattern: str = FILLED, enum: tuple[str, ...] = ()
 ) -> Json:
     """A text that has to be there and is not blank."""
-    found: Json = {"description": about, "type": "string", "enum": list(enum)}
-    found |= {"pattern": "" if enum else pattern, "maxLength": most, "examples": list(examples)}
-    return {key: value for key, value in found.items() if value}
+    schema: Json = {"description": about, "type": "string", "enum": list(enum)}
+    schema |= {"pattern": "" if enum else pattern, "maxLength": most, "examples": list(examples)}
+    return {key: value for key, value in schema.items() if value}
 
 
 def text(
     about: str, *examples: str, most: int = 0, pattern: str = "", one_line: bool = False
 ) -> Json:
     """A text that may be left out; null and white space count as that, whatever their length."""
-    found: Json = {"description": about, "type": ["string", "null"], "examples": list(examples)}
+    schema: Json = {"description": about, "type": ["string", "null"], "examples": list(examples)}
     bounds = {"maxLength": most, "pattern": pattern or (ONE_LINE if one_line else "")}
     bounds = {key: value for key, value in bounds.items() if value}
-    found |= {"if": {"pattern": FILLED}, "then": bounds} if bounds else {}
-    return {key: value for key, value in found.items() if value}
+    schema |= {"if": {"pattern": FILLED}, "then": bounds} if bounds else {}
+    return {key: value for key, value in schema.items() if value}
 
 
 def maybe(about: str, kind: str) -> Json:
@@ -69,9 +69,9 @@ def words(about: str, *examples: str, most: int = MAX_NAMES) -> Json:
 
 def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more: object) -> Json:
     """A mapping; one that requires nothing may be left out itself."""
-    found: Json = {"title": title, "type": "object" if required else ["object", "null"]}
-    found |= {"required": list(required)} if required else {}
-    return found | {"properties": properties, **more}
+    schema: Json = {"title": title, "type": "object" if required else ["object", "null"]}
+    schema |= {"required": list(required)} if required else {}
+    return schema | {"properties": properties, **more}
 
 
 def when(name: str, value: str, then: Json) -> Json:
@@ -123,7 +123,7 @@ def sent(kind: str) -> Json:
             "content": text("The value as JSON text.", pattern=f"^{http_request.JSON}$"),
         }
     types = http_auth.HTTP_AUTH_TYPES if wide else http_auth.AUTH_TYPES
-    auth = {
+    fields = {
         "type": needed("How the secret is sent.", enum=types),
         "secret": needed(
             "The name of a secret; its value never stands in a package.",
@@ -135,9 +135,9 @@ def sent(kind: str) -> Json:
         | ({} if wide else {"pattern": HEADER}),
     }
     if wide:
-        auth["optional"] = maybe("Sent only if it is bound.", "boolean")
+        fields["optional"] = maybe("Sent only if it is bound.", "boolean")
     named = [when("type", x, {"required": ["name"]}) for x in http_auth.NAMED if x in types]
-    one = mapping("Auth", auth, ("type", "secret"), allOf=named) | {"additionalProperties": False}
+    auth = mapping("Auth", fields, ("type", "secret"), allOf=named, additionalProperties=False)
     body = {
         "content": text(
             "The media type: JSON or a form.",
@@ -169,13 +169,13 @@ def sent(kind: str) -> Json:
         "auth": (
             {
                 "anyOf": [
-                    one,
-                    {"type": "array", "maxItems": http_auth.MAX_AUTHS, "items": one},
+                    auth,
+                    {"type": "array", "maxItems": http_auth.MAX_AUTHS, "items": auth},
                     {"type": "null"},
                 ]
             }
             if wide
-            else one | {"type": ["object", "null"]}
+            else auth | {"type": ["object", "null"]}
         )
         | {"description": "A secret by name, which the user binds to the host."},
         **({"body": mapping("Body", body)} if wide else {}),

@@ -40,21 +40,21 @@ class Weights:
     """Points for each phrase of at most `LONGEST` words: `{"from now on": 17}`."""
 
     def __init__(self, points: Mapping[str, int]) -> None:
-        self._points = {tuple(phrase.split(" ")): one for phrase, one in points.items()}
+        self._points = {tuple(phrase.split(" ")): weight for phrase, weight in points.items()}
         self._of_length = [
             frozenset(phrase for phrase in self._points if len(phrase) == length)
             for length in range(1, LONGEST + 1)
         ]
         self._of_word: dict[str, int] = {}  # of a phrase the longest word, which is seldom common
-        for phrase, one in self._points.items():
+        for phrase, weight in self._points.items():
             word = max(phrase, key=len)
-            self._of_word[word] = self._of_word.get(word, 0) + one
+            self._of_word[word] = self._of_word.get(word, 0) + weight
 
     def weigh(self, text: Sequence[str]) -> WeightedPhrases:
         """Weigh words together; a phrase counts once."""
-        found = [(" ".join(phrase), self._points[phrase]) for phrase in self._present(text)]
-        found.sort(key=lambda one: (-one[1], one[0]))
-        return WeightedPhrases(sum(points for _, points in found), found)
+        phrases = [(" ".join(phrase), self._points[phrase]) for phrase in self._present(text)]
+        phrases.sort(key=lambda x: (-x[1], x[0]))
+        return WeightedPhrases(sum(points for _, points in phrases), phrases)
 
     def heaviest(self, text: Sequence[str]) -> WeightedPhrases | None:
         """Weigh the heaviest window of a text; None where that has not `ENOUGH` points.
@@ -63,7 +63,7 @@ class Weights:
         """
         if not self.may_be_enough(text):
             return None
-        most = max(map(self.weigh, windows(text)), key=lambda one: one.points)
+        most = max(map(self.weigh, windows(text)), key=lambda x: x.points)
         return most if most.points >= ENOUGH else None
 
     def may_be_enough(self, text: Sequence[str]) -> bool:

@@ -210,10 +210,10 @@ class _Manifest:
         own = {name for tool in tools.values() for name in tool.parameter_names(schema)}
         own |= {tool.name for tool in tools.values()}
         document = self._top.values | {"schema": schema}
-        for found in lint(document, own_names=frozenset(own)):
-            if found.code is Reason.LINT_ENCODED and found.path[:2] == ("metadata", "triggers"):
+        for finding in lint(document, own_names=frozenset(own)):
+            if finding.code is Reason.LINT_ENCODED and finding.path[:2] == ("metadata", "triggers"):
                 continue  # an embedding is numbers by nature
-            self._findings.warn(found.code, found.path, found.message)
+            self._findings.warn(finding.code, finding.path, finding.message)
 
     def _schema(self) -> tuple[dict[str, Any] | None, str | None]:
         """The schema section, a string that holds JSON, and its `$id`."""

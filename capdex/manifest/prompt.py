@@ -28,9 +28,9 @@ def fill(prompt: str, values: Mapping[str, str]) -> str:
     Raises InvalidInput TOO_LARGE if the result has more than `MAX_FILLED_CHARS` characters.
     """
     known = {name: values[name] for name in placeholders(prompt) if name in values}
-    found = [x for x in _PLACEHOLDER.finditer(prompt) if x[1] in known]
-    length = len(prompt) + sum(len(known[x[1]]) - len(x[0]) for x in found)
-    if found and length > MAX_FILLED_CHARS:
+    matches = [x for x in _PLACEHOLDER.finditer(prompt) if x[1] in known]
+    length = len(prompt) + sum(len(known[x[1]]) - len(x[0]) for x in matches)
+    if matches and length > MAX_FILLED_CHARS:
         raise InvalidInput(
             f"the prompt with these values has {length} characters, at most {MAX_FILLED_CHARS}",
             Code.TOO_LARGE,

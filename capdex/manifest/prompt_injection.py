@@ -164,8 +164,8 @@ def score(codes: Iterable[str]) -> int:
 
 def label(codes: Iterable[str]) -> Label | None:
     """The gravest label of the codes found; None where the rules found nothing."""
-    found = {LABELS[code] for code in _own(codes)}
-    return max(found, key=lambda one: _WEIGHTS[one], default=None)
+    labels = {LABELS[code] for code in _own(codes)}
+    return max(labels, key=lambda x: _WEIGHTS[x], default=None)
 
 
 def lint_summary(codes: Iterable[str]) -> dict[str, Any]:
@@ -173,8 +173,8 @@ def lint_summary(codes: Iterable[str]) -> dict[str, Any]:
 
     Codes of other problems are passed over; where there is nothing else the label is None.
     """
-    found = sorted(_own(codes))
-    return {"score": score(found), "label": label(found), "codes": found}
+    own = sorted(_own(codes))
+    return {"score": score(own), "label": label(own), "codes": own}
 
 
 def _own(codes: Iterable[str]) -> set[Reason]:
@@ -250,10 +250,10 @@ def imitated_mark(text: str) -> str | None:
     Letters that look like ASCII ones are read as such, too.
     """
     read = plain(text)
-    found = _IMITATION.search(read)
-    if found is None and not read.isascii():
-        found = _IMITATION.search(read.translate(_table()).lower())
-    return found and str(found.group())
+    match = _IMITATION.search(read)
+    if match is None and not read.isascii():
+        match = _IMITATION.search(read.translate(_table()).lower())
+    return match and str(match.group())
 
 
 # letters that look like others --------------------------------------------------------------

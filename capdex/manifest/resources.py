@@ -185,10 +185,10 @@ def check_resource(resource: Resource, data: bytes) -> None:
     Whoever fetches a file hashes each block against the CID (`capdex.ipld.unixfs.Assembly`); the
     sha256 compared here is that of the whole file, so a CID of other bytes fails as well.
     """
-    found = hashlib.sha256(data).digest()
-    if len(data) == resource.size and found == resource.sha256:
+    digest = hashlib.sha256(data).digest()
+    if len(data) == resource.size and digest == resource.sha256:
         return
-    why = f"it has sha256 {found.hex()}, the package says {resource.sha256.hex()}"
+    why = f"it has sha256 {digest.hex()}, the package says {resource.sha256.hex()}"
     if len(data) != resource.size:
         why = f"it has {len(data)} bytes, the package says {resource.size}"
     raise VerificationFailure(

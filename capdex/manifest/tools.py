@@ -168,7 +168,7 @@ def _read_annotations(fields: Fields) -> Annotations:
             message = f"{name} is MCP's name, and is not read here"
             stated.findings.warn(Reason.BAD_TOOL, stated.at(name), message, hint=f"write {ours}")
     stated.note_unknown((*Annotations._fields, *MCP_HINTS))
-    found = Annotations(*(stated.get(name, bool) for name in Annotations._fields))
-    if found.read_only and found.destructive:
+    hints = Annotations(*(stated.get(name, bool) for name in Annotations._fields))
+    if hints.read_only and hints.destructive:
         stated.wrong("destructive", "a tool that is read_only destroys nothing")
-    return found
+    return hints

@@ -39,13 +39,13 @@ def contacts(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     a `{placeholder}` alone stands for the party that the argument names. Every text of a binding
     counts, so that an unknown type hides nothing; but what an HTTP binding sends is not a party.
     """
-    found: dict[str, str] = {}
+    parties: dict[str, str] = {}
     for tool, binding in bindings.items():
         sent = HTTP_TYPES.get(str(binding.get("type")), ())
         for _, text in walk({key: value for key, value in binding.items() if key not in sent}):
             for contact in _contacts(text.strip()) if isinstance(text, str) else ():
-                found.setdefault(contact, tool)
-    return found
+                parties.setdefault(contact, tool)
+    return parties
 
 
 def party(contact: str) -> str:
@@ -59,14 +59,14 @@ def secret_uses(bindings: Mapping[str, Mapping[str, Any]]) -> dict[SecretUse, st
 
     Only HTTP bindings send any, and only if `auth` is what a manifest may have.
     """
-    found: dict[SecretUse, str] = {}
+    uses: dict[SecretUse, str] = {}
     for tool, binding in bindings.items():
         for auth in auths(binding) if binding.get("type") in HTTP_TYPES else ():
             if isinstance(auth.get("secret"), str):
                 host = next(iter(_contacts(str(binding.get("url")).strip())), "")
                 use = SecretUse(auth["secret"], _PORT.sub("", host), _carrier(auth))
-                found.setdefault(use, tool)
-    return found
+                uses.setdefault(use, tool)
+    return uses
 
 
 def carried_secrets(binding: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

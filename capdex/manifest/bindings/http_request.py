@@ -189,7 +189,7 @@ def _check_headers(fields: Fields) -> dict[str, str]:
     if len(values) > MAX_HEADERS:
         message = f"{len(values)} headers are set; at most {MAX_HEADERS} are allowed"
         fields.findings.error(Reason.TOO_MANY, headers.path, message)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, value in list(values.items())[:MAX_HEADERS]:
         if fault := header_fault(name):
             hint = "name a secret in auth" if name.lower() in CREDENTIALS else ""
@@ -205,9 +205,9 @@ def _check_headers(fields: Fields) -> dict[str, str]:
             headers.wrong(name, "a fixed header has no placeholders", hint=hint)
         else:
             _lint_name(headers.at(name), (name,), fields)
-        if found.setdefault(name.lower(), name) != name:
+        if names.setdefault(name.lower(), name) != name:
             headers.wrong(name, f"{show(name)} is set twice")
-    return found
+    return names
 
 
 def _lint_name(path: Path, names: tuple[str, ...], fields: Fields) -> None:
