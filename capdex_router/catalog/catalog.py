@@ -88,16 +88,16 @@ class Fixed:
 
         One whose id is long, fills more than a line or means another to `Catalog.find` is left out.
         """
-        found: dict[CapabilityRef, Capability] = {}
+        by_ref: dict[CapabilityRef, Capability] = {}
         for capability in capabilities:
-            one = capability.ref.capability_id
-            shown = clean(one, MAX_ID_CHARS)
-            if shown != one or split(one) != (one, None) or one.endswith("#"):
+            id_ = capability.ref.capability_id
+            shown = clean(id_, MAX_ID_CHARS)
+            if shown != id_ or split(id_) != (id_, None) or id_.endswith("#"):
                 log.warning("capability left out", id=shown, why="its name cannot be used here")
                 continue
-            if found.setdefault(capability.ref, capability) is not capability:
+            if by_ref.setdefault(capability.ref, capability) is not capability:
                 log.warning("capability left out", id=shown, why="it is there twice")
-        self._found = found
+        self._by_ref = by_ref
         self.revision += 1
 
     def listed(self) -> list[Listed]:
@@ -108,12 +108,12 @@ class Fixed:
                 terms_of(c.input_schema) if c.kind == "tool" else "",
                 arguments=None if c.prompt is None else (),
             )
-            for c in self._found.values()
+            for c in self._by_ref.values()
         ]  # fmt: skip
 
     def load(self, ref: CapabilityRef) -> Capability:
         """Return a capability."""
-        return self._found[ref]
+        return self._by_ref[ref]
 
 
 class Catalog:
@@ -148,9 +148,9 @@ class Catalog:
         """Return the tools in short of what owns a capability, in the version of that."""
         prefix = ref.capability_id.partition("#")[0] + "#"
         return [
-            x
-            for x in self.listed()
-            if x.ref.capability_id.startswith(prefix) and x.ref.version == ref.version
+            listed
+            for listed in self.listed()
+            if listed.ref.capability_id.startswith(prefix) and listed.ref.version == ref.version
         ]
 
     def get(self, capability_id: str, version: str | None = None) -> Capability:
@@ -159,15 +159,15 @@ class Catalog:
         versions = self._versions.get(capability_id)
         if versions is None:
             raise _not_found(capability_id)
-        found = versions.get(_highest(versions) if version is None else version)
-        if found is None:
+        entry = versions.get(_highest(versions) if version is None else version)
+        if entry is None:
             raise InvalidInput(
                 f"{capability_id} has no version {str(version)[:64]} here",
                 Code.NOT_FOUND,
                 fix=f"installed: {', '.join(sorted(versions))}",
                 details={"versions": sorted(versions)},
             )
-        listed, source = found
+        listed, source = entry
         if listed.ref not in self._loaded:
             if len(self._loaded) >= MAX_LOADED:
                 self._loaded.pop(next(iter(self._loaded)))
@@ -196,9 +196,8 @@ class Catalog:
             )
         if not ids:
             package, hash_, tool = capability_id.removeprefix(PREFIX).partition("#")
-            tools = (
-                [x for x in self._versions if x.startswith(f"{PREFIX}{package}#")] if hash_ else ()
-            )
+            prefix = f"{PREFIX}{package}#"
+            tools = [id_ for id_ in self._versions if hash_ and id_.startswith(prefix)]
             if not tools:
                 raise _not_found(name)
             raise InvalidInput(

@@ -66,12 +66,12 @@ class Installed:
         for entry in self._lock().packages.values():
             if entry.sha256 not in agreed:
                 continue
-            found = decode(forms.get(entry.sha256))
-            if found is None:
-                found = self._derive(entry)
-                if found:
-                    new[entry.sha256] = found
-            yield from found
+            listed = decode(forms.get(entry.sha256))
+            if listed is None:
+                listed = self._derive(entry)
+                if listed:
+                    new[entry.sha256] = listed
+            yield from listed
         self._forms.add_all(new)
 
     def load(self, ref: CapabilityRef) -> Capability:
@@ -144,10 +144,10 @@ def executor_of(
     if tool not in BUILT_IN:
         return executor(package, tool, wiring=wiring)
     manifest = package.manifest
-    found = model(manifest.schema_uri, manifest.schema)
-    for warning in found.warnings:
+    state_model = model(manifest.schema_uri, manifest.schema)
+    for warning in state_model.warnings:
         log.warning("state schema", schema=manifest.schema_uri, why=warning)
-    return StateTool(tool, owner_of(package), found, parts)
+    return StateTool(tool, owner_of(package), state_model, parts)
 
 
 def _gone(ref: CapabilityRef) -> InvalidInput:

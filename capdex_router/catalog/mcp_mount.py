@@ -154,7 +154,7 @@ class Mounted(Fixed):
         before, self._tools = self._tools, tools
         if session is not self._session or tools != before:
             self.put(_capabilities(self, session.client.server_info, tools.values()))
-            self._digests = {x.name: x.owner.digest for x in self._found.values()}
+            self._digests = {x.name: x.owner.digest for x in self._by_ref.values()}
             self._noted(self)
 
     async def call(self, tool: str, digest: str, arguments: Json) -> Json:

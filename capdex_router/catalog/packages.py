@@ -64,7 +64,7 @@ def skill(
     """
     manifest = package.manifest
     held = {"package": package.data, "schema": orjson.dumps(manifest.schema)}
-    files = {one.path: one.sha256 for one in manifest.resources}
+    files = {file.path: file.sha256 for file in manifest.resources}
 
     def read(part: str) -> bytes:
         if part in held:
@@ -115,10 +115,10 @@ def unmet(requirements: Json) -> list[str]:
 
     NIP-7: the router SHOULD attempt to satisfy them; it never refuses for them.
     """
-    found = []
+    warnings = []
     if families := [str(name) for name in requirements.get("model_family") or ()]:
-        found.append(f"made for {', '.join(families)}; the model here is unknown")
+        warnings.append(f"made for {', '.join(families)}; the model here is unknown")
     if isinstance(least := requirements.get("min_context_window"), int):
-        found.append(f"needs a context of {least} tokens; that here is unknown")
+        warnings.append(f"needs a context of {least} tokens; that here is unknown")
     others = (key for key in ("specific_model_uri", "required_features") if requirements.get(key))
-    return found + [f"asks for {key}: {requirements[key]}"[:200] for key in others]
+    return warnings + [f"asks for {key}: {requirements[key]}"[:200] for key in others]

@@ -49,7 +49,7 @@ class Search:
         self._refresh()
         counts: dict[str, int] = {}
         # A package has one id with its tools, and so has a server or a learned program.
-        for domain, _ in {(x.domain, id_.partition("#")[0]) for id_, x in self._rows.items()}:
+        for domain, _ in {(row.domain, id_.partition("#")[0]) for id_, row in self._rows.items()}:
             counts[domain or "general"] = counts.get(domain or "general", 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -63,28 +63,29 @@ class Search:
         want = want[:MAX_WANT_CHARS]
         capability_id, _ = split(want)
         named = self._rows.get(capability_id)
-        exact = [named] if named else [x for x in self._rows.values() if _named(x, want)]
-        found = {x.ref: CatalogHit(x, "exact name") for x in exact[:limit]}
-        if want.strip() and len(found) < limit:
+        exact = [named] if named else [row for row in self._rows.values() if _named(row, want)]
+        chosen = {row.ref: CatalogHit(row, "exact name") for row in exact[:limit]}
+        if want.strip() and len(chosen) < limit:
             page = self._current().search(want, limit)
             packages = dict.fromkeys([*filter(self._packages.__contains__, first), *page.names])
             ranked = [
-                _ranked(self._packages[x], want, page.corrected, first.get(x, "words"))
-                for x in packages
+                _ranked(self._packages[package], want, page.corrected, first.get(package, "words"))
+                for package in packages
             ]
-            for hit in [*(hits[0] for hits in ranked), *(x for hits in ranked for x in hits[1:])]:
-                if len(found) < limit:
-                    found.setdefault(hit.listed.ref, hit)
-        return list(found.values())
+            rest = [hit for hits in ranked for hit in hits[1:]]
+            for hit in [*(hits[0] for hits in ranked), *rest]:
+                if len(chosen) < limit:
+                    chosen.setdefault(hit.listed.ref, hit)
+        return list(chosen.values())
 
     def _refresh(self) -> None:
         if self._catalog.revision == self._revision:
             return
         self._revision = self._catalog.revision
-        self._rows = {x.ref.capability_id: x for x in self._catalog.latest()}
+        self._rows = {row.ref.capability_id: row for row in self._catalog.latest()}
         self._packages = {}
-        for id_, x in self._rows.items():
-            self._packages.setdefault(id_.partition("#")[0], []).append(x)
+        for id_, row in self._rows.items():
+            self._packages.setdefault(id_.partition("#")[0], []).append(row)
 
     def _current(self) -> PlainEngine:
         """Return the engine of the packages."""
@@ -126,16 +127,16 @@ def _ranked(
     """
     from capdex.search.explain import spans, wanted_tokens
 
-    wanted, found = wanted_tokens(want, corrected), []
+    wanted, scored = wanted_tokens(want, corrected), []
     for listed in rows:
         name = _spaced(f"{listed.ref.capability_id.removeprefix(PREFIX)} {listed.name}")
         text = f"{name} {listed.description} {listed.domain} {listed.terms}"
         hits = list(spans(text, wanted))
         words = dict.fromkeys(text[a:b].casefold() for (a, b), _ in hits)  # as authors wrote them
         tokens = {token for _, some in hits for token in some}
-        found.append((len(tokens), CatalogHit(listed, " ".join([*words][:MAX_SHOWN]) or why)))
-    found.sort(key=lambda one: -one[0])
-    return [hit for count, hit in found if count] or [hit for _, hit in found[:1]]
+        scored.append((len(tokens), CatalogHit(listed, " ".join([*words][:MAX_SHOWN]) or why)))
+    scored.sort(key=lambda pair: -pair[0])
+    return [hit for count, hit in scored if count] or [hit for _, hit in scored[:1]]
 
 
 def _spaced(text: str) -> str:

@@ -32,10 +32,10 @@ class ShortForms(Derived):
         """Keep the short form of a package that was verified."""
         self.add_all({package.announcement.sha256.hex(): tuple(short(package))})
 
-    def add_all(self, found: Mapping[str, tuple[Listed, ...]]) -> None:
+    def add_all(self, forms: Mapping[str, tuple[Listed, ...]]) -> None:
         """Keep some short forms."""
-        if found:
-            self.write({digest: _encode(listed) for digest, listed in found.items()})
+        if forms:
+            self.write({digest: _encode(listed) for digest, listed in forms.items()})
 
 
 def decode(data: bytes | None) -> tuple[Listed, ...] | None:

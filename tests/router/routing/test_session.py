@@ -31,7 +31,7 @@ class Triggered(Fixed):
         ]  # fmt: skip
 
     def load(self, ref: CapabilityRef) -> Capability:
-        return self._found[ref]
+        return self._by_ref[ref]
 
 
 def skill(name: str) -> Capability:
