@@ -64,8 +64,8 @@ def check(entry: Locked, package: VerifiedPackage) -> None:
 
     Raises InvalidInput LOCK_DRIFT. Lint codes are not compared: newer rules may find more.
     """
-    found = locked(package, entry.request, entry.chain, explicit=entry.explicit)
-    expected = replace(found, lint=entry.lint, folders=entry.folders, extra=entry.extra)
+    derived = locked(package, entry.request, entry.chain, explicit=entry.explicit)
+    expected = replace(derived, lint=entry.lint, folders=entry.folders, extra=entry.extra)
     if differing := changed_fields(entry, expected):
         raise InvalidInput(
             f"the lock file does not say of {entry.name} what its package says",
@@ -121,20 +121,20 @@ def accesses(package: VerifiedPackage) -> tuple[Access, ...]:
     A party that an argument names is shown, and is no right: a person is asked when it is known.
     """
     manifest = package.manifest
-    found = [Access(INSTALL, ("its tools and its prompt are offered to agents of this machine",))]
+    shown = [Access(INSTALL, ("its tools and its prompt are offered to agents of this machine",))]
     for tool in manifest.tools:
         binding = manifest.bindings.get(tool.name)
         if binding is not None:
-            found.append(_access(manifest, tool, binding))
+            shown.append(_access(manifest, tool, binding))
     for verb in manifest.permissions:
         scope = manifest.memory_scope or ""
         if verb in BUILT_IN:
-            found.append(accessed(StateRequest(verb, scope, manifest.schema_uri)))
+            shown.append(accessed(StateRequest(verb, scope, manifest.schema_uri)))
         else:
-            found.append(
+            shown.append(
                 Access("", (f"asks for the permission {quoted(verb)}, of no effect here",))
             )
-    return tuple(found)
+    return tuple(shown)
 
 
 def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
@@ -156,8 +156,8 @@ def _access(manifest: Manifest, tool: Tool, binding: Json) -> Access:
 
 
 def _written(fields: Mapping[str, Any]) -> list[str]:
-    found = {x: fields[x] for x in _WRITTEN if fields.get(x) is not None}
-    return [f"{x} {quoted(y) if isinstance(y, str) else json.dumps(y)}" for x, y in found.items()]
+    parts = {x: fields[x] for x in _WRITTEN if fields.get(x) is not None}
+    return [f"{x} {quoted(y) if isinstance(y, str) else json.dumps(y)}" for x, y in parts.items()]
 
 
 def _request(binding: Mapping[str, Any]) -> Request | None:

@@ -42,8 +42,8 @@ class Cache:
 
     def files(self, package: VerifiedPackage) -> dict[str, bytes]:
         """Return the files of a package that are here, by path."""
-        found = ((x.path, self.get(x.sha256)) for x in package.manifest.resources)
-        return {path: data for path, data in found if data is not None}
+        blocks = ((x.path, self.get(x.sha256)) for x in package.manifest.resources)
+        return {path: data for path, data in blocks if data is not None}
 
     def package(self, announcement: Announcement) -> VerifiedPackage | None:
         """Return the package of an announcement, verified again, or None if it is not here.
@@ -68,9 +68,9 @@ async def fetch(announcement: Announcement, cache: Cache, source: MultiSource) -
 
     Raises VerificationFailure if the bytes do not pass, Unavailable if nobody has them.
     """
-    found = cache.package(announcement)
-    if found is not None:
-        return found
+    package = cache.package(announcement)
+    if package is not None:
+        return package
     file = await source.file(Cid.parse(announcement.cid))
     return verify(announcement, file.data)
 
@@ -83,7 +83,7 @@ async def fetch_files(
     Raises as `fetch_resources`.
     """
     here = cache.files(package)
-    absent = [one for one in package.manifest.resources if one.path not in here]
+    absent = [file for file in package.manifest.resources if file.path not in here]
     return here | await fetch_resources(absent, source)
 
 
@@ -101,11 +101,11 @@ def installed(entry: Locked, cache: Cache) -> VerifiedPackage:
     Raises Unavailable if its bytes are not here, VerificationFailure if they do not pass,
     InvalidInput LOCK_DRIFT if the entry says otherwise than they do.
     """
-    found = cache.package(entry.announcement)
-    if found is None:
+    package = cache.package(entry.announcement)
+    if package is None:
         raise missing(entry.announcement)
-    check(entry, found)
-    return found
+    check(entry, package)
+    return package
 
 
 def missing(announcement: Announcement) -> Unavailable:

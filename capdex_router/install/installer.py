@@ -113,7 +113,7 @@ class Installer:
         turns = asyncio.Semaphore(AT_ONCE)
         async with open_gateways(self.config) as source:
 
-            async def one(entry: Locked) -> InstallOutcome:
+            async def upgrade(entry: Locked) -> InstallOutcome:
                 async with turns:
                     try:
                         plan = await self._plan(entry.wanted, source, allow_signer_change)
@@ -125,7 +125,7 @@ class Installer:
                 told = plan if now < was else None
                 return InstallOutcome(entry.name, "unchanged", entry, plan=told)
 
-            return list(await asyncio.gather(*map(one, chosen)))
+            return list(await asyncio.gather(*map(upgrade, chosen)))
 
     async def carry_out(self, plan: InstallPlan, asker: Asker) -> InstallOutcome:
         """Ask if the plan has to be agreed to, and commit it; raises as `install`."""
@@ -197,8 +197,8 @@ class Installer:
         """Return the signers of the contents that a person agreed to here under a name."""
         granted = self.rights.read().all
         mine = {x.digest for x in granted if (x.name, x.target) == (f"{PREFIX}{name}", INSTALL)}
-        found = (self.cache.get(bytes.fromhex(digest)) for digest in mine)
-        return {str(read(data).require().metadata["author"]) for data in found if data is not None}
+        blobs = (self.cache.get(bytes.fromhex(digest)) for digest in mine)
+        return {str(read(data).require().metadata["author"]) for data in blobs if data is not None}
 
     def _had(self, entry: Locked) -> frozenset[str]:
         """Return the targets granted with an installed content; none if nobody agreed to it."""
@@ -247,8 +247,8 @@ class Installer:
             if asked is not None and asked not in gone:
                 raise _changed(asked.name)
             placed = [self.contents(x) for x in gone if x.folders and self.is_agreed(x)]
-            for one in placed:  # before the lock, so that a removal that is cut off can be repeated
-                one.take_away()
+            for place in placed:  # before the lock: a removal that is cut off can be repeated
+                place.take_away()
             self._store.write(lock.minus({entry.name for entry in gone}))
             self._forget_unused(gone)
         for entry in gone:
@@ -311,8 +311,8 @@ def _changed(name: str) -> InvalidInput:
 
 def _entry(lock: Lock, name: str) -> Locked:
     short = name.removeprefix(PREFIX).partition("@")[0]
-    found = lock.packages.get(short)
-    if found is None:
+    entry = lock.packages.get(short)
+    if entry is None:
         if "#" in name:
             CapabilityURI.loose(name)  # says that it names a tool
         raise InvalidInput(
@@ -320,4 +320,4 @@ def _entry(lock: Lock, name: str) -> Locked:
             Code.NOT_FOUND,
             fix="the action list, or capdex installed, shows what is",
         )
-    return found
+    return entry

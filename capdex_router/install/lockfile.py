@@ -111,8 +111,8 @@ class Lock:
         try:
             if len(data) > MAX_BYTES:
                 raise ValueError(f"it has more than {MAX_BYTES} bytes")
-            found = json_reply.parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
-            return cls._read(found)
+            content = json_reply.parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+            return cls._read(content)
         except ValueError as error:
             raise UsageError(
                 "the lock file cannot be read",
@@ -122,12 +122,12 @@ class Lock:
             ) from None
 
     @classmethod
-    def _read(cls, found: object) -> Self:
-        if not isinstance(found, dict):
+    def _read(cls, content: object) -> Self:
+        if not isinstance(content, dict):
             raise ValueError("it holds no object")
-        if found.pop("version", None) != VERSION:
+        if content.pop("version", None) != VERSION:
             raise ValueError(f"its version is not {VERSION}")
-        entries = found.pop("packages", None)
+        entries = content.pop("packages", None)
         if not isinstance(entries, list) or len(entries) > MAX_PACKAGES:
             raise ValueError(f"packages is not a list of at most {MAX_PACKAGES}")
         packages: dict[str, Locked] = {}
@@ -135,7 +135,7 @@ class Lock:
             locked = _entry(entry)
             if packages.setdefault(locked.name, locked) is not locked:
                 raise ValueError(f"{locked.name} is there twice")
-        return cls(packages, found)
+        return cls(packages, content)
 
     def to_bytes(self) -> bytes:
         """Return the file: JSON, sorted, an entry a line."""

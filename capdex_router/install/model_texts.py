@@ -81,8 +81,8 @@ def _differences(label: str, before: list[str], after: list[str]) -> Iterator[st
         before, after = before[:-end], after[:-end]
     blocks = [(0, len(before), 0, len(after))]
     if max(len(before), len(after)) <= MAX_COMPARED:
-        found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-        blocks = [(a, b, c, d) for tag, a, b, c, d in found if tag != "equal"]
+        opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        blocks = [(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal"]
     for a, b, c, d in blocks:
         yield from (f"{label}, gone: {part}" for part in before[a:b])
         yield from (f"{label}, new: {part}" for part in after[c:d])

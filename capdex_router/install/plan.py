@@ -91,13 +91,15 @@ class InstallPlan:
         kind: Kind = "install" if self.fresh or self.same or self.old is None else "upgrade"
         new = set(self.widened)
         asked = tuple(
-            replace(one, lines=tuple(f"new: {x}" if x in new else x for x in one.lines))
-            for one in self.accesses
+            replace(
+                access, lines=tuple(f"new: {row}" if row in new else row for row in access.lines)
+            )
+            for access in self.accesses
         )
-        new.difference_update(x for one in self.accesses for x in one.lines)
+        new.difference_update(row for access in self.accesses for row in access.lines)
         changes = [f"new: {line}" for line in self.widened if line in new]
         rest = (x for x in self.changes if not _asked_again(x) and not is_shown_whole(x))
-        changes += [f"changed: {visible(one.message)}" for one in rest]
+        changes += [f"changed: {visible(change.message)}" for change in rest]
         warnings = [f"warning: {visible(warning)}" for warning in self.warnings]
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
         down = bool(was) and self.old is not None and entry.uri.version < self.old.uri.version
@@ -139,14 +141,14 @@ class InstallPlan:
             return
         total = sum(map(len, self.files.values()))
         yield f"files: {len(self.files)}, {total} bytes in all; capdex runs none of them"
-        for one in self.package.manifest.resources:
-            first = self.files[one.path][:MAX_FIRST_LINE].partition(b"\n")[0]
+        for file in self.package.manifest.resources:
+            first = self.files[file.path][:MAX_FIRST_LINE].partition(b"\n")[0]
             says = quoted(first.decode("utf-8", "replace")) if first.startswith(b"#!") else ""
-            if one.may_run or says:
-                mode = "executable" if one.executable else "not executable"
-                yield f"may be run by its host: {quoted(one.path)}, {mode}{says and f', {says}'}"
-            if one.path.casefold().endswith(_READ_ALONE):
-                yield f"some hosts read it without SKILL.md: {quoted(one.path)}"
+            if file.may_run or says:
+                mode = "executable" if file.executable else "not executable"
+                yield f"may be run by its host: {quoted(file.path)}, {mode}{says and f', {says}'}"
+            if file.path.casefold().endswith(_READ_ALONE):
+                yield f"some hosts read it without SKILL.md: {quoted(file.path)}"
         if self.entry.folders and self.package.manifest.tools:
             yield "its tools are not in the folder: agents reach them by capdex router"
 
@@ -188,7 +190,7 @@ def make(
                 fix="ask another node, or take capdex.lock back from a copy",
             )
     # The lock file is a text that anybody may have written: the bytes agreed to here come first.
-    before = {_did(one) for one in agreed or ([old.signer] if old is not None else [])}
+    before = {_did(signer) for signer in agreed or ([old.signer] if old is not None else [])}
     was = ", ".join(map(quoted, sorted(before)))  # of the lock file it is any text
     changed_signer = bool(before) and _did(entry.signer) not in before
     if changed_signer and not allow_signer_change:
@@ -213,7 +215,7 @@ def make(
         had=had,
         files=files or {},
     )
-    new = [folder_access(one) for one in all_folders if folder_target(one) not in had]
+    new = [folder_access(folder) for folder in all_folders if folder_target(folder) not in had]
     added = tuple(line for access in new for line in access.lines)
     if not had or plan.same:
         return replace(plan, widened=added) if had else plan
@@ -262,10 +264,10 @@ def _widened(old: VerifiedPackage, new: VerifiedPackage, again: Sequence[Change]
     """Yield a line for each thing that a person did not agree to with the old package."""
     yield from (visible(change.message) for change in again)
     known = {line for access in accesses(old) for line in access.lines}
-    yield from (one for access in accesses(new) for one in access.lines if one not in known)
+    yield from (line for access in accesses(new) for line in access.lines if line not in known)
     if new.manifest.memory_scope not in (None, old.manifest.memory_scope):
         yield f"keeps its objects in the scope {quoted(str(new.manifest.memory_scope))}"
-    label, was = (lint_label(lint_codes(one)) for one in (new, old))
+    label, was = (lint_label(lint_codes(package)) for package in (new, old))
     if _LABELS.index(label) > _LABELS.index(was):
         yield f"text lint: {label}, {', '.join(lint_codes(new))}"
     if len(_broad(new)) > len(_broad(old)):

@@ -98,14 +98,14 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     warnings = tuple(f"the node at {redact(node.mcp_url)} did not answer" for node in silent)
     agreed = len({_key(answer) for _, answer in said}) == 1
     if config.trust_rpc_url or not agreed:
-        found = await _proven(uri, said, config, differ=not agreed)
+        release = await _proven(uri, said, config, differ=not agreed)
     else:
         answer = said[0][1]
         if isinstance(answer, CapdexError):
             raise answer
-        found = answer
+        release = answer
     hosts = tuple(urlsplit(node.mcp_url).netloc.rpartition("@")[2] for node, _ in said)
-    return replace(found, warnings=(*found.warnings, *warnings), asked=hosts)
+    return replace(release, warnings=(*release.warnings, *warnings), asked=hosts)
 
 
 async def search(
@@ -153,8 +153,8 @@ def _down(answer: Release | CapdexError) -> bool:
 def _key(answer: Release | CapdexError) -> tuple[str, ...]:
     if isinstance(answer, CapdexError):
         return (str(answer.code),)
-    one = answer.announcement
-    return one.cap_uri, one.cid, one.sha256.hex(), one.publisher
+    claim = answer.announcement
+    return claim.cap_uri, claim.cid, claim.sha256.hex(), claim.publisher
 
 
 async def _proven(
@@ -175,7 +175,7 @@ async def _proven(
     failed: CapdexError | None = None
     for address, _ in said:
         try:
-            found = await resolve_verified(
+            verified = await resolve_verified(
                 uri,
                 mcp_url=address.mcp_url,
                 chain_id=config.chain_id,
@@ -188,10 +188,10 @@ async def _proven(
             refuted.append(f"the chain does not bear out the node at {redact(address.mcp_url)}")
             failed = failed or error
             continue
-        release = _release(found.answer, uri, config, address)
-        position = release.chain | {"block_hash": f"0x{found.proven.block.hash.hex()}"}
+        release = _release(verified.answer, uri, config, address)
+        position = release.chain | {"block_hash": f"0x{verified.proven.block.hash.hex()}"}
         # A proof of all releases of a name may have megabytes: the lock file keeps a small one.
-        document = found.answer.get("proof")
+        document = verified.answer.get("proof")
         if len(orjson.dumps(document)) <= MAX_KEPT_PROOF_BYTES:
             position["proof"] = document
         others = [
@@ -200,7 +200,7 @@ async def _proven(
             if differ and other != address and _key(answer) != _key(release)
         ]
         warnings = tuple(dict.fromkeys((*release.warnings, *refuted, *others)))
-        return replace(release, chain=position, proven=found.claim, warnings=warnings)
+        return replace(release, chain=position, proven=verified.claim, warnings=warnings)
     raise failed or _differ(uri, said)
 
 
@@ -210,7 +210,7 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
     if not isinstance(chain, dict):
         raise _odd(address, "it has no chain")
     try:
-        found = CapabilityURI.exact(untrusted_text(answer.get("cap_uri")))
+        exact = CapabilityURI.exact(untrusted_text(answer.get("cap_uri")))
         digest = bytes.fromhex(untrusted_text(answer.get("sha256")))
         publisher = parse_address(untrusted_text(chain.get("publisher")))
     except (CapdexError, ValueError):
@@ -218,16 +218,16 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
     chain_id, contract = chain.get("chain_id"), untrusted_text(chain.get("contract"))
     if not isinstance(chain_id, int) or isinstance(chain_id, bool):
         raise _odd(address, "it names no chain")
-    if not uri.admits(found):
-        raise _odd(address, f"it is {found} when asked for {uri}")
+    if not uri.admits(exact):
+        raise _odd(address, f"it is {exact} when asked for {uri}")
     elsewhere = config.registry is not None and contract.lower() != f"0x{config.registry.hex()}"
     if config.chain_id not in (None, chain_id) or elsewhere:
         raise _odd(address, "it is of another chain or registry")
     announcement = Announcement(
         chain_id,
         publisher,
-        str(found),
-        str(found.version),
+        str(exact),
+        str(exact.version),
         untrusted_text(answer.get("ipfs_cid")),
         digest,
     )
@@ -240,16 +240,16 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         value = chain.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
             position[key] = value
-    return Release(announcement, position, warnings=_warnings(answer, found))
+    return Release(announcement, position, warnings=_warnings(answer, exact))
 
 
-def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:
+def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
     given = answer.get("status")
     status = given if isinstance(given, dict) else {}
     texts = {
-        "yanked": ("yank_reason", f"{found} is yanked"),
-        "deprecated": ("deprecation_message", f"{found} is deprecated"),
-        "name_deprecated": ("name_message", f"the name {found.name} is deprecated"),
+        "yanked": ("yank_reason", f"{uri} is yanked"),
+        "deprecated": ("deprecation_message", f"{uri} is deprecated"),
+        "name_deprecated": ("name_message", f"the name {uri.name} is deprecated"),
     }
     warnings = []
     for flag, (reason, words) in texts.items():
@@ -259,21 +259,21 @@ def _warnings(answer: Json, found: CapabilityURI) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _hit(found: object) -> NodeHit | None:
-    if not isinstance(found, dict):
+def _hit(hit: object) -> NodeHit | None:
+    if not isinstance(hit, dict):
         return None
-    metadata = found.get("acp_metadata")
+    metadata = hit.get("acp_metadata")
     texts = metadata if isinstance(metadata, dict) else {}
     try:
-        uri = CapabilityURI.exact(untrusted_text(found.get("cap_uri")))
+        uri = CapabilityURI.exact(untrusted_text(hit.get("cap_uri")))
     except InvalidInput:
         return None
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
-    fields = found.get("matched")
+    fields = hit.get("matched")
     # Names of fields stand in lines of ours: a node's sentence does not.
     words = map(untrusted_text, fields) if isinstance(fields, list) else ()
     matched = tuple(x for x in words if x.isidentifier() and len(x) <= MAX_FIELD_CHARS)
-    status = found.get("status")
+    status = hit.get("status")
     flags = status if isinstance(status, dict) else {}
     deprecated = True in (flags.get("deprecated"), flags.get("name_deprecated"))
     return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched, deprecated)
@@ -297,8 +297,8 @@ def _differ(
         if isinstance(answer, CapdexError):
             words.append(f"{node} says {answer.code}")
         else:
-            one = answer.announcement
-            words.append(f"{node} says {one.semver} with sha256 {one.sha256.hex()[:16]}")
+            claim = answer.announcement
+            words.append(f"{node} says {claim.semver} with sha256 {claim.sha256.hex()[:16]}")
     return VerificationFailure(
         f"the nodes differ about {uri}",
         why="; ".join(words),

@@ -72,20 +72,20 @@ def check(installer: Installer) -> list[Drift]:
     Nothing is written, and no socket is opened: an entry that nobody agreed to here is one, since
     nothing on this machine says that the chain knows it.
     """
-    found: list[Drift] = []
+    drifts: list[Drift] = []
     for entry in installer.lock.packages.values():
         if not entry.wanted.admits(entry.uri):
-            found.append(_stale(entry))
-        found += _forged(entry)
+            drifts.append(_stale(entry))
+        drifts += _forged(entry)
         try:
             contents = installer.contents(entry)
         except CapdexError as error:
-            found.append({"name": entry.name, "why": error.line})
+            drifts.append({"name": entry.name, "why": error.line})
         else:
-            found += [{"name": entry.name, "why": why} for why in contents.drifts()]
+            drifts += [{"name": entry.name, "why": why} for why in contents.drifts()]
         if not installer.is_agreed(entry):
-            found.append({"name": entry.name, "why": "nobody agreed to it on this machine"})
-    return found
+            drifts.append({"name": entry.name, "why": "nobody agreed to it on this machine"})
+    return drifts
 
 
 def drift(problems: Sequence[Drift]) -> InvalidInput:
@@ -160,13 +160,13 @@ async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
     turns = asyncio.Semaphore(AT_ONCE)
     async with open_gateways(installer.config) as source:
 
-        async def one(entry: Locked) -> None:
+        async def keep(entry: Locked) -> None:
             async with turns:
                 package = await fetch(entry.announcement, installer.cache, source)
                 named = await fetch_files(package, installer.cache, source)
             installer.cache.put([package.data, *named.values()])
 
-        await asyncio.gather(*map(one, entries))
+        await asyncio.gather(*map(keep, entries))
 
 
 def _forged(entry: Locked) -> list[Drift]:

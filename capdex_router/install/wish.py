@@ -34,21 +34,21 @@ async def choose(
 
 def pick(want: str, hits: Sequence[NodeHit], *, certain: bool = False) -> CapabilityURI:
     """Return the hit that a wish means; raises as `choose`. Pure."""
-    found = {CapabilityURI.parse(hit.uri).name: hit for hit in hits}
+    by_name = {CapabilityURI.parse(hit.uri).name: hit for hit in hits}
     slug = "-".join(want.casefold().split())
     # A title is free for anybody to write; only a name is one capability's own.
-    if slug in found:
+    if slug in by_name:
         return CapabilityURI(slug)
-    if len(found) == 1 and not certain:
-        return CapabilityURI(next(iter(found)))
-    if not found:
+    if len(by_name) == 1 and not certain:
+        return CapabilityURI(next(iter(by_name)))
+    if not by_name:
         raise InvalidInput(
             f"the registry has nothing for {want[:80]!r}", Code.NOT_FOUND, fix="use other words"
         )
     raise InvalidInput(
-        f"{want[:80]!r} may mean {len(found)} capabilities",
+        f"{want[:80]!r} may mean {len(by_name)} capabilities",
         Code.AMBIGUOUS,
-        fix="name one: " + ", ".join(found),
+        fix="name one: " + ", ".join(by_name),
         details={"candidates": candidates(hits)},
     )
 
@@ -76,7 +76,7 @@ async def with_suggestions(
         hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, config, audit)
     except CapdexError:
         return error
-    names = [one["name"] for one in candidates(hits) if one["name"] != uri.name]
+    names = [candidate["name"] for candidate in candidates(hits) if candidate["name"] != uri.name]
     if names:
         return replace(error, fix=f"did you mean {', '.join(dict.fromkeys(names))}?")
     return error
