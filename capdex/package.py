@@ -227,14 +227,14 @@ def _check_announcement(judgement: _Judgement) -> None:
 
 
 def _check_bytes(judgement: _Judgement, data: bytes) -> None:
-    announced, found = judgement.announcement.sha256, hashlib.sha256(data).digest()
+    announced, digest = judgement.announcement.sha256, hashlib.sha256(data).digest()
     judgement.require(
         "sha256",
-        found == announced,
+        digest == announced,
         Verdict.MISMATCH,
         Reason.SHA256_MISMATCH,
-        f"the bytes have sha256 {found.hex()}, the chain says {announced.hex()}",
-        found.hex(),
+        f"the bytes have sha256 {digest.hex()}, the chain says {announced.hex()}",
+        digest.hex(),
     )
 
 

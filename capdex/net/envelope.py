@@ -86,11 +86,11 @@ _NOT_JSON: Final = "the message is not JSON"
 def read(text: bytes) -> JsonRpcMessage | Fault:
     """Return the message that `text` (one JSON text) is, or why it is none."""
     try:
-        found = _read(text)
-        id_ = _read_id(bytes(found.id))
-        name = bytes(found.method)
+        envelope = _read(text)
+        id_ = _read_id(bytes(envelope.id))
+        name = bytes(envelope.method)
         method = msgspec.json.decode(name, type=str) if name[:1] == b'"' else None
-        params = bytes(found.params)
+        params = bytes(envelope.params)
         is_object = method is not None and params[:1] == b"{"
         arguments = bytes(_read_params(params).arguments) if is_object else b""
     except msgspec.ValidationError:  # another value than an object; batches are not offered
@@ -99,11 +99,11 @@ def read(text: bytes) -> JsonRpcMessage | Fault:
         return Fault(PARSE_ERROR, _NOT_JSON)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return Fault(PARSE_ERROR, _NOT_JSON, _id_beside_surrogates(text))
-    if bytes(found.jsonrpc) != b'"2.0"':
+    if bytes(envelope.jsonrpc) != b'"2.0"':
         return Fault(INVALID_REQUEST, 'jsonrpc is not "2.0"', id_)
-    if method is None and (name or not (bytes(found.result) or bytes(found.error))):
+    if method is None and (name or not (bytes(envelope.result) or bytes(envelope.error))):
         return Fault(INVALID_REQUEST, "method is missing or not a string", id_)
-    if method is not None and bytes(found.id) and id_ is None:
+    if method is not None and bytes(envelope.id) and id_ is None:
         return Fault(INVALID_REQUEST, "id is neither a string nor an integer")
     if method is not None and params and params[:1] != b"{" and params != b"null":
         return Fault(INVALID_REQUEST, "params is not an object", id_)

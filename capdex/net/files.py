@@ -143,9 +143,9 @@ def read_private_file(path: Path, limit_bytes: int) -> bytes:
         raise unreadable(str(path), error.strerror or "") from None
     try:
         # The mode of the open file, not of the path: the file that is checked is the one read.
-        found = os.fstat(descriptor).st_mode
-        mode = stat.S_IMODE(found)
-        if stat.S_ISDIR(found):
+        st_mode = os.fstat(descriptor).st_mode
+        mode = stat.S_IMODE(st_mode)
+        if stat.S_ISDIR(st_mode):
             raise unreadable(str(path), os.strerror(errno.EISDIR))
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Refused(
@@ -191,16 +191,16 @@ def write_download(path: Path, data: bytes, *, replace: bool) -> None:
     a link or a special file: another account may have planted it in a directory that is shared.
     """
     try:
-        found = _regular_file(path)
-        if found is not None and found.st_size == len(data) and path.read_bytes() == data:
+        status = _regular_file(path)
+        if status is not None and status.st_size == len(data) and path.read_bytes() == data:
             return
-        if found is not None and not replace:
+        if status is not None and not replace:
             raise UsageError(
                 f"{path} exists already",
                 why="its contents are not those of the package",
                 fix="replace it with --force, or name another file with --output",
             )
-        opened = creating(path) if found is None else replacing(path, stat.S_IMODE(found.st_mode))
+        opened = creating(path) if status is None else replacing(path, stat.S_IMODE(status.st_mode))
         with opened as file:
             file.write(data)
     except OSError as error:
@@ -234,17 +234,17 @@ def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
 def _regular_file(path: Path) -> os.stat_result | None:
     """Return the status of a regular file, None if there is nothing; raise UsageError."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise UsageError(
-            f"{path} is {'a link' if stat.S_ISLNK(found.st_mode) else 'not a regular file'}",
+            f"{path} is {'a link' if stat.S_ISLNK(status.st_mode) else 'not a regular file'}",
             Code.UNREADABLE,
             why="a download is written to a regular file only",
             fix="remove it, or name another file with --output",
         )
-    return found
+    return status
 
 
 def taken(path: Path) -> UsageError:

@@ -242,10 +242,10 @@ async def _connect(address: Address) -> _Connection:
     try:
         async with asyncio.timeout(CONNECT_S):
             failed: OSError | None = None
-            found = await _resolve(host, port)
-            for numeric in found:
+            addresses = await _resolve(host, port)
+            for numeric in addresses:
                 try:
-                    async with asyncio.timeout(CONNECT_S / len(found)):  # time for the next one
+                    async with asyncio.timeout(CONNECT_S / len(addresses)):  # time for the next one
                         _, connection = await loop.create_connection(
                             _Connection, numeric, port, **tls
                         )
@@ -279,25 +279,25 @@ async def _resolve(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[list[str]] = loop.create_future()
 
-    def finish(found: list[str] | OSError) -> None:
+    def finish(outcome: list[str] | OSError) -> None:
         if result.done():
             return
-        if isinstance(found, OSError):
-            result.set_exception(found)
+        if isinstance(outcome, OSError):
+            result.set_exception(outcome)
         else:
-            result.set_result(found)
+            result.set_result(outcome)
 
     def look_up() -> None:
-        found: list[str] | OSError
+        outcome: list[str] | OSError
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = list(dict.fromkeys(str(info[4][0]) for info in infos))
+            outcome = list(dict.fromkeys(str(info[4][0]) for info in infos))
         except OSError as error:
-            found = error
+            outcome = error
         except UnicodeError:  # a label over 63 characters
-            found = OSError("no such host")
+            outcome = OSError("no such host")
         with suppress(RuntimeError):  # the loop is already closed
-            loop.call_soon_threadsafe(finish, found)
+            loop.call_soon_threadsafe(finish, outcome)
 
     Thread(target=look_up, daemon=True).start()
     return await result

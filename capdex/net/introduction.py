@@ -149,8 +149,8 @@ class Introduction:
         if method == "tools/list":
             return self._stamped({"tools": self.tools}, **_UNCACHED)
         if method == "server/discover":
-            found = {"capabilities": self.modern, "instructions": self.instructions}
-            return self._stamped(found, supportedVersions=[MODERN_VERSION], **_UNCACHED)
+            offered = {"capabilities": self.modern, "instructions": self.instructions}
+            return self._stamped(offered, supportedVersions=[MODERN_VERSION], **_UNCACHED)
         return None
 
     @property

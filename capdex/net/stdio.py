@@ -111,11 +111,11 @@ class Stdio:
     def _read(self) -> None:
         try:
             for line in self._lines():
-                found = read(line)
-                if isinstance(found, Fault):
-                    self._write(found.answer())
-                    found = JsonRpcMessage(b"", found.id, None, b"")  # an answer to us, perhaps
-                self._take(found)
+                message = read(line)
+                if isinstance(message, Fault):
+                    self._write(message.answer())
+                    message = JsonRpcMessage(b"", message.id, None, b"")  # an answer to us, perhaps
+                self._take(message)
         finally:
             self._put(None)
 
@@ -234,22 +234,22 @@ class _Session:
 
         wrong = Fault(INVALID_REQUEST, "the message is none of MCP", message.id).answer()
         try:
-            found = types.jsonrpc_message_adapter.validate_json(message.text, by_name=False)
+            parsed = types.jsonrpc_message_adapter.validate_json(message.text, by_name=False)
         except ValidationError:
             if message.is_request:
                 self._write(wrong)
             if message.method is not None or message.id is None:
                 return
             # An answer to a question of ours: who waits for it is told.
-            found = types.jsonrpc_message_adapter.validate_json(wrong)
-        if isinstance(found, types.JSONRPCRequest):
+            parsed = types.jsonrpc_message_adapter.validate_json(wrong)
+        if isinstance(parsed, types.JSONRPCRequest):
             if _is_answered(self._said, message):
-                found.id = REPLAYED
+                parsed.id = REPLAYED
             else:
-                self._open.add(found.id)
-        elif message.method == CANCELLED and isinstance(found, types.JSONRPCNotification):
-            id_ = (found.params or {}).get("requestId")
-            self._open = {one for one in self._open if one != id_}  # it gets no answer
+                self._open.add(parsed.id)
+        elif message.method == CANCELLED and isinstance(parsed, types.JSONRPCNotification):
+            id_ = (parsed.params or {}).get("requestId")
+            self._open = {x for x in self._open if x != id_}  # it gets no answer
         elif message.id is not None:
             self._asked.discard(message.id)
-        await into.send(SessionMessage(found))
+        await into.send(SessionMessage(parsed))

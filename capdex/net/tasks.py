@@ -24,7 +24,7 @@ async def both(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) ->
 
 async def together(coroutines: Collection[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results of all in order; cancel the others if one fails."""
-    tasks = [asyncio.create_task(one) for one in coroutines]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
     finally:

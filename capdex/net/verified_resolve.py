@@ -130,9 +130,9 @@ async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> tuple[BlockR
     Waits up to WAIT_S while the endpoint has not reached the block.
     Raises Refused (WRONG_CHAIN), RpcError, or Unavailable when the block does not come.
     """
-    if (found := await rpc.chain_id()) != chain_id:
+    if (actual := await rpc.chain_id()) != chain_id:
         raise Refused(
-            f"the trusted endpoint is of chain {found}, not {chain_id}",
+            f"the trusted endpoint is of chain {actual}, not {chain_id}",
             Code.WRONG_CHAIN,
             why=f"it is {rpc.endpoint}",
             fix="name an endpoint of this network with --trust-rpc",
@@ -153,12 +153,12 @@ async def trusted_block(rpc: Rpc, *, chain_id: int, number: int) -> tuple[BlockR
 
 async def _block(rpc: Rpc, number: int) -> BlockRef | None:
     try:
-        found = await rpc.block(number)
+        block = await rpc.block(number)
     except RpcError as error:
         if error.fault in (RpcFault.BEYOND_HEAD, RpcFault.UNKNOWN_BLOCK):
             return None
         raise
-    return found if found is None or found.number == number else None
+    return block if block is None or block.number == number else None
 
 
 def _claim(proven: Proven, uri: CapabilityURI, answer: Json) -> str:

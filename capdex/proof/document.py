@@ -208,10 +208,10 @@ class ByteBudget:
 
     def data(self, value: object, size: int) -> bytes:
         """Decode data of exactly `size` bytes."""
-        found = self.upto(value, size)
-        if len(found) != size:
-            raise ValueError(f"some data has {len(found)} bytes, not {size}")
-        return found
+        decoded = self.upto(value, size)
+        if len(decoded) != size:
+            raise ValueError(f"some data has {len(decoded)} bytes, not {size}")
+        return decoded
 
     def nodes(self, value: object) -> tuple[bytes, ...]:
         """Decode the trie nodes of one proof."""

@@ -63,10 +63,10 @@ def check_refusal(document: object, anchor: Anchor, uri: CapabilityURI, code: Co
     Raises VerificationFailure BAD_PROOF.
     """
     proven = _proven(document, anchor, uri)
-    found = chosen(proven, uri)
-    if found is not None:
+    release = chosen(proven, uri)
+    if release is not None:
         raise refused(
-            f"the answer is {code}, and the chain holds {uri.name}@{found.version}",
+            f"the answer is {code}, and the chain holds {uri.name}@{release.version}",
             "the node hides it, or is behind",
         )
     yanked = any(uri.takes(x.version) for x in proven.releases)

@@ -166,10 +166,10 @@ def _read_exact(proof: Proof, words: _Words) -> tuple[None, tuple[ProvenRelease,
     if proof.index is None:
         raise ValueError("the index of the release is missing")
     # Any index with this version is the right one: the registry accepts a version once.
-    word, found = _listed(proof.name, proof.index, words)
-    if found != semver:
-        raise ValueError(f"the release at index {proof.index} is {found}")
-    return None, (_release(found, proof.index, digest, word),)
+    word, version = _listed(proof.name, proof.index, words)
+    if version != semver:
+        raise ValueError(f"the release at index {proof.index} is {version}")
+    return None, (_release(version, proof.index, digest, word),)
 
 
 def _read_list(proof: Proof, words: _Words) -> tuple[NameWord, tuple[ProvenRelease, ...]]:

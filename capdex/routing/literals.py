@@ -38,9 +38,9 @@ def required(pattern: str) -> tuple[tuple[str, ...], ...]:
     Texts are case-folded, but their width is as it is: they are in a message that matches, if it
     is case-folded the same way. Nothing is returned if a choice has no text with two letters.
     """
-    found, _ = _choices(pattern, 0)
+    choices, _ = _choices(pattern, 0)
     texts = dict.fromkeys(
-        tuple(run.casefold() for run in text.split(_BREAK) if run.strip()) for text in found
+        tuple(run.casefold() for run in text.split(_BREAK) if run.strip()) for text in choices
     )
     if any(all(width(run.strip()) < 2 for run in runs) for runs in texts):
         return ()
@@ -83,11 +83,11 @@ def size(pattern: str) -> int:
 
 def _choices(pattern: str, at: int) -> tuple[Part, int]:
     """Read choices up to a closing bracket or the end; return them and the place after them."""
-    found: list[str] = []
+    choices: list[str] = []
     sequence: Part = ("",)
     while at < len(pattern) and pattern[at] != ")":
         if pattern[at] == "|":
-            found += sequence
+            choices += sequence
             sequence = ("",)
             at += 1
             continue
@@ -101,16 +101,16 @@ def _choices(pattern: str, at: int) -> tuple[Part, int]:
         if len(sequence) * len(part) > MAX_CHOICES:
             part = _NOTHING
         sequence = tuple(left + right for left in sequence for right in part)
-    found += sequence
-    return (tuple(found) if len(found) <= MAX_CHOICES else _NOTHING), at
+    choices += sequence
+    return (tuple(choices) if len(choices) <= MAX_CHOICES else _NOTHING), at
 
 
 def _part(pattern: str, at: int) -> tuple[Part, int]:
     """Read one character, class, escape or group."""
     character = pattern[at]
     if character == "[":
-        found = _CLASS.match(pattern, at)
-        return _NOTHING, found.end() if found else len(pattern)
+        match = _CLASS.match(pattern, at)
+        return _NOTHING, match.end() if match else len(pattern)
     if character == "\\":
         return _escaped(pattern, at)
     if character == "(":
@@ -130,16 +130,16 @@ def _escaped(pattern: str, at: int) -> tuple[Part, int]:
     quoted = _QUOTED.match(pattern, at)
     if quoted is not None:
         return (quoted[1],), quoted.end()
-    found = _ESCAPE.match(pattern, at)
-    if found is None:
+    escape = _ESCAPE.match(pattern, at)
+    if escape is None:
         return _NOTHING, at + 1
-    number = found[1] or found[2]
-    other = found[4]
+    number = escape[1] or escape[2]
+    other = escape[4]
     if number is not None:
         code = int(number, 16)
-        return (chr(code),) if code <= sys.maxunicode else _NOTHING, found.end()
+        return (chr(code),) if code <= sys.maxunicode else _NOTHING, escape.end()
     if other is None:
-        return _NOTHING, found.end()
+        return _NOTHING, escape.end()
     if other in _CONTROLS:
-        return (_CONTROLS[other],), found.end()
-    return (_NOTHING if other.isalnum() else (other,)), found.end()
+        return (_CONTROLS[other],), escape.end()
+    return (_NOTHING if other.isalnum() else (other,)), escape.end()

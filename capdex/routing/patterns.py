@@ -125,11 +125,11 @@ def windows(choice: tuple[str, ...]) -> tuple[str, str, str]:
     """
     runs = sorted(choice, key=lambda run: (-len(run), run))
     first = runs[0]
-    found = [first[:MAX_GRAM]]
+    pieces = [first[:MAX_GRAM]]
     if len(first) > MAX_GRAM:
-        found.append(first[-MAX_GRAM:])
-    found += [run[:MAX_GRAM] for run in runs[1:]]
-    key, second, third = (*found, found[0], found[0])[:3]
+        pieces.append(first[-MAX_GRAM:])
+    pieces += [run[:MAX_GRAM] for run in runs[1:]]
+    key, second, third = (*pieces, pieces[0], pieces[0])[:3]
     return key, second, third
 
 
@@ -151,8 +151,8 @@ def span(pattern: Pattern, message: Message) -> tuple[int, int] | None:
         word = fold(pattern.value).strip()
         return _unfolded(message, word) if has_word(message.folded, word) else None
     regex = compiled(pattern.value)
-    found = None if regex is None else regex.search(message.text)
-    return None if found is None else (found.start(), found.end())
+    match = None if regex is None else regex.search(message.text)
+    return None if match is None else (match.start(), match.end())
 
 
 def is_denied(pattern: Pattern, message: Message) -> bool:
@@ -163,8 +163,8 @@ def is_denied(pattern: Pattern, message: Message) -> bool:
         start = folded.find(word)
         return is_negated(folded, start, start + len(word))
     regex = compiled(pattern.value)
-    found = None if regex is None else regex.search(folded)
-    start, end = found.span() if found else (0, len(folded))
+    match = None if regex is None else regex.search(folded)
+    start, end = match.span() if match else (0, len(folded))
     return is_negated(folded, start, end)
 
 

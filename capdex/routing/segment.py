@@ -41,11 +41,11 @@ _HALF: Final = np.uint64(32)
 
 def gram(text: str) -> int:
     """Return the number of a text of 1 to MAX_GRAM characters."""
-    found = 0
+    number = 0
     for character in text:
-        found = (found * _BASE + ord(character) + 1) & _ALL
-    found = ((found ^ (found >> 32)) * _MIX) & _ALL
-    return found ^ (found >> 32)
+        number = (number * _BASE + ord(character) + 1) & _ALL
+    number = ((number ^ (number >> 32)) * _MIX) & _ALL
+    return number ^ (number >> 32)
 
 
 def grams(text: str) -> Hashes:
@@ -55,11 +55,11 @@ def grams(text: str) -> Hashes:
     if not len(codes):
         return codes
     window = codes
-    found = [window]
+    numbers = [window]
     for length in range(2, min(MAX_GRAM, len(codes)) + 1):
         window = window[:-1] * np.uint64(_BASE) + codes[length - 1 :]
-        found.append(window)
-    mixed: Hashes = np.concatenate(found)
+        numbers.append(window)
+    mixed: Hashes = np.concatenate(numbers)
     mixed = (mixed ^ (mixed >> _HALF)) * np.uint64(_MIX)
     mixed ^= mixed >> _HALF
     return mixed
@@ -78,8 +78,8 @@ def may_have(bits: NDArray[np.uint8], some: Hashes) -> NDArray[np.bool_]:
     """Return which numbers may be in a table: all that are, and few others."""
     size = len(bits) * 8
     places = (some >> np.uint64(64 - (size.bit_length() - 1))).astype(np.int64)
-    found: NDArray[np.bool_] = (bits[places >> 3] & (128 >> (places & 7)).astype(np.uint8)) != 0
-    return found
+    present: NDArray[np.bool_] = (bits[places >> 3] & (128 >> (places & 7)).astype(np.uint8)) != 0
+    return present
 
 
 Ints = NDArray[np.int64]
@@ -149,8 +149,8 @@ class Segment:
     def users(self, number: int, live: Mask | None) -> NDArray[np.int32]:
         """Return the slots of the live packages that have a pattern, in order."""
         begin = int(self.use_ends[number - 1]) if number else 0
-        found = self.uses[begin : int(self.use_ends[number])]
-        return found if live is None else found[live[found]]
+        slots = self.uses[begin : int(self.use_ends[number])]
+        return slots if live is None else slots[live[slots]]
 
     def open_ranks(self, live: Mask | None) -> tuple[Ints, Ints]:
         """Return the open patterns that a live package has, and the order to take them in.

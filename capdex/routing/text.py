@@ -75,7 +75,7 @@ def width(text: str) -> int:
 
 def is_negated(folded: str, start: int, end: int) -> bool:
     """True if the clause of a folded text that holds the place `start`-`end` has a negation."""
-    first = max((found.end() for found in _CLAUSE_END.finditer(folded, 0, start)), default=0)
+    first = max((match.end() for match in _CLAUSE_END.finditer(folded, 0, start)), default=0)
     after = _CLAUSE_END.search(folded, end)
     clause = folded[first : after.start() if after else len(folded)]
     return _NEGATION.search(_NO_NEGATION.sub(" ", clause)) is not None

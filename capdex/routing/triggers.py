@@ -36,7 +36,7 @@ _STACKED: Final = 0.1  # the share of a score that further triggers of the packa
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Hit:
     """A pattern that a message hits, and the slots of the live packages that have it."""
 
     pattern: Pattern
@@ -75,25 +75,25 @@ class TriggerSet(SegmentSet[Segment]):
         if not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput(f"a page has 1 to {MAX_LIMIT} matches, not {limit}")
         seen = Message.of(message)
-        found, cut = self._find(seen)
-        if not found:
+        matched, cut = self._find(seen)
+        if not matched:
             return TriggerPage([], 0, cut)
         best, others = np.zeros(self.slots), np.zeros(self.slots)
-        worths = [worth(x.level, x.width, len(x.slots), self.packages) for x in found]
-        for one, score in zip(found, worths, strict=True):
-            best[one.slots] = np.maximum(best[one.slots], score)
-            others[one.slots] += np.log1p(-score)
+        worths = [worth(x.level, x.width, len(x.slots), self.packages) for x in matched]
+        for hit, score in zip(matched, worths, strict=True):
+            best[hit.slots] = np.maximum(best[hit.slots], score)
+            others[hit.slots] += np.log1p(-score)
         scores = (1 - _STACKED) * best - _STACKED * np.expm1(others)
         top = self._top(scores, limit)
         shown: dict[int, list[int]] = {slot: [] for slot in top}
-        order = sorted(range(len(found)), key=lambda at: -worths[at])
-        slots = np.concatenate([found[at].slots for at in order])
-        owners = np.repeat(order, [len(found[at].slots) for at in order])
+        order = sorted(range(len(matched)), key=lambda at: -worths[at])
+        slots = np.concatenate([matched[at].slots for at in order])
+        owners = np.repeat(order, [len(matched[at].slots) for at in order])
         among = np.isin(slots, top)
         for slot, at in zip(slots[among].tolist(), owners[among].tolist(), strict=True):
             if len(shown[slot]) < MAX_SHOWN:
                 shown[slot].append(at)
-        spans = {at: _shown(found[at], seen) for some in shown.values() for at in some}
+        spans = {at: _shown(matched[at], seen) for some in shown.values() for at in some}
         matches = [
             Match(self.name(slot), float(scores[slot]), tuple(spans[at] for at in shown[slot]))
             for slot in top
@@ -107,9 +107,9 @@ class TriggerSet(SegmentSet[Segment]):
         The others never match. The first ones of each package come before the second ones of
         others.
         """
-        found = [part.segment.open_ranks(part.live) for part in self.parts]
+        ranked = [part.segment.open_ranks(part.live) for part in self.parts]
         ranks: dict[Pattern, int] = {}
-        for part, (numbers, own) in zip(self.parts, found, strict=True):
+        for part, (numbers, own) in zip(self.parts, ranked, strict=True):
             for at in np.argsort(own, kind="stable")[:MAX_OPEN].tolist():
                 pattern, rank = part.segment.pattern(int(numbers[at])), int(own[at])
                 ranks[pattern] = min(rank, ranks.get(pattern, rank))
@@ -120,13 +120,13 @@ class TriggerSet(SegmentSet[Segment]):
             if work <= MAX_WORK:
                 chosen[pattern] = (compiled(pattern.value), [])
         known = np.array([ranks[x] & _RANK for x in chosen], np.int64)
-        for part, (numbers, own) in zip(self.parts, found, strict=True):
+        for part, (numbers, own) in zip(self.parts, ranked, strict=True):
             for number in numbers[np.isin(own & _RANK, known)].tolist():
                 if (pattern := part.segment.pattern(number)) in chosen:
                     chosen[pattern][1].append((part, number))
         return chosen
 
-    def _find(self, message: Message) -> tuple[list[_Found], bool]:
+    def _find(self, message: Message) -> tuple[list[_Hit], bool]:
         """Return the patterns that a message hits, in order, and if candidates were left out."""
         texts = {message.text.casefold(), message.folded.casefold()}
         windows = np.concatenate([grams(text) for text in texts])
@@ -134,28 +134,28 @@ class TriggerSet(SegmentSet[Segment]):
         candidates, cut = self._candidates(windows)
         for part, (numbers, widths) in zip(self.parts, candidates, strict=True):
             for number, width in zip(numbers.tolist(), widths.tolist(), strict=True):
-                one = chosen.setdefault(part.segment.pattern(number), _Chosen(width, []))
-                one.places.append((part, number))
+                candidate = chosen.setdefault(part.segment.pattern(number), _Chosen(width, []))
+                candidate.places.append((part, number))
         hit = [pattern for pattern in chosen if hits(pattern, message)]
         for pattern, (regex, places) in self.active.items():
             if searches(regex, message):
                 chosen[pattern] = _Chosen(0, places)
                 hit.append(pattern)
-        found: list[_Found] = []
+        matched: list[_Hit] = []
         for pattern in sorted(hit):
             width, places = chosen[pattern]
             slots = [x.segment.users(number, x.live) + np.int64(x.begin) for x, number in places]
             first, number = places[0]
             level = _level(int(first.segment.flags[number]))
-            found.append(_Found(pattern, level, width, np.concatenate(slots)))
-        return found, cut
+            matched.append(_Hit(pattern, level, width, np.concatenate(slots)))
+        return matched, cut
 
     def _candidates(self, windows: Hashes) -> tuple[list[tuple[Ints, Ints]], bool]:
         """Return patterns of each part that are matched with a message, and their texts' widths.
 
         Of too many those come first that are precise: not broad, with wide texts, small.
         """
-        found = []
+        of_parts = []
         for part in self.parts:
             numbers, widths = part.segment.candidates(windows)
             if part.live is not None and len(numbers):
@@ -164,15 +164,15 @@ class TriggerSet(SegmentSet[Segment]):
             flags = part.segment.flags[numbers].astype(np.int64)
             broad = (flags & BROAD) // BROAD
             ranks = broad << 60 | (0xFFF - widths) << 48 | part.segment.ranks[numbers]
-            found.append((numbers, widths, ranks, (flags & KEYWORD) != 0))
-        if not found:
+            of_parts.append((numbers, widths, ranks, (flags & KEYWORD) != 0))
+        if not of_parts:
             return [], False
-        ranks = np.concatenate([ranks for _, _, ranks, _ in found])
-        keywords = np.concatenate([keyword for _, _, _, keyword in found])
+        ranks = np.concatenate([ranks for _, _, ranks, _ in of_parts])
+        keywords = np.concatenate([keyword for _, _, _, keyword in of_parts])
         last_word, cut_words = _last(ranks[keywords], MAX_KEYWORDS, None)
         last_regex, cut_regexes = _last(ranks[~keywords], MAX_CANDIDATES, MAX_WORK)
         chosen = []
-        for numbers, widths, ranks, keyword in found:
+        for numbers, widths, ranks, keyword in of_parts:
             keep = ranks <= np.where(keyword, last_word, last_regex)
             chosen.append((numbers[keep], widths[keep]))
         return chosen, cut_words or cut_regexes
@@ -197,9 +197,9 @@ def _level(flags: int) -> Level:
     return Level.KEYWORD if flags & KEYWORD else Level.REGEX
 
 
-def _shown(found: _Found, message: Message) -> MatchedTrigger:
-    pattern = found.pattern
-    broad = found.level == Level.BROAD
+def _shown(hit: _Hit, message: Message) -> MatchedTrigger:
+    pattern = hit.pattern
+    broad = hit.level == Level.BROAD
     return MatchedTrigger(pattern.kind, pattern.value, broad, span(pattern, message))
 
 

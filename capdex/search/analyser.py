@@ -112,16 +112,16 @@ def query_words(text: str) -> tuple[list[tuple[str, str]], str]:
     The word is empty for a pair of characters, and the last one unless a letter of a spaced script
     ends the text. Stopwords are left out unless there is nothing else.
     """
-    found = _runs(text)
-    terms = [run for run in found if run[1] not in STOPWORDS] or found
+    runs = _runs(text)
+    terms = [run for run in runs if run[1] not in STOPWORDS] or runs
     words: dict[tuple[str, str], None] = {}
     for unspaced, word in terms:
         if unspaced:
             words.update(dict.fromkeys((pair, "") for pair in _pairs(unspaced)))
         else:
             words[stem(word[:MAX_TOKEN_CHARS]), word[:MAX_TOKEN_CHARS]] = None
-    ends = bool(found) and text[-1:].isalnum()
-    return list(words), found[-1][1][:MAX_TOKEN_CHARS] if ends else ""
+    ends = bool(runs) and text[-1:].isalnum()
+    return list(words), runs[-1][1][:MAX_TOKEN_CHARS] if ends else ""
 
 
 def squash(name: str) -> str:

@@ -46,25 +46,25 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[Any]:
         """Return a unit vector for each text; the first call reads the weights."""
-        found: NDArray[Any] = self._encoder.encode(list(texts))
-        return found
+        vectors: NDArray[Any] = self._encoder.encode(list(texts))
+        return vectors
 
     def encode_question(self, text: str) -> NDArray[Any]:
         """Return the vector of a question, turned towards the texts of tools that answer it.
 
         The vectors of packages do not depend on the learnt map, and stay when it changes.
         """
-        found: NDArray[Any] = self.encode([text])[0] @ self.question_map
-        return found
+        vector: NDArray[Any] = self.encode([text])[0] @ self.question_map
+        return vector
 
     @cached_property
     def question_map(self) -> NDArray[np.float32]:
         """The learnt map, of 512 × 512, by which vectors of questions are multiplied."""
         with (resources.files("capdex.data") / QUESTION_MAP).open("rb") as file:
             learnt = np.load(file, allow_pickle=False)
-        found: NDArray[np.float32] = np.eye(self.dimension, dtype=np.float32)
-        found += learnt.astype(np.float32) * np.float32(QUESTION_STEP)
-        return found
+        matrix: NDArray[np.float32] = np.eye(self.dimension, dtype=np.float32)
+        matrix += learnt.astype(np.float32) * np.float32(QUESTION_STEP)
+        return matrix
 
 
 def is_installed() -> bool:

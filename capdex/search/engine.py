@@ -121,16 +121,16 @@ class Engine(SegmentSet[WordSegment]):
 
     def unencoded(self, limit: int) -> list[str]:
         """Return the names of at most so many documents that have no vector."""
-        found: list[str] = []
+        names: list[str] = []
         for part in self.parts:
             missing = np.ones(len(part.segment.names), np.bool_)
             if part.segment.vectors is not None:
                 missing &= ~part.segment.vectors.known
             if part.live is not None:
                 missing &= part.live
-            places = np.flatnonzero(missing)[: limit - len(found)]
-            found += [part.segment.names[at] for at in places.tolist()]
-        return found
+            places = np.flatnonzero(missing)[: limit - len(names)]
+            names += [part.segment.names[at] for at in places.tolist()]
+        return names
 
     def original(self, name: str) -> str | None:
         """Return the older name that a live document may be taken for.
@@ -162,7 +162,7 @@ class Engine(SegmentSet[WordSegment]):
             keep = filters.mask(part.segment) if filters else None
             total += int(np.count_nonzero(matching(part, scores, keep)))
             places += ((place, at) for place in rank(part, scores, keep, limit + 1, after))
-        places.sort(key=lambda one: (-one[0].lead, -one[0].score, one[0].name))
+        places.sort(key=lambda x: (-x[0].lead, -x[0].score, x[0].name))
         more = len(places) > limit
         hits = self._hits(scores, places[:limit])
         last = After(hits[-1].lead, hits[-1].score, hits[-1].name) if more else None
@@ -180,9 +180,9 @@ class Engine(SegmentSet[WordSegment]):
         counts: dict[str, Counter[str]] = {key: Counter() for key in keys}
         for part in self.parts:
             keep = filters.mask(part.segment) if filters else None
-            found = matching(part, scores, keep)
+            matches = matching(part, scores, keep)
             for key, counted in counts.items():
-                counted.update(part.segment.facets.count(key, found))
+                counted.update(part.segment.facets.count(key, matches))
         return {
             key: sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:limit]
             for key, counted in counts.items()
@@ -191,19 +191,19 @@ class Engine(SegmentSet[WordSegment]):
     def _hits(self, scores: Scores, places: Sequence[tuple[RankedPlace, int]]) -> list[RankedHit]:
         """Return hits for places, each with the number of its part, and the fields of each."""
         matches: dict[tuple[int, int], tuple[int, int]] = {}
-        for at, found in enumerate(scores.found):
+        for at, terms in enumerate(scores.found):
             slots = np.array([place.slot for place, of_part in places if of_part == at], np.int64)
             if len(slots):
                 postings = self.parts[at].segment.postings
-                masks, words = postings.matches_of(slots, *found)
+                masks, words = postings.matches_of(slots, *terms)
                 pairs = zip(masks.tolist(), words.tolist(), strict=True)
                 matches |= zip(((at, slot) for slot in slots.tolist()), pairs, strict=True)
         near = dict(zip(scores.near.tolist(), scores.similarities.tolist(), strict=True))
         hits: list[RankedHit] = []
-        for x, at in places:
-            mask, count = matches.get((at, x.slot), (0, 0))
-            similarity = near.get(self.parts[at].begin + x.slot)
-            hits.append(RankedHit(x.name, x.score, x.lead, fields_of(mask), similarity, count))
+        for place, at in places:
+            mask, count = matches.get((at, place.slot), (0, 0))
+            fields, similarity = fields_of(mask), near.get(self.parts[at].begin + place.slot)
+            hits.append(RankedHit(place.name, place.score, place.lead, fields, similarity, count))
         return hits
 
     def _ones(self) -> Floats:
@@ -231,5 +231,5 @@ class Engine(SegmentSet[WordSegment]):
                 slots = part.segment.facets.find(TOOL_KEY, query.squashed).astype(np.int64)
                 slots = slots if part.live is None else slots[part.live[slots]]
                 tooled.append(slots[~part.segment.sunk(slots)] + part.begin)
-        found = np.unique(np.array(named, np.int64))
-        return found, np.setdiff1d(np.concatenate(tooled), found)
+        leads = np.unique(np.array(named, np.int64))
+        return leads, np.setdiff1d(np.concatenate(tooled), leads)

@@ -51,12 +51,12 @@ def explain(document: Document, wanted: frozenset[str]) -> Explanation:
     """Return which words of a query are where in a document; `wanted` as of `wanted_tokens`."""
     tool, best = None, 0
     texts = [(field, document.fields.get(field, "")) for field in _SHOWN]
-    for one in document.tools:
-        text = f"{one.name} {one.description} {one.parameters}"[:MAX_TEXT_CHARS]
+    for candidate in document.tools:
+        text = f"{candidate.name} {candidate.description} {candidate.parameters}"[:MAX_TEXT_CHARS]
         words = wanted.intersection(document_terms(text)[0])
         if len(words) > best:
-            tool, best = one.name, len(words)
-        texts.append((TOOLS, one.description))
+            tool, best = candidate.name, len(words)
+        texts.append((TOOLS, candidate.description))
     return Explanation(tool, _snippet(texts, wanted))
 
 
@@ -98,22 +98,22 @@ def _snippet(texts: list[tuple[str, str]], wanted: frozenset[str]) -> TextSnippe
     return None if best is None else _cut(*best)
 
 
-def _cut(field: str, line: str, found: list[Span]) -> TextSnippet:
+def _cut(field: str, line: str, spans: list[Span]) -> TextSnippet:
     begin = 0
-    if found[-1][1] > MAX_SNIPPET_CHARS - 1:
-        begin = line.rfind(" ", max(0, found[0][0] - 40), found[0][0]) + 1 or found[0][0]
+    if spans[-1][1] > MAX_SNIPPET_CHARS - 1:
+        begin = line.rfind(" ", max(0, spans[0][0] - 40), spans[0][0]) + 1 or spans[0][0]
     end = min(len(line), begin + MAX_SNIPPET_CHARS)
     if end < len(line):
-        end = max(line.rfind(" ", found[-1][1], end), found[-1][1])
+        end = max(line.rfind(" ", spans[-1][1], end), spans[-1][1])
     before = "…" if begin else ""
     shown = before + line[begin:end].rstrip() + ("…" if end < len(line) else "")
     shift = len(before) - begin
-    return TextSnippet(field, shown, tuple(_joined([(a + shift, b + shift) for a, b in found])))
+    return TextSnippet(field, shown, tuple(_joined([(a + shift, b + shift) for a, b in spans])))
 
 
-def _joined(found: list[Span]) -> Iterator[Span]:
-    begin, end = found[0]
-    for a, b in found[1:]:
+def _joined(spans: list[Span]) -> Iterator[Span]:
+    begin, end = spans[0]
+    for a, b in spans[1:]:
         if a > end:
             yield begin, end
             begin, end = a, b

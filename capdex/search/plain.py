@@ -121,15 +121,15 @@ class PlainEngine:
         return self._order[first : bisect_left(self._order, beginning + _ABOVE)]
 
     def _near(self, forms: Iterable[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+        distances: dict[str, int] = {}
         for form in forms:
             if len(form) < MIN_CHARS:
                 continue
             for most in (1, 2) if len(form) >= MIN_CHARS_FOR_TWO else (1,):
                 for term in self._alike(form, most):
                     if distance(form, term, most) == most:
-                        found[term] = min(most, found.get(term, most))
-        return found
+                        distances[term] = min(most, distances.get(term, most))
+        return distances
 
     def _alike(self, form: str, most: int) -> list[str]:
         """Return terms of about the same letters; one with two mistakes begins with the same."""

@@ -62,9 +62,9 @@ class Query:
         stripped = text.strip()
         if stripped.startswith(PREFIX):
             text = stripped = stripped[len(PREFIX) :].partition("@")[0]
-        found, last = query_words(text)
+        tokens, last = query_words(text)
         return cls(
-            tuple(Word(*word) for word in found),
+            tuple(Word(*word) for word in tokens),
             last if len(last) >= MIN_BEGINNING_CHARS else "",
             "-".join(fold(stripped).split()),
             squash(stripped),
@@ -97,11 +97,11 @@ def corrections(
     corrected: dict[str, list[str]] = {}
     for word in misspelt[:MAX_MISSPELT]:
         forms = sorted({word.token, word.written, word.written + WRITTEN})
-        found = sorted(
+        candidates = sorted(
             (edits, -count, term) for term, edits in near(forms).items() if (count := having(term))
         )
-        if found:
-            nearest = [term for edits, _, term in found if edits == found[0][0]]
+        if candidates:
+            nearest = [term for edits, _, term in candidates if edits == candidates[0][0]]
             corrected[word.written] = nearest[:MAX_CORRECTIONS]
     return corrected
 
@@ -109,8 +109,8 @@ def corrections(
 def as_shown(corrected: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """Return the words taken for each misspelt one."""
     return {
-        word: tuple(dict.fromkeys(term.removesuffix(WRITTEN) for term in found))
-        for word, found in corrected.items()
+        word: tuple(dict.fromkeys(term.removesuffix(WRITTEN) for term in terms))
+        for word, terms in corrected.items()
     }
 
 
@@ -129,8 +129,8 @@ def corrected_shares(
     """Return the terms of corrected words that are not known, with their shares."""
     return {
         term: MISTAKEN
-        for found in corrected.values()
-        for term in _with_stems(found)
+        for terms in corrected.values()
+        for term in _with_stems(terms)
         if term not in known
     }
 

@@ -103,10 +103,10 @@ class Scores:
 
 def matching(part: Part[WordSegment], scores: Scores, keep: Mask | None) -> Mask:
     """Return which documents of a part match; all of them are among those to keep."""
-    found = scores.values[part.slots] > 0
+    matches = scores.values[part.slots] > 0
     for slots in (scores.named, scores.tooled):
-        found[_within(part, slots)] = True
-    return found if keep is None else found & keep
+        matches[_within(part, slots)] = True
+    return matches if keep is None else matches & keep
 
 
 def rank(
@@ -142,10 +142,10 @@ def best(scores: Floats, limit: int) -> Longs:
     Highest first, and equal ones in order of slots.
     """
     bound = _bound(scores, limit)
-    found = np.flatnonzero(scores > bound)  # at most `limit` blocks have any
+    slots = np.flatnonzero(scores > bound)  # at most `limit` blocks have any
     if bound > 0:  # very many documents may have equal scores
-        found = np.concatenate([found, np.flatnonzero(scores == bound)[:limit]])
-    return found[np.lexsort((found, -scores[found]))[:limit]]
+        slots = np.concatenate([slots, np.flatnonzero(scores == bound)[:limit]])
+    return slots[np.lexsort((slots, -scores[slots]))[:limit]]
 
 
 def _bound(scores: Floats, limit: int) -> np.float32:

@@ -52,17 +52,17 @@ class Scorer:
             values = self._add(terms, ranges, begun)
         written = [term for name, term in terms.items() if name.endswith(WRITTEN)]
         stems = [term for name, term in terms.items() if not name.endswith(WRITTEN)]
-        found: list[Found] = []
+        of_parts: list[Found] = []
         for at, begun_of in enumerate(ranges):
             of_stems = _numbers(stems, at)
-            found.append(Found(of_stems + _numbers(written, at), len(of_stems), begun_of))
+            of_parts.append(Found(of_stems + _numbers(written, at), len(of_stems), begun_of))
         return Scores(
-            values, corrected=as_shown(corrected), found=tuple(found), words=len(query.words)
+            values, corrected=as_shown(corrected), found=tuple(of_parts), words=len(query.words)
         )
 
     def _terms(self, shares: Mapping[str, float]) -> dict[str, _Term]:
-        found = {term: self._term(term, share) for term, share in shares.items()}
-        return {term: x for term, x in found.items() if x.having}
+        terms = {term: self._term(term, share) for term, share in shares.items()}
+        return {term: x for term, x in terms.items() if x.having}
 
     def _term(self, term: str, share: float) -> _Term:
         numbers = [part.segment.postings.find(term) for part in self._parts]
@@ -78,17 +78,17 @@ class Scorer:
         weights = [np.float32(x.share * rarity(self._documents, x.having)) for x in terms.values()]
         for at, part in enumerate(self._parts):
             segment, postings = part.segment, part.segment.postings
-            found = np.zeros(len(segment.names) + len(segment.parents), np.float32)
+            sums = np.zeros(len(segment.names) + len(segment.parents), np.float32)
             for term, weight in zip(terms.values(), weights, strict=True):
                 if (number := term.numbers[at]) is not None:
                     some = postings.range(number, number + 1)
-                    np.add.at(found, postings.slots[some], postings.impacts[some] * weight)
+                    np.add.at(sums, postings.slots[some], postings.impacts[some] * weight)
             if begun:
                 some = ranges[at]
-                best = np.zeros(len(found), np.float32)
+                best = np.zeros(len(sums), np.float32)
                 np.maximum.at(best, postings.slots[some], postings.impacts[some])
-                found += best * np.float32(BEGUN * rarity(self._documents, begun))
-            values[part.slots] = _rolled_up(found, segment)
+                sums += best * np.float32(BEGUN * rarity(self._documents, begun))
+            values[part.slots] = _rolled_up(sums, segment)
             if part.live is not None:
                 values[part.slots] *= part.live
         return values
@@ -114,23 +114,23 @@ class Scorer:
         return self._term(term, 1.0).having
 
     def _near(self, forms: Iterable[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+        distances: dict[str, int] = {}
         for part in self._parts:
             postings = part.segment.postings
             for form in forms:
                 for term, edits in postings.shapes.near(form, postings.terms):
-                    found[term] = min(edits, found.get(term, edits))
-        return found
+                    distances[term] = min(edits, distances.get(term, edits))
+        return distances
 
 
 def _numbers(terms: Iterable[_Term], part: int) -> tuple[int, ...]:
     return tuple(number for x in terms if (number := x.numbers[part]) is not None)
 
 
-def _rolled_up(found: Floats, segment: WordSegment) -> Floats:
+def _rolled_up(sums: Floats, segment: WordSegment) -> Floats:
     """Return the score of each document: its own, or that of its best tool if that is more."""
     documents = len(segment.names)
-    values = found[:documents]
+    values = sums[:documents]
     if len(segment.parents):
-        np.maximum.at(values, segment.parents, found[documents:] * np.float32(ONE_TOOL))
+        np.maximum.at(values, segment.parents, sums[documents:] * np.float32(ONE_TOOL))
     return values

@@ -108,7 +108,7 @@ def fuse(
     near = _near(parts, query, keeps)
     values = scores.values.copy()
     slots: list[Longs] = []
-    found: list[Floats] = []
+    similarities: list[Floats] = []
     lowest = _lowest(scores.values, BEST)
     weight = np.float32(SIMILARITY_WEIGHT * min(1.0, (1 + scores.words) / FULL_WORDS))
     for part, keep, nearest in zip(parts, keeps, near, strict=True):
@@ -126,13 +126,13 @@ def fuse(
         places, similar = places[counts], similar[counts]
         values[part.begin + places] += weight * similar
         slots.append(part.begin + places)
-        found.append(similar)
+        similarities.append(similar)
     none = np.zeros(0)
     return replace(
         scores,
         values=values,
         near=np.concatenate([none.astype(np.int64), *slots]),
-        similarities=np.concatenate([none.astype(np.float32), *found]),
+        similarities=np.concatenate([none.astype(np.float32), *similarities]),
     )
 
 
@@ -147,12 +147,12 @@ def _near(
         if vectors is None:
             distances.append(None)
             continue
-        found = vectors.distances(query)
+        differing = vectors.distances(query)
         allowed = vectors.known if part.live is None else vectors.known & part.live
         allowed = allowed if keep is None else allowed & keep
-        found[~allowed] = len(query)
-        counts += np.bincount(found, minlength=len(query) + 1)
-        distances.append(found)
+        differing[~allowed] = len(query)
+        counts += np.bincount(differing, minlength=len(query) + 1)
+        distances.append(differing)
     counts[len(query)] = 0  # none, and the exact opposites
     total = np.cumsum(counts)
     most = int(np.searchsorted(total, NEAREST))
@@ -160,8 +160,8 @@ def _near(
         most -= 1
     most = min(most, len(query) - 1)
     return [
-        np.zeros(0, np.int64) if found is None else np.flatnonzero(found <= most)
-        for found in distances
+        np.zeros(0, np.int64) if differing is None else np.flatnonzero(differing <= most)
+        for differing in distances
     ]
 
 

@@ -41,9 +41,9 @@ class Neighbours:
         places = np.searchsorted(self._sums, mistaken)
         inside = places < len(self._sums)
         places, mistaken = places[inside], mistaken[inside]
-        found = self._order[places[self._sums[places] == mistaken]]
-        found = found if live is None else found[live[found]]
-        return {x for at in found.tolist() if distance(name, x := self._names[at], 1) == 1}
+        candidates = self._order[places[self._sums[places] == mistaken]]
+        candidates = candidates if live is None else candidates[live[candidates]]
+        return {x for at in candidates.tolist() if distance(name, x := self._names[at], 1) == 1}
 
 
 def mistakes_of(name: str) -> Sums:

@@ -99,13 +99,13 @@ class Composer:
 
     def _clean(self) -> str:
         """The source with a space for each forbidden character, so that one run finds all."""
-        found = list(forbidden(self._source))
-        if not found:
+        places = list(forbidden(self._source))
+        if not places:
             return self._source
         first: dict[str, int] = {}
-        for index in found:
+        for index in places:
             first.setdefault(self._source[index], index)
-        times_of = Counter(self._source[index] for index in found)
+        times_of = Counter(self._source[index] for index in places)
         for character, index in list(first.items())[:MAX_PROBLEMS]:
             times = times_of[character]
             more = f", {times} times in all" if times > 1 else ""
@@ -118,7 +118,7 @@ class Composer:
                 at=place(self._source, index),
             )
         pieces, start = [], 0
-        for index in found:
+        for index in places:
             pieces.append(self._source[start:index])
             start = index + 1
         return " ".join([*pieces, self._source[start:]])

@@ -95,8 +95,8 @@ class Layout:
             at = end + 1
 
     def _hash(self, at: int) -> int:
-        found = self._text.find("#", at)
-        return sys.maxsize if found < 0 else found
+        start = self._text.find("#", at)
+        return sys.maxsize if start < 0 else start
 
     def _line_end(self, at: int) -> int:
         end = self._text.find("\n", at)

@@ -79,10 +79,10 @@ class MultiSource:
         Raises Unavailable with the reason of each source, AllResting if none was requested.
         """
         now = self._clock()
-        ready = [one for one in self._sources if not one[1].wait_s(now)]
+        ready = [x for x in self._sources if not x[1].wait_s(now)]
         if not ready:
             raise self._all_resting(cid, now)
-        ready.sort(key=lambda one: one[1].is_demoted(now))
+        ready.sort(key=lambda x: x[1].is_demoted(now))
         reasons: list[str] = []
         running: set[asyncio.Task[bytes]] = set()
         asked: list[asyncio.Task[bytes]] = []

@@ -56,8 +56,8 @@ class Abilities:
 
     def known(self) -> dict[str, bool]:
         """Return the abilities that are known, by name."""
-        found = {name: getattr(self, name) for name in MISSING}
-        return {name: able for name, able in found.items() if able is not None}
+        abilities = {name: getattr(self, name) for name in MISSING}
+        return {name: able for name, able in abilities.items() if able is not None}
 
     def to_json(self) -> dict[str, bool | int]:
         """Return what `/status` shows: not the client's version, which could say too much."""
@@ -107,13 +107,13 @@ async def first_block(ask: Ask) -> bytes | None:
 
 async def client_version(ask: Ask) -> str:
     """Return the endpoint's web3_clientVersion, empty if it gives none; raises RpcError."""
-    found = await _answer(ask, ("web3_clientVersion", []), _LATEST)
-    return untrusted_text(found)[:100] if isinstance(found, str) else ""
+    version = await _answer(ask, ("web3_clientVersion", []), _LATEST)
+    return untrusted_text(version)[:100] if isinstance(version, str) else ""
 
 
 async def newest(ask: Ask) -> Header:
     """Return the newest block, which `has` probes against; raises RpcError."""
-    head: Header = await ask(*_LATEST, lambda found: read_header(_not_null(found)))
+    head: Header = await ask(*_LATEST, lambda answer: read_header(_not_null(answer)))
     return head
 
 
@@ -148,13 +148,13 @@ async def _answer(ask: Ask, call: Call, control: Call, read: Callable[[Any], Any
     """Return the result of a probe, None if the ability is missing; raises RpcError."""
     for _ in range(TRIES):
         try:
-            found = await ask(*call, read)
+            answer = await ask(*call, read)
         except RpcError as error:
             if not error.answered or error.fault is RpcFault.RATE:
                 raise
         else:
-            if found is not None or call[0] == "eth_getLogs":  # null is no logs
-                return found or []
+            if answer is not None or call[0] == "eth_getLogs":  # null is no logs
+                return answer or []
     await ask(*control, _not_null)
     return None
 

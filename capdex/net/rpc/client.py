@@ -92,7 +92,7 @@ class Rpc(Failover):
     def endpoints_state(self) -> list[EndpointState]:
         """Return the state of each endpoint, in the order given."""
         now = clock()
-        return [one.state(now, current=one is self.current) for one in self.endpoints]
+        return [x.state(now, current=x is self.current) for x in self.endpoints]
 
     @property
     def abilities(self) -> Abilities:
@@ -120,14 +120,14 @@ class Rpc(Failover):
 
     async def look(self) -> None:
         """Probe the abilities of all endpoints that are not known, or of a client before."""
-        await together([self.look_at(one) for one in self.endpoints])
+        await together([self.look_at(endpoint) for endpoint in self.endpoints])
 
     async def first_block(self) -> bytes | None:
         """Return the hash of the first block; None if an endpoint keeps neither it nor the next."""
 
         async def ask(method: str, params: Sequence[Any], read: Callable[[Any], Any]) -> Any:
-            (found,), _ = await self.ask([(method, params)], read, refusals=1)
-            return found
+            (answer,), _ = await self.ask([(method, params)], read, refusals=1)
+            return answer
 
         return await first_block(ask)
 
@@ -139,7 +139,7 @@ class Rpc(Failover):
         """
         now, endpoint = clock(), self.current
         if label is not None:
-            endpoint = next(one for one in self.endpoints if one.label == label)
+            endpoint = next(x for x in self.endpoints if x.label == label)
         error = rpc_error(endpoint.label, RpcFault.TRANSIENT, why)
         if len(self.endpoints) > 1:
             endpoint.avoided_until, endpoint.last_error = now + AVOIDED_S, error
@@ -181,8 +181,8 @@ class Rpc(Failover):
         results: list[T] = []
         for at in range(0, len(pieces), BATCHES_AT_ONCE):
             beside = pieces[at : at + BATCHES_AT_ONCE]
-            for found, _ in await together([self.ask(piece, read) for piece in beside]):
-                results += found
+            for answers, _ in await together([self.ask(piece, read) for piece in beside]):
+                results += answers
         return results
 
     async def chain_id(self) -> int:
@@ -200,10 +200,10 @@ class Rpc(Failover):
         Many chains have no such tag, and say so in many ways: an RpcError that is `answered`.
         """
         call, current = ("eth_getBlockByNumber", ["finalized", False]), self.current
-        (found,), _ = await self.ask(
+        (header,), _ = await self.ask(
             [call], read_header, only=current, wait_s=TAG_WAIT_S, refusals=REFUSALS
         )
-        return found
+        return header
 
     async def block_of(self, hash_: bytes) -> Header | None:
         """Return a block's header by its hash, or None."""
@@ -251,9 +251,9 @@ class Rpc(Failover):
                     raise
                 if not await self.lacks("logs_by_hash"):
                     raise
-        found = await self._logs_at(address, blocks, numbers)
+        logs = await self._logs_at(address, blocks, numbers)
         await self._check_hashes(blocks)
-        return found
+        return logs
 
     async def _logs_at(
         self, address: bytes, blocks: Sequence[Header], queries: dict[bytes, dict[str, str]]
@@ -276,10 +276,10 @@ class Rpc(Failover):
         if isinstance(block, BlockRef):
             at = hex(block.number) if by_number else {"blockHash": hex_(block.hash)}
         call = {"to": hex_(address), "data": hex_(data)}
-        found = await self.call("eth_call", [call, at], unhex)
+        output = await self.call("eth_call", [call, at], unhex)
         if isinstance(block, BlockRef) and by_number:
             await self._check_hashes([block])
-        return found
+        return output
 
     async def _check_hashes(self, blocks: Sequence[BlockRef]) -> None:
         again = await self.blocks([block.number for block in blocks])
@@ -293,9 +293,9 @@ class Rpc(Failover):
 
 
 def _read_logs_at(
-    found: object, address: bytes, first: int, last: int, hashes: frozenset[bytes]
+    answer: object, address: bytes, first: int, last: int, hashes: frozenset[bytes]
 ) -> LogColumns:
-    logs = read_logs(found, address, first, last)
+    logs = read_logs(answer, address, first, last)
     if not hashes.issuperset(logs.block_hashes):
         raise ValueError("a log is of another block")
     return logs

@@ -234,12 +234,12 @@ def suggested_blocks(message: str, data: object = None) -> int | None:
     if isinstance(data, dict):
         text += f" [{untrusted_text(data.get('from'))[:20]}, {untrusted_text(data.get('to'))[:20]}]"
     for pattern, base in ((_SPAN, 16), (_DECIMAL_SPAN, 10)):
-        if found := pattern.search(text):
-            return _within(int(found[2], base) - int(found[1], base) + 1)
+        if match := pattern.search(text):
+            return _within(int(match[2], base) - int(match[1], base) + 1)
     for pattern in _LIMITS:
-        if found := pattern.search(text):
-            digits = re.sub(r"[,._]", "", found[1])
-            return _within(int(digits) * (1_000 if found[2] else 1))
+        if match := pattern.search(text):
+            digits = re.sub(r"[,._]", "", match[1])
+            return _within(int(digits) * (1_000 if match[2] else 1))
     return None
 
 

@@ -82,7 +82,7 @@ class Failover:
         other than a rate limit, whatever the error says, or once not in time. Raises the last
         RpcError if no endpoint answers.
         """
-        hopeless = {one for one in self.endpoints if only not in (None, one)}
+        hopeless = {x for x in self.endpoints if only not in (None, x)}
         attempts, timeouts, kept = 0, 0, list[T]()
         left_s = wait_s
         refused: Counter[Endpoint] = Counter()
@@ -172,16 +172,16 @@ class Failover:
         probe = partial(self._probe, endpoint)
         if head or endpoint.abilities.known().get(name) is None:
             with suppress(RpcError):
-                found = await abilities.has(probe, name, head or await abilities.newest(probe))
-                changes: dict[str, Any] = {name: found}
+                able = await abilities.has(probe, name, head or await abilities.newest(probe))
+                changes: dict[str, Any] = {name: able}
                 endpoint.abilities = replace(endpoint.abilities, **changes)
         return endpoint.abilities.known().get(name)
 
     async def _verify(self, endpoint: Endpoint) -> None:
         if self._chain_id is None or endpoint.verified:
             return
-        (found,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
-        why = f"it is of chain {found}, not {self._chain_id}" if found != self._chain_id else ""
+        (chain,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
+        why = f"it is of chain {chain}, not {self._chain_id}" if chain != self._chain_id else ""
         if not why and any(self._genesis):
             first = await abilities.first_block(partial(self._probe, endpoint))
             if first not in (None, self._genesis):  # without its first blocks it is believed
@@ -227,7 +227,7 @@ class Failover:
                 await asyncio.sleep(min(endpoint.throttle.wait_s(clock()), MAX_DEBT_S))
             piece = rest[: min(endpoint.batches.longest(clock()), endpoint.throttle.burst)]
             try:
-                found, more = await self._send(endpoint, piece, read)
+                answers, more = await self._send(endpoint, piece, read)
             except RpcError as error:
                 slow = error.fault is RpcFault.TIMEOUT
                 if slow or error.fault is RpcFault.TRANSIENT:
@@ -236,7 +236,7 @@ class Failover:
                     raise
                 endpoint.batches.refused(len(piece))
             else:
-                results += found
+                results += answers
                 size += more
         return results, size
 

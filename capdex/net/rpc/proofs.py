@@ -54,10 +54,10 @@ class StorageReader:
         by_hash = isinstance(block, bytes)
         method = "eth_getBlockByHash" if by_hash else "eth_getBlockByNumber"
         which = hex_(block) if isinstance(block, bytes) else hex(block)
-        found = await rpc.call(method, [which, False], _read_block)
-        if found is None or (found[0].hash if by_hash else found[0].number) != block:
+        answer = await rpc.call(method, [which, False], _read_block)
+        if answer is None or (answer[0].hash if by_hash else answer[0].number) != block:
             raise _no_block(f"the chain has no block {which}")
-        return cls(rpc, contract, *found)
+        return cls(rpc, contract, *answer)
 
     def account(self, chain_id: int) -> tuple[int, bytes, int, bytes, bytes, tuple[bytes, ...]]:
         """Return the fields of AccountProof, after words were read."""
@@ -161,10 +161,8 @@ async def _list(storage: StorageReader, name: str) -> list[bytes]:
     entries, semvers = await _releases(storage, name, range(count))
     digests = [digest_slot(name, semver) for semver in semvers]
     await storage.words(digests)
-    return [
-        record,
-        *(x for pair in zip(entries, digests, strict=True) for x in (*pair[0], pair[1])),
-    ]
+    pairs = zip(entries, digests, strict=True)
+    return [record, *(word for entry, digest in pairs for word in (*entry, digest))]
 
 
 async def _one(storage: StorageReader, name: str, semver: str) -> tuple[int | None, list[bytes]]:

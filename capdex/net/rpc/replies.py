@@ -62,9 +62,9 @@ def read_many(
     replies = reply if isinstance(reply, list) else []
     by_id = {r["id"]: r for r in replies if isinstance(r, dict) and type(r.get("id")) is int}
     if len(replies) != len(ids) or any(id_ not in by_id for id_ in ids):
-        for one in replies:  # a refusal of them all may come as the answer to one of them, or none
-            if isinstance(one, dict) and one.get("error") and one.get("id") in (None, *ids):
-                raise refusal(label, one["error"], answer.retry_after_s)
+        for entry in replies:  # all may be refused in the answer to one of them, or to none
+            if isinstance(entry, dict) and entry.get("error") and entry.get("id") in (None, *ids):
+                raise refusal(label, entry["error"], answer.retry_after_s)
         raise rpc_error(label, RpcFault.TRANSIENT, "the reply does not answer the calls asked")
     return [_value(label, by_id[id_], read, answer.retry_after_s) for id_ in ids]
 

@@ -126,13 +126,13 @@ def read_times(value: list[dict[str, Any]]) -> dict[int, int]:
     return times if len(times) == len(said) and all(times.values()) else {}
 
 
-def _ordered(found: LogColumns) -> LogColumns:
-    logs: dict[tuple[int, int], RawLog] = {}
-    for log in found:
+def _ordered(logs: LogColumns) -> LogColumns:
+    placed: dict[tuple[int, int], RawLog] = {}
+    for log in logs:
         at = log.position
-        if logs.setdefault((at.block_number, at.log_index), log) != log:
+        if placed.setdefault((at.block_number, at.log_index), log) != log:
             raise ValueError("two logs have the same position")
-    return LogColumns.of([logs[at] for at in sorted(logs)])
+    return LogColumns.of([placed[at] for at in sorted(placed)])
 
 
 _PARTS = itemgetter(

@@ -102,10 +102,10 @@ def _numbers(
 ) -> dict[str, Doubles]:
     numbers: dict[str, Doubles] = {}
     for key in sorted({key for segment in segments for key in segment.numbers}):
-        found = np.full(documents, np.nan)
+        column = np.full(documents, np.nan)
         for segment, to in zip(segments, moved, strict=True):
             if key in segment.numbers:
-                found[to[to >= 0]] = segment.numbers[key][to >= 0]
-        if not np.isnan(found).all():
-            numbers[key] = found
+                column[to[to >= 0]] = segment.numbers[key][to >= 0]
+        if not np.isnan(column).all():
+            numbers[key] = column
     return numbers

@@ -166,12 +166,12 @@ class Facets:
         at = int(np.searchsorted(self.starts, self.starts[first] + places[0], "right")) - 1
         return self.values[at].rpartition("\0")[2]
 
-    def count(self, key: str, found: Mask) -> dict[str, int]:
+    def count(self, key: str, mask: Mask) -> dict[str, int]:
         """Return how many of the documents in a mask have each value of a facet, if any has it."""
         first = bisect_left(self.values, f"{key}\0")
         end = bisect_left(self.values, f"{key}\1", first)
         begin = int(self.starts[first])
-        having = np.concatenate([[0], np.cumsum(found[self.slots[begin : int(self.starts[end])]])])
+        having = np.concatenate([[0], np.cumsum(mask[self.slots[begin : int(self.starts[end])]])])
         counts = np.diff(having[self.starts[first : end + 1] - begin])
         return {
             self.values[first + at].partition("\0")[2]: int(counts[at])
@@ -281,11 +281,11 @@ class _Collector:
         self._ids: dict[str, int] = {}
         self._places, self._slots, self._numbers = array("i"), array("i"), array("f")
 
-    def add(self, found: dict[str, float], slot: int) -> None:
+    def add(self, numbers: dict[str, float], slot: int) -> None:
         ids = self._ids
-        self._places.extend([ids.setdefault(key, len(ids)) for key in found])
-        self._slots.extend([slot] * len(found))
-        self._numbers.extend(found.values())
+        self._places.extend([ids.setdefault(key, len(ids)) for key in numbers])
+        self._slots.extend([slot] * len(numbers))
+        self._numbers.extend(numbers.values())
 
     def sorted(self) -> tuple[list[str], Longs, Ints, Floats, Longs]:
         """Return the keys, where each one's pairs begin, their slots, numbers and old places."""

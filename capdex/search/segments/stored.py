@@ -81,7 +81,7 @@ def from_bytes(data: Data) -> WordSegment:
         dimension, rest = divmod(len(rows), max(documents, 1))
         require(rest == 0 and dimension % 64 == 0, "a vector is cut")
         vectors = Vectors(rows.reshape(documents, dimension))
-    found = Facets(values, facet_starts, facet_slots)
+    facets = Facets(values, facet_starts, facet_slots)
     return WordSegment(
-        names, parents, listed, found, dict(zip(keys, columns, strict=True)), vectors
+        names, parents, listed, facets, dict(zip(keys, columns, strict=True)), vectors
     )

@@ -43,17 +43,17 @@ class Vectors:
         rows = self.rows[places].astype(np.float32)
         mine = query.astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(mine @ mine)
-        found = np.zeros(len(rows), np.float32)
-        np.divide(rows @ mine, lengths, out=found, where=lengths > 0)
-        return found
+        cosines = np.zeros(len(rows), np.float32)
+        np.divide(rows @ mine, lengths, out=cosines, where=lengths > 0)
+        return cosines
 
 
 def quantise(vectors: NDArray[Any]) -> Vector:
     """Return vectors of any length in eight bits a dimension; zeros where one is not finite."""
-    found = np.asarray(vectors, np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", found, found))[:, None]
+    exact = np.asarray(vectors, np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", exact, exact))[:, None]
     usable = np.isfinite(lengths) & (lengths > 0)
-    unit = np.zeros_like(found)
-    np.divide(found, lengths, out=unit, where=usable)
+    unit = np.zeros_like(exact)
+    np.divide(exact, lengths, out=unit, where=usable)
     rounded: Vector = np.clip(np.rint(unit * SCALE), -127, 127).astype(np.int8)
     return rounded
