@@ -65,11 +65,11 @@ async def requests(
         if (executor := made.executor) is None:
             return [prompt_of(made, arguments)]
         given = orjson.loads(orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS))
-        found = executor.requests(given)
-        if not all(isinstance(one, HostRequest) for one in found):
-            return [asdict(one) | {"arguments": given} for one in found]
+        accesses = executor.requests(given)
+        if not all(isinstance(access, HostRequest) for access in accesses):
+            return [asdict(access) | {"arguments": given} for access in accesses]
         await executor.run(given, timeout_s=1)
-        return [names.named(one) for one in egress.sent]
+        return [names.named(request) for request in egress.sent]
 
 
 async def send(

@@ -232,7 +232,7 @@ class Invoker:
 
     def _shown(self, request: Request) -> Request:
         """Return a request without any secret, for people and the audit log."""
-        plain = {one.name: self._hidden(getattr(request, one.name)) for one in fields(request)}
+        plain = {part.name: self._hidden(getattr(request, part.name)) for part in fields(request)}
         return replace(request, **plain)
 
     def _hidden(self, value: object) -> Any:
@@ -288,15 +288,15 @@ class Invoker:
             raise _bad_output(f"it has {len(data)} bytes")
         if not isinstance(output, dict):
             raise _bad_output("it is not an object")
-        found: Json = self.redact(output)
+        redacted: Json = self.redact(output)
         schema = capability.output_schema
         try:
-            why = None if schema is None else self.check(schema, found)
+            why = None if schema is None else self.check(schema, redacted)
         except InvalidInput as error:  # of a schema that is not the caller's
             why = error.line
         if why is not None:
             raise _bad_output(self.redact(why))
-        return found
+        return redacted
 
 
 def tool_of(capability: Capability) -> str:

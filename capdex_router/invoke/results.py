@@ -63,9 +63,9 @@ class Results:
         """
         if type(offset) is not int or offset < 0:
             raise InvalidInput("offset is not a number from 0 on", fix="give next of a slice")
-        found = _HANDLE.fullmatch(handle)
+        match = _HANDLE.fullmatch(handle)
         self._expire()
-        file = None if found is None else self._directory / found[1]
+        file = None if match is None else self._directory / match[1]
         text = None if file is None else read_bounded(file, self._bounds.all_bytes)
         if text is None:
             raise InvalidInput(
@@ -96,13 +96,13 @@ class Results:
         kept = []
         for entry in os.scandir(self._directory):
             try:
-                found = entry.stat()
+                status = entry.stat()
             except FileNotFoundError:  # another router removed it
                 continue
-            if found.st_mtime + self._bounds.expiry_s <= self._clock():
+            if status.st_mtime + self._bounds.expiry_s <= self._clock():
                 Path(entry.path).unlink(missing_ok=True)
             else:
-                kept.append((found.st_mtime, found.st_size, entry.path))
+                kept.append((status.st_mtime, status.st_size, entry.path))
         total = coming + sum(size for _, size, _ in kept)
         for _, size, path in sorted(kept):
             if total <= self._bounds.all_bytes:

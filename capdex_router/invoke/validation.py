@@ -71,14 +71,14 @@ class Validation:
             return known[1]
         data = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
         key = hashlib.sha256(data).digest()
-        found = self._compiled.get(key)
-        if found is None:
-            found = self._compiled[key] = _compile(schema, len(data))
-        self._known[id(schema)] = schema, found
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = _compile(schema, len(data))
+        self._known[id(schema)] = schema, compiled
         for kept in (self._compiled, self._known):
             while len(kept) > MAX_COMPILED:
                 kept.popitem(last=False)
-        return found
+        return compiled
 
 
 def _compile(schema: Json, size: int) -> _Compiled:

@@ -85,16 +85,16 @@ def _back(stack: Stack) -> tuple[Answer, Stack]:
 
 
 def _switch(name: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:
-    found = index.named(name) or index.starting(name)
-    if name and len(found) == 1:
-        return RoutedCapability(found[0], f"/switch {_shown(name)}"), stack.push(found[0])
-    if not found:
-        found, why = index.starting(""), f"nothing that is installed starts with {_shown(name)}"
+    names = index.named(name) or index.starting(name)
+    if name and len(names) == 1:
+        return RoutedCapability(names[0], f"/switch {_shown(name)}"), stack.push(names[0])
+    if not names:
+        names, why = index.starting(""), f"nothing that is installed starts with {_shown(name)}"
     else:
-        why = f"/switch {_shown(name)} may mean {len(found)} capabilities"
-    if not found:
+        why = f"/switch {_shown(name)} may mean {len(names)} capabilities"
+    if not names:
         return Fallback("/switch, and no capability is installed"), stack
-    return Ambiguous(tuple(found[:MAX_CANDIDATES]), len(found), why), stack
+    return Ambiguous(tuple(names[:MAX_CANDIDATES]), len(names), why), stack
 
 
 def _classify(message: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack]:

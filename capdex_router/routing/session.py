@@ -50,10 +50,10 @@ class Session:
         before = self._stack.top
         answer, self._stack = route(message, self._stack, self._index, self._clock())
         if isinstance(answer, RoutedCapability):
-            found: Json = {"capability": answer.capability, "why": answer.why}
+            routed: Json = {"capability": answer.capability, "why": answer.why}
             if answer.capability != before:
-                found |= self._mounted(answer.capability)
-            return found
+                routed |= self._mounted(answer.capability)
+            return routed
         if isinstance(answer, Ambiguous):
             names = list(answer.candidates)
             return {"ambiguous": names, "of": answer.total, "why": answer.why, "next": CHOOSE}
@@ -73,11 +73,11 @@ class Session:
         """Return prompt and tools of a capability, and what it asks of the model in vain."""
         skill = self._catalog.get(capability_id)
         tools = [listed.ref.capability_id for listed in self._catalog.tools(skill.ref)]
-        found: Json = {"version": skill.ref.version, "tools": tools[:MAX_TOOLS]}
+        mounted: Json = {"version": skill.ref.version, "tools": tools[:MAX_TOOLS]}
         if skill.prompt:
-            found["prompt_of_publisher"] = skill.prompt
+            mounted["prompt_of_publisher"] = skill.prompt
         warnings = unmet(self._skills[capability_id].llm_requirements)
-        return found | ({"warnings": warnings} if warnings else {})
+        return mounted | ({"warnings": warnings} if warnings else {})
 
     def _refresh(self) -> None:
         if self._catalog.revision == self._revision:

@@ -34,7 +34,7 @@ class Stack:
 
     def push(self, capability: str) -> Stack:
         """Put a capability on top; one that is lower in the stack moves up."""
-        others = tuple(one for one in self.capabilities if one != capability)
+        others = tuple(other for other in self.capabilities if other != capability)
         return replace(self, capabilities=(*others, capability)[-MAX_DEPTH:])
 
     def pop(self) -> Stack:
@@ -43,7 +43,7 @@ class Stack:
 
     def without(self, capability: str) -> Stack:
         """Take a capability away wherever it is: it was removed."""
-        left = tuple(one for one in self.capabilities if one != capability)
+        left = tuple(other for other in self.capabilities if other != capability)
         return replace(self, capabilities=left)
 
     def after(self, capability: str, result: InvokeResult) -> Stack:

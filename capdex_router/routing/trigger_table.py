@@ -99,12 +99,12 @@ class TriggerTable:
         """Return the triggers of all capabilities that the beginning of a message hits."""
         seen = Message.of(message)
         widths = self._candidates({seen.text.casefold(), seen.folded.casefold()})
-        found = {x: at for x, at in widths.items() if hits(x, seen)}
-        found |= {x: 0 for x, regex in self.active.items() if searches(regex, seen)}
+        matches = {pattern: at for pattern, at in widths.items() if hits(pattern, seen)}
+        matches |= {pattern: 0 for pattern, regex in self.active.items() if searches(regex, seen)}
         return [
-            TriggerHit(name, x.kind, x.value, self._level(x), found[x])
-            for x in sorted(found)
-            for name in self._users[x]
+            TriggerHit(name, pattern.kind, pattern.value, self._level(pattern), matches[pattern])
+            for pattern in sorted(matches)
+            for name in self._users[pattern]
         ]
 
     def _candidates(self, texts: Iterable[str]) -> dict[Pattern, int]:

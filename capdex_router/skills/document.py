@@ -12,7 +12,7 @@ SKILL: Final = "SKILL.md"
 MAX_NAME_CHARS: Final = 64
 MAX_DESCRIPTION_CHARS: Final = 1_024
 # Line breaks of YAML that JSON leaves as they are.
-_ESCAPED: Final = {ord(x): f"\\u{ord(x):04x}" for x in "\x7f\x85\u2028\u2029\ufeff"}
+_ESCAPED: Final = {ord(char): f"\\u{ord(char):04x}" for char in "\x7f\x85\u2028\u2029\ufeff"}
 
 
 def skill_document(package: VerifiedPackage) -> bytes:

@@ -52,16 +52,16 @@ def differences(folder: Path, expected: Content) -> dict[str, str]:
     """Return what is `edited`, `missing`, `extra` or of another `mode` in a folder, by path."""
     if folder.is_symlink() or not folder.is_dir():
         return {"": "missing" if not folder.exists() else "edited"}
-    found = dict.fromkeys(expected, "missing")
+    states = dict.fromkeys(expected, "missing")
     for path, place in _walk(folder):
         wanted = expected.get(path)
         if wanted is None:
-            found[path] = "extra"
+            states[path] = "extra"
         elif (what := _difference(place, wanted)) is None:
-            del found[path]
+            del states[path]
         else:
-            found[path] = what
-    return found
+            states[path] = what
+    return states
 
 
 def check_free(folder: Path) -> None:
@@ -92,14 +92,14 @@ def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
         except OSError as error:
             raise _unwritable(folder, error) from None
         new = beside / folder.name
-        modes = {x: 0o755 if file.executable else 0o644 for x, file in expected.items()}
-        write_folder(new, {x: (file.data, modes[x]) for x, file in expected.items()})
+        modes = {path: 0o755 if file.executable else 0o644 for path, file in expected.items()}
+        write_folder(new, {path: (file.data, modes[path]) for path, file in expected.items()})
         yield lambda: _put(new, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
         with suppress(OSError):  # one is not empty, or was not made
-            for one in above:
-                one.rmdir()
+            for parent in above:
+                parent.rmdir()
 
 
 def take_away(folder: Path, expected: Content) -> None:
@@ -140,12 +140,12 @@ def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _difference(path: Path, wanted: SkillFile) -> str | None:
-    found = path.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size != len(wanted.data):
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size != len(wanted.data):
         return "edited"
     with suppress(OSError):  # what cannot be read is another one, too
         if path.read_bytes() == wanted.data:
-            return None if bool(found.st_mode & 0o111) == wanted.executable else "mode"
+            return None if bool(status.st_mode & 0o111) == wanted.executable else "mode"
     return "edited"
 
 
@@ -162,10 +162,10 @@ def _put(new: Path, folder: Path) -> None:
         raise _unwritable(folder, error) from None
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Let two folders change places in one step; False where the system cannot."""
     call = getattr(_LIBC, "renameat2", None)
-    names = (_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE)
+    names = (_AT_CWD, os.fsencode(first), _AT_CWD, os.fsencode(second), _EXCHANGE)
     return call is not None and call(*names) == 0
 
 

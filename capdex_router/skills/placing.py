@@ -56,35 +56,35 @@ class Placed(NamedTuple):
         """
         with ExitStack() as stack:
             expected = content(self.package, self.files) if self.folders else {}
-            puts = [stack.enter_context(staged(Path(one), expected)) for one in self.folders]
+            puts = [stack.enter_context(staged(Path(folder), expected)) for folder in self.folders]
 
             def put() -> None:
-                for one in puts:
-                    one()
+                for move in puts:
+                    move()
 
             yield put
 
     def drifts(self) -> Iterator[str]:
         """Yield a line for each file in the folders that is not as it was written."""
-        for folder, found in self._differences():
-            for path, what in sorted(found.items()):
+        for folder, states in self._differences():
+            for path, what in sorted(states.items()):
                 yield f"{Path(folder, path)} is {_WORDS[what]}"
 
     def losses(self) -> Iterator[str]:
         """Yield a line for each file, edited or added by somebody, that goes with its folder."""
-        for folder, found in self._differences():
-            lost = sorted(path for path, what in found.items() if what in ("edited", "extra"))
+        for folder, states in self._differences():
+            lost = sorted(path for path, what in states.items() if what in ("edited", "extra"))
             for path in lost[:MAX_LOST]:
-                yield f"{quoted(str(Path(folder, path)))}, {_WORDS[found[path]]}, is lost"
+                yield f"{quoted(str(Path(folder, path)))}, {_WORDS[states[path]]}, is lost"
             if len(lost) > MAX_LOST:
                 yield f"{len(lost) - MAX_LOST} more files in {quoted(folder)} are lost"
 
     def mend(self) -> bool:
         """Write each folder that differs anew, whole; return True if one did."""
         mended = False
-        for folder, found in self._differences():
+        for folder, states in self._differences():
             drop_leftovers(Path(folder).parent)
-            if found:
+            if states:
                 with staged(Path(folder), content(self.package, self.files)) as put:
                     put()
                 mended = True
