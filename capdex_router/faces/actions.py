@@ -64,15 +64,15 @@ class Actions:
             return f"domains: {', '.join(domains[:50])}" if domains else none
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
-        found: Sequence[NodeHit] = ()
+        node_hits: Sequence[NodeHit] = ()
         asked = ""
         packages = self.packages if remote else None
         if packages is not None and (len(hits) < limit or packages.nodes_are_here):
-            found, asked = await packages.search(want, MAX_HITS)
-            hits = self.search.find(want, limit, {x.capability_id: _why(x) for x in found})
+            node_hits, asked = await packages.search(want, MAX_HITS)
+            hits = self.search.find(want, limit, {x.capability_id: _why(x) for x in node_hits})
         lines = [self._hit(*pair) for pair in zip(hits, [None, *hits], strict=False)]
-        here = {x.ref.capability_id for x in self.catalog.latest()} if found else ()
-        new = [x for x in found if x.capability_id not in here][: limit - len(lines)]
+        here = {x.ref.capability_id for x in self.catalog.latest()} if node_hits else ()
+        new = [x for x in node_hits if x.capability_id not in here][: limit - len(lines)]
         lines += [_registry_hit(x) for x in new]
         lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
         wider = "" if remote or self.packages is None else ", or ask the registry: remote true"
@@ -91,8 +91,8 @@ class Actions:
             lines = [_line(listed) for listed in self.catalog.tools(capability.ref)]
             return "\n".join(_cut(lines, MAX_LISTED)) or "it has no tools"
         if level == 4:
-            found = {"uri": capability.ref.capability_id, **self._example(capability, "input")}
-            return self._fitting(found)
+            sample = {"uri": capability.ref.capability_id, **self._example(capability, "input")}
+            return self._fitting(sample)
         ref = capability.ref
         # The URI says the kind, too, and the name of a tool.
         said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
@@ -178,16 +178,16 @@ class Actions:
             fix = f"{NOT_HERE}, or if it is in the registry: {_install(name)}"
             raise replace(error, fix=fix) from None
 
-    def _fitting(self, found: Json) -> Json:
+    def _fitting(self, answer: Json) -> Json:
         """Return what fits the context of a model; of more its beginning, as of a long output."""
-        return self.results.shorten(InvokeResult(found, None, 0)).output or found
+        return self.results.shorten(InvokeResult(answer, None, 0)).output or answer
 
     def _example(self, capability: Capability, key: str) -> Json:
         """Return an input that the schema allows, under a key; the schema if none is known."""
         schema = capability.input_schema
-        for found in (capability.example, example(schema)):
-            if found is not None and self.invoker.accepts(capability, found):
-                return {key: found}
+        for candidate in (capability.example, example(schema)):
+            if candidate is not None and self.invoker.accepts(capability, candidate):
+                return {key: candidate}
         return {"input_schema": schema}
 
     def _hit(self, hit: CatalogHit, above: CatalogHit | None) -> str:
@@ -202,9 +202,9 @@ class Actions:
     def _installed(self) -> list[str]:
         """Return a line for each package, then for each tool that has none."""
         latest = {x.ref.capability_id: x for x in self.catalog.latest()}
-        packages = [one for one in latest if "#" not in one]
-        tools = [one for one in latest if "#" in one and one.partition("#")[0] not in latest]
-        return [_line(latest[one]) for one in (*packages, *tools)]
+        packages = [id_ for id_ in latest if "#" not in id_]
+        tools = [id_ for id_ in latest if "#" in id_ and id_.partition("#")[0] not in latest]
+        return [_line(latest[id_]) for id_ in (*packages, *tools)]
 
 
 def _cut(lines: list[str], most: int = MAX_HITS) -> list[str]:
@@ -212,17 +212,17 @@ def _cut(lines: list[str], most: int = MAX_HITS) -> list[str]:
     return lines[:most] + ([f"and {more} more: use find"] if more > 0 else [])
 
 
-def _line(one: Listed | Capability) -> str:
-    ref = one.ref
-    return f"{ref.capability_id}@{ref.version} {clean(one.description, LINE_CHARS)}".rstrip()
+def _line(entry: Listed | Capability) -> str:
+    ref = entry.ref
+    return f"{ref.capability_id}@{ref.version} {clean(entry.description, LINE_CHARS)}".rstrip()
 
 
-def _registry_hit(found: NodeHit) -> str:
+def _registry_hit(hit: NodeHit) -> str:
     """Return a hit of a node; its name without a version, since that would pin an installation."""
-    shown = _described(found.summary or found.title)
-    version = found.uri.partition("@")[2]
-    state = ", deprecated" if found.deprecated else ""
-    return f"{found.name} {shown} [registry {version}{state}, by {_why(found)}]"
+    shown = _described(hit.summary or hit.title)
+    version = hit.uri.partition("@")[2]
+    state = ", deprecated" if hit.deprecated else ""
+    return f"{hit.name} {shown} [registry {version}{state}, by {_why(hit)}]"
 
 
 def _described(words: str) -> str:
@@ -230,8 +230,8 @@ def _described(words: str) -> str:
     return clean(words, LINE_CHARS).translate(_BRACKETS)
 
 
-def _why(found: NodeHit) -> str:
-    return ", ".join(found.matched[:WHY_SHOWN]) or "meaning"
+def _why(hit: NodeHit) -> str:
+    return ", ".join(hit.matched[:WHY_SHOWN]) or "meaning"
 
 
 def _install(name: str) -> str:

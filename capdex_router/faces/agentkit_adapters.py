@@ -54,8 +54,8 @@ class RouterInvocable:
 
     def spec(self) -> InvocableSpec:
         """Return name, description and schema; `metadata` is the CapabilityRef."""
-        found = self.capability
-        return InvocableSpec(found.name, found.description, found.input_schema, found.ref.to_json())
+        tool = self.capability
+        return InvocableSpec(tool.name, tool.description, tool.input_schema, tool.ref.to_json())
 
     async def invoke(self, request: InvocableRequest, ctx: CapabilityContext) -> InvocableResult:
         """Run the tool; raises CapabilityError with CAP's code in its metadata."""
@@ -76,10 +76,10 @@ class RouterPrompts:
 
     async def list_prompts(self) -> Sequence[PromptDescriptor]:
         """Return the one prompt."""
-        found = self.skill
+        skill = self.skill
         return [
             PromptDescriptor(
-                found.ref.capability_id, found.name, found.input_schema, found.description
+                skill.ref.capability_id, skill.name, skill.input_schema, skill.description
             )
         ]
 
@@ -99,8 +99,8 @@ class RouterResources:
     async def list_resources(self) -> Sequence[ResourceDescriptor]:
         """Return the resources; a file has the path that it is written to as its name."""
         return [
-            ResourceDescriptor(x["uri"], x["name"], mime_type=x.get("mimeType"))
-            for x in self.skill.resources
+            ResourceDescriptor(part["uri"], part["name"], mime_type=part.get("mimeType"))
+            for part in self.skill.resources
         ]
 
     async def read_resource(self, id: str, ctx: CapabilityContext) -> ResourceContents:

@@ -150,11 +150,11 @@ class _Examples:
             _, target = at_pointer(self.root, pointer_steps(schema["$ref"]) or ())
             whole = {**self.whole(target), **whole}
         parts = [*(whole.pop("allOf", None) or ())]
-        parts += [x for key in ("oneOf", "anyOf") for x in (whole.pop(key, None) or ())[:1]]
+        parts += [first for key in ("oneOf", "anyOf") for first in (whole.pop(key, None) or ())[:1]]
         for part in parts:
-            one = self.whole(part)
-            whole = {**one, **whole} | {
-                "properties": {**(one.get("properties") or {}), **(whole.get("properties") or {})},
-                "required": [*(one.get("required") or ()), *(whole.get("required") or ())],
+            sub = self.whole(part)
+            whole = {**sub, **whole} | {
+                "properties": {**(sub.get("properties") or {}), **(whole.get("properties") or {})},
+                "required": [*(sub.get("required") or ()), *(whole.get("required") or ())],
             }
         return whole

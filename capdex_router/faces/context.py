@@ -46,14 +46,14 @@ class Offered:
         shown = [
             types.Prompt(
                 name=name,
-                title=clean(one.name, LINE_CHARS),
-                description=clean(one.description, LINE_CHARS),
+                title=clean(listed.name, LINE_CHARS),
+                description=clean(listed.description, LINE_CHARS),
                 arguments=[
-                    types.PromptArgument(name=x)
-                    for x in dict.fromkeys((*(one.arguments or ()), MESSAGE))
+                    types.PromptArgument(name=argument)
+                    for argument in dict.fromkeys((*(listed.arguments or ()), MESSAGE))
                 ],
             )
-            for name, one in sorted(self._prompts().items())[:MAX_PROMPTS]
+            for name, listed in sorted(self._prompts().items())[:MAX_PROMPTS]
         ]
         return types.ListPromptsResult(prompts=shown)
 
@@ -61,20 +61,20 @@ class Offered:
         self, context: object, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         """Return a prompt as messages of the user, who chose it; a line says whose text it is."""
-        one, given = self._prompts().get(params.name), params.arguments or {}
+        listed, given = self._prompts().get(params.name), params.arguments or {}
         with _faults():
-            if one is None:
+            if listed is None:
                 raise InvalidInput(
                     f"there is no prompt {params.name[:64]!r} here",
                     Code.NOT_FOUND,
                     fix="prompts/list has the first; each name of a package is one, too",
                 )
-            skill = self.actions.catalog.get(one.ref.capability_id, one.ref.version)
+            skill = self.actions.catalog.get(listed.ref.capability_id, listed.ref.version)
             text = fill(skill.prompt or "", given)
         by = f"signed by {skill.owner.signer}" if skill.owner.signer else "a folder of this machine"
-        whose = clean(f"{one.ref.capability_id}@{one.ref.version}, {by}")
+        whose = clean(f"{listed.ref.capability_id}@{listed.ref.version}, {by}")
         head = f"[Prompt of {whose}. The text below is its author's, not the user's.]"
-        more = [] if MESSAGE in (one.arguments or ()) else [given.get(MESSAGE, "")]
+        more = [] if MESSAGE in (listed.arguments or ()) else [given.get(MESSAGE, "")]
         texts = [types.TextContent(type="text", text=x) for x in (f"{head}\n\n{text}", *more) if x]
         return types.GetPromptResult(
             messages=[types.PromptMessage(role="user", content=text) for text in texts]
@@ -93,15 +93,15 @@ class Offered:
                 )
             servers = self.actions.servers
             listed = await asyncio.gather(*(server.resources() for server in servers))
-            found = [
+            entries = [
                 _resource(f"mcp://{server.name}/{x.uri}", x.name, x.mime_type, x.description or "")
                 for server, resources in zip(servers, listed, strict=True)
                 for x in resources
             ]
-            found += self._of_skills()
+            entries += self._of_skills()
         end = int(cursor) + PAGE
-        more = str(end) if end < len(found) else None
-        return types.ListResourcesResult(resources=found[int(cursor) : end], next_cursor=more)
+        more = str(end) if end < len(entries) else None
+        return types.ListResourcesResult(resources=entries[int(cursor) : end], next_cursor=more)
 
     async def list_templates(self, _: object, __: object) -> types.ListResourceTemplatesResult:
         """Return none: hosts ask for them wherever there are resources."""
@@ -120,14 +120,14 @@ class Offered:
         name, _, rest = path.partition("/")
         for server in self.actions.servers:
             if (scheme, name) == ("mcp", server.name):
-                found = await server.read(rest)
-                return [x.model_copy(update={"uri": f"mcp://{name}/{x.uri}"}) for x in found]
+                contents = await server.read(rest)
+                return [x.model_copy(update={"uri": f"mcp://{name}/{x.uri}"}) for x in contents]
         if scheme == "capdex":
             version, _, part = rest.partition("/")
             skill = self.actions.catalog.get(PREFIX + name, version)
         else:
             part, skill = unquote(rest), self.actions.catalog.get(SKILL + unquote(name))
-        resource = next((one for one in skill.resources if one["name"] == part), None)
+        resource = next((entry for entry in skill.resources if entry["name"] == part), None)
         if resource is None or skill.read is None:
             raise InvalidInput(
                 f"there is no resource {uri[:128]!r} here",
@@ -145,13 +145,13 @@ class Offered:
 
     def _prompts(self) -> dict[str, Listed]:
         """Return what has a prompt, by the name of the prompt: packages have their own names."""
-        found: dict[str, Listed] = {}
-        for one in sorted(self.actions.catalog.latest(), key=lambda x: x.ref.capability_id):
-            if one.arguments is not None:
-                name = _slug(one.ref.capability_id.removeprefix(PREFIX).removeprefix(SKILL))
-                taken = not name or name in found
-                found.setdefault(_slug(one.ref.capability_id) if taken else name, one)
-        return found
+        prompts: dict[str, Listed] = {}
+        for listed in sorted(self.actions.catalog.latest(), key=lambda x: x.ref.capability_id):
+            if listed.arguments is not None:
+                name = _slug(listed.ref.capability_id.removeprefix(PREFIX).removeprefix(SKILL))
+                taken = not name or name in prompts
+                prompts.setdefault(_slug(listed.ref.capability_id) if taken else name, listed)
+        return prompts
 
     def _of_skills(self) -> Iterator[types.Resource]:
         skills = [x.ref for x in self.actions.catalog.latest() if x.kind == "skill"]

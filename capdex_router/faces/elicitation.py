@@ -109,12 +109,12 @@ class Elicitation:
     async def _answer(self, proposal: Proposal, page: str) -> bool:
         try:
             async with asyncio.timeout(ANSWER_S):
-                found = await self._context.session.elicit_form(
+                answer = await self._context.session.elicit_form(
                     page, FORM, self._context.request_id
                 )
         except (TimeoutError, MCPError, ValueError):
             raise needs_person(proposal) from None
-        return found.action == "accept"
+        return answer.action == "accept"
 
     def required(self, proposal: Proposal) -> types.InputRequiredResult:
         """Return the result that hands the first page without an answer over to the client."""
@@ -133,9 +133,9 @@ def _key(proposal: Proposal, page: int) -> bytes:
 
 
 def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:
-    found = capabilities.elicitation if capabilities is not None else None
+    elicitation = capabilities.elicitation if capabilities is not None else None
     # A bare `elicitation: {}` means forms, the only mode there was at first.
-    return found is not None and (found.form is not None or found.url is None)
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 def _digest(value: object) -> bytes:

@@ -95,8 +95,8 @@ async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
 
 
 async def _describe(actions: Actions, arguments: Json, _: Caller) -> Result:
-    found = actions.describe(_text(arguments, "uri"), arguments.get("level", 3))
-    return _said(found if isinstance(found, str) else orjson.dumps(found).decode("utf-8"))
+    answer = actions.describe(_text(arguments, "uri"), arguments.get("level", 3))
+    return _said(answer if isinstance(answer, str) else orjson.dumps(answer).decode("utf-8"))
 
 
 async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
@@ -104,8 +104,7 @@ async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
 
 
 async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:
-    found = actions.route(_text(arguments, "message"))
-    return _said(orjson.dumps(found).decode("utf-8"))
+    return _said(orjson.dumps(actions.route(_text(arguments, "message"))).decode("utf-8"))
 
 
 async def _manage(actions: Actions, arguments: Json, caller: Caller) -> Result:

@@ -82,30 +82,30 @@ async def serving(
 
 
 def _bound(path: Path) -> socket.socket:
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if path.exists():
             if not stat.S_ISSOCK(path.lstat().st_mode):
                 raise OSError("another file is there")
             with suppress(ConnectionRefusedError):
-                found.connect(os.fspath(path))
+                listener.connect(os.fspath(path))
                 raise OSError("another router serves there")
             path.unlink()
         # The socket is made without rights for others, so that there is no moment with them.
         before = os.umask(0o177)
         try:
-            found.bind(os.fspath(path))
+            listener.bind(os.fspath(path))
         finally:
             os.umask(before)
     except OSError as error:
-        found.close()
+        listener.close()
         raise UsageError(
             f"the socket {path} cannot be used",
             Code.UNREADABLE,
             why=str(error),
             fix="end the router that serves there, or name another path with --socket",
         ) from None
-    return found
+    return listener
 
 
 async def _talk(

@@ -128,21 +128,21 @@ def _read(file: Path) -> tuple[bytes | None, str]:
 
 def _values(file: Path, text: str) -> dict[str, Any]:
     try:
-        found = _form(file).read(text)
+        values = _form(file).read(text)
     except InvalidInput as error:
         raise InvalidInput(f"{file} cannot be read", why=error.why, fix=CORRECT) from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise InvalidInput(f"{file} holds no object", fix=CORRECT)
-    return found
+    return values
 
 
 def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
-    found = _values(file, text).get(host.key, {})
-    if found is None and _form(file) is yaml:
+    servers = _values(file, text).get(host.key, {})
+    if servers is None and _form(file) is yaml:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(servers, dict):
         raise InvalidInput(f"{host.key} in {file} holds no servers", fix=CORRECT)
-    return found
+    return servers
 
 
 def _checked(host: Host, file: Path, text: str, edited: Callable[[], str], entry: object) -> str:
@@ -157,8 +157,8 @@ def _checked(host: Host, file: Path, text: str, edited: Callable[[], str], entry
         servers[NAME] = entry
     with suppress(InvalidInput):
         after = edited()
-        found = _values(file, after)
-        if (found.pop(host.key, None) or {}) == servers and found == expected:
+        values = _values(file, after)
+        if (values.pop(host.key, None) or {}) == servers and values == expected:
             return after
     by_hand = f"take {NAME} out" if entry is None else f"write {_line(file, entry)} into it"
     raise InvalidInput(

@@ -72,7 +72,7 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     Raises InvalidInput for a broken text.
     """
     parent, rest = _walk(_Reader(text).whole(), path[:-1])
-    numbers = [i for i, one in enumerate(parent.members or ()) if one.key == path[-1]]
+    numbers = [i for i, member in enumerate(parent.members or ()) if member.key == path[-1]]
     if rest or not numbers:
         return text
     return remove(_without(text, parent, numbers[-1]), path)  # a key may be there twice
@@ -81,10 +81,10 @@ def remove(text: str, path: tuple[str, ...]) -> str:
 def _walk(node: _Node, path: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]]:
     """Return the last value on a path that is there, and the rest of the path."""
     for number, key in enumerate(path):
-        found = [one for one in node.members or () if one.key == key]
-        if not found:
+        members = [member for member in node.members or () if member.key == key]
+        if not members:
             return node, path[number:]
-        node = found[-1].node  # of two equal keys, readers take the last
+        node = members[-1].node  # of two equal keys, readers take the last
     return node, ()
 
 
@@ -144,8 +144,8 @@ def _newline(text: str) -> str:
 
 
 def _step(text: str) -> str:
-    found = re.search(r"\n([ \t]+)[^ \t\r\n]", text)
-    return found[1] if found else "  "
+    match = re.search(r"\n([ \t]+)[^ \t\r\n]", text)
+    return match[1] if match else "  "
 
 
 def _indent(text: str, at: int) -> str:
@@ -168,28 +168,28 @@ class _Reader:
         self._next()
 
     def whole(self) -> _Node:
-        found = self._value(0)
+        node = self._value(0)
         if self._kind:
             raise self._wrong("nothing more")
-        return found
+        return node
 
     def _scanned(self) -> Iterator[re.Match[str]]:
         at = 1 if self._text.startswith("\ufeff") else 0
         while at < len(self._text):
-            found = _TOKEN.match(self._text, at)
-            if found is None:
+            match = _TOKEN.match(self._text, at)
+            if match is None:
                 self._start = at
                 raise self._wrong("JSON")
-            at = found.end()
-            if found.lastgroup != "space":
-                yield found
+            at = match.end()
+            if match.lastgroup != "space":
+                yield match
 
     def _next(self) -> None:
-        found = next(self._tokens, None)
+        match = next(self._tokens, None)
         size = len(self._text)
-        self._kind = found.lastgroup or "" if found else ""
-        self._word = found[0] if found else ""
-        self._start, self._end = found.span() if found else (size, size)
+        self._kind = match.lastgroup or "" if match else ""
+        self._word = match[0] if match else ""
+        self._start, self._end = match.span() if match else (size, size)
 
     def _value(self, depth: int) -> _Node:
         if depth > MAX_DEPTH:
@@ -221,7 +221,7 @@ class _Reader:
                 self._next()
         end = self._end
         self._next()
-        return _Node({one.key: one.node.value for one in members}, start, end, members)
+        return _Node({member.key: member.node.value for member in members}, start, end, members)
 
     def _array(self, start: int, depth: int) -> _Node:
         values: list[Any] = []

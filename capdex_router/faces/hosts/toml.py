@@ -52,14 +52,14 @@ def put(text: str, path: tuple[str, ...], value: object) -> str:
 def remove(text: str, path: tuple[str, ...]) -> str:
     """Return the text without the table at a path; raises InvalidInput for a broken text."""
     read(text)
-    found = [(start, end) for start, end, name in _sections(text) if name[: len(path)] == path]
+    sections = [(start, end) for start, end, name in _sections(text) if name[: len(path)] == path]
     gone = len(text)  # what is behind is as it will be
-    for start, end in reversed(found):
+    for start, end in reversed(sections):
         if text[:start].endswith("\n\n"):
             start -= 1
         text = text[:start] + text[min(end, gone) :]
         gone = start
-    if found:
+    if sections:
         return text
     document = tomlkit.parse(text)
     del _parent(document, path)[path[-1]]
@@ -82,8 +82,8 @@ def _parent(node: Any, path: tuple[str, ...]) -> Any:
 def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield start, end and name of each table that has a header; comments behind it are no part."""
     # What is before a header is whole: a line within a text or an array is none.
-    headers = [one for one in _HEADER.finditer(text) if _is_valid(text[: one.start()])]
-    ends = [*(one.start() for one in headers[1:]), len(text)]
+    headers = [match for match in _HEADER.finditer(text) if _is_valid(text[: match.start()])]
+    ends = [*(match.start() for match in headers[1:]), len(text)]
     for header, end in zip(headers, ends, strict=False):
         trail = _TRAIL.search(text, header.end(), end)
         end = trail.start() if trail else end

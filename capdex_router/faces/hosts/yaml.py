@@ -19,14 +19,14 @@ def read(text: str) -> Any:
     Raises InvalidInput with line and column.
     """
     try:
-        found = yaml.safe_load(text)
+        content = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise InvalidInput("the file cannot be read", why=f"{place}{error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InvalidInput("the file cannot be read", why=str(error)) from None
-    return {} if found is None else found
+    return {} if content is None else content
 
 
 def put(text: str, path: tuple[str, ...], value: object) -> str:
@@ -36,12 +36,12 @@ def put(text: str, path: tuple[str, ...], value: object) -> str:
     """
     key, node = None, _root(text)
     for number, name in enumerate(path):
-        found = _index(node, name)
-        if found < 0:
+        place = _index(node, name)
+        if place < 0:
             for below in reversed(path[number + 1 :]):
                 value = {below: value}
             return _inserted(text, key, node, {name: value})
-        key, node = node.value[found]
+        key, node = node.value[place]
     return f"{text[: _stop(key)]}: {_flow(value)}{text[_end(text, node) :]}"
 
 
@@ -49,16 +49,16 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     """Return the text without the member at a path, if it is there; raises as `put`."""
     key, node = None, _root(text)
     for name in path[:-1]:
-        key, node = node.value[found] if (found := _index(node, name)) >= 0 else (key, None)
-    found = _index(node, path[-1])
-    if found < 0:
+        key, node = node.value[place] if (place := _index(node, name)) >= 0 else (key, None)
+    place = _index(node, path[-1])
+    if place < 0:
         return text
-    start, end = node.value[found][0].start_mark.index, _end(text, node.value[found][1])
+    start, end = node.value[place][0].start_mark.index, _end(text, node.value[place][1])
     if len(node.value) == 1:
         rest = text[_end(text, node) :]
         return text[: _stop(key)] + ": {}" + rest if key else text[: _start(node)] + "{}" + rest
-    if node.flow_style and found:
-        return text[: _end(text, node.value[found - 1][1])] + text[end:]
+    if node.flow_style and place:
+        return text[: _end(text, node.value[place - 1][1])] + text[end:]
     if node.flow_style:
         return text[:start] + text[_start(node.value[1][0]) :]
     start = text.rfind("\n", 0, start) + 1
@@ -78,8 +78,8 @@ def _index(node: object, name: str) -> int:
     """Return the number of the member of a mapping that readers take, -1 if there is none."""
     if not isinstance(node, yaml.MappingNode):
         return -1
-    found = [number for number, (key, _) in enumerate(node.value) if key.value == name]
-    return found[-1] if found else -1
+    numbers = [number for number, (key, _) in enumerate(node.value) if key.value == name]
+    return numbers[-1] if numbers else -1
 
 
 def _inserted(text: str, key: Any, node: Any, new: Any) -> str:
