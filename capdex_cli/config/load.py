@@ -197,20 +197,20 @@ def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> di
     """
     directories = user_directories(environ)
     parents = zip(Directories._fields, (path.parent for path in directories), strict=True)
-    found = {f"XDG_{name.upper()}_HOME": str(path) for name, path in parents}
+    exported = {f"XDG_{name.upper()}_HOME": str(path) for name, path in parents}
     if environ.get("CAPDEX_HOME"):
-        found = {"CAPDEX_HOME": str(directories.config.parent)}
+        exported = {"CAPDEX_HOME": str(directories.config.parent)}
     network, own = settings.network, directories.config_file
     if network is None:
-        return found
+        return exported
     if settings.origins["network"] != str(own):
         lasting = {*TEMPLATES, *(read_file(own).networks if own.is_file() else ())}
-        found["CAPDEX_NETWORK"] = network.name if network.name in lasting else CUSTOM
+        exported["CAPDEX_NETWORK"] = network.name if network.name in lasting else CUSTOM
     for key in NETWORK_KEYS:
         if settings.origins.get(key, BUILT_IN) not in (BUILT_IN, str(own)):
             name = key.replace("-", "_")
-            found[f"CAPDEX_{name.upper()}"] = str(getattr(network, name))
-    return found
+            exported[f"CAPDEX_{name.upper()}"] = str(getattr(network, name))
+    return exported
 
 
 def unused_variables(environ: Mapping[str, str]) -> list[str]:

@@ -93,11 +93,11 @@ def read_deployment(environ: Mapping[str, str]) -> Layer:
         return Layer(DEPLOYMENT)
     from capdex_publisher.deploy.deploy import read_deployment
 
-    found = read_deployment(Path(text).expanduser())
+    contract = read_deployment(Path(text).expanduser())
     values = {
-        "chain-id": str(found.chain_id),
-        "registry": found.registry,
-        "start-block": str(found.block_number),
+        "chain-id": str(contract.chain_id),
+        "registry": contract.registry,
+        "start-block": str(contract.block_number),
     }
     return Layer(DEPLOYMENT, values)
 

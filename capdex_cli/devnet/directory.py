@@ -59,7 +59,7 @@ class NetworkDirectory:
         """
         folder = self.path / "keys"
         phrase, account, author = (
-            folder / x for x in ("passphrase", "account.json", "author.json")
+            folder / file for file in ("passphrase", "account.json", "author.json")
         )
         if not phrase.exists():
             write_private_file(phrase, secrets.token_urlsafe(24).encode("ascii") + b"\n")

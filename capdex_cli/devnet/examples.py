@@ -54,17 +54,17 @@ async def publish_examples(
         allow=frozenset(Allowance),
         fee_cap_wei=PLAY_WEI,
     )
-    for one in results:
-        if one.error is not None:
-            output.step("warn", "example", f"{one.file}: {one.error.message}")
+    for publication in results:
+        if publication.error is not None:
+            output.step("warn", "example", f"{publication.file}: {publication.error.message}")
     yanked = 0
     for key, reason in _yanks(folder).items():
         uri = CapabilityURI.exact(PREFIX + key)
         change = change_release(registry, "yank", uri.name, str(uri.version), reason)
         yanked += not (await make_change(change, signer=signer)).already
-    done = [one for one in results if one.error is None]
+    done = [x for x in results if x.error is None]
     deadline = time.monotonic() + SERVED_S
-    late = [one for one in done if not await _served(index, one.cap_uri, deadline)]
+    late = [x for x in done if not await _served(index, x.cap_uri, deadline)]
     if late:
         waiting = f"the node has not judged {number_of(len(late), 'package')} yet"
         output.step("warn", "examples", waiting)
@@ -78,8 +78,8 @@ async def _served(index: Index, cap_uri: str, deadline: float) -> bool:
     """Wait until the index has a verdict on a release; False if `deadline` (monotonic) passes."""
     name = CapabilityURI.parse(cap_uri).name
     while True:
-        found = await asyncio.to_thread(index.releases, name)
-        if any(x.cap_uri == cap_uri and x.verdict is not None for x in found):
+        releases = await asyncio.to_thread(index.releases, name)
+        if any(x.cap_uri == cap_uri and x.verdict is not None for x in releases):
             return True
         if time.monotonic() >= deadline:
             return False
@@ -93,8 +93,8 @@ def _files(folder: Path, signed: Path) -> list[PackageFile]:
         uri = read(file.data).require().uri
         return uri.name, uri.version
 
-    found = folder.glob("*.acp.yaml")
-    return sorted((PackageFile(x.name, x.read_bytes(), signed / x.name) for x in found), key=key)
+    paths = folder.glob("*.acp.yaml")
+    return sorted((PackageFile(x.name, x.read_bytes(), signed / x.name) for x in paths), key=key)
 
 
 def _yanks(folder: Path) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _yanks(folder: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text("utf-8"))
+        reasons = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise UsageError(f"{path} is not JSON", why=str(error)) from None
-    return {str(key): str(reason) for key, reason in found.items()}
+    return {str(key): str(reason) for key, reason in reasons.items()}

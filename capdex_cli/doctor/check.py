@@ -69,15 +69,15 @@ async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
     try:
         async with asyncio.timeout(EACH_S):
             result = row.examine(subject)
-            found = await result if inspect.isawaitable(result) else result
+            check = await result if inspect.isawaitable(result) else result
     except TimeoutError:
         fix = "see that what is asked runs, is reachable and not busy; then try again"
-        found = fail(f"no answer within {EACH_S:g} s", fix)
+        check = fail(f"no answer within {EACH_S:g} s", fix)
     except HttpError as error:
-        found = fail(str(error))
+        check = fail(str(error))
     except CapdexError as error:
-        found = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
+        check = fail(f"{error.message}: {error.why}" if error.why else error.message, error.fix)
     except OSError as error:
-        found = fail(f"{error.filename}: {error.strerror}", "give a path that this user may use")
-    wrong = found.status in ("warn", "fail")
-    return replace(found, name=row.name, fix=(found.fix or row.fix) if wrong else "")
+        check = fail(f"{error.filename}: {error.strerror}", "give a path that this user may use")
+    wrong = check.status in ("warn", "fail")
+    return replace(check, name=row.name, fix=(check.fix or row.fix) if wrong else "")

@@ -34,12 +34,12 @@ def anvil(_: Subject) -> DoctorCheck:
     from capdex_publisher.ethereum.anvil import find_anvil
 
     try:
-        found = find_anvil(fetched_anvil())
+        program = find_anvil(fetched_anvil())
     except UsageError as error:
         if can_fetch():
             return none("`capdex up` fetches it when it is first needed")
         return warn("not found; only `capdex up` needs it", error.fix)
-    return ok(str(found)) if os.access(found, os.X_OK) else fail(f"{found} cannot be run")
+    return ok(str(program)) if os.access(program, os.X_OK) else fail(f"{program} cannot be run")
 
 
 def disk(_: Subject) -> DoctorCheck:

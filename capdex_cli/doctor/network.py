@@ -60,17 +60,17 @@ async def rpc(subject: Subject) -> DoctorCheck:
 
 def chain_id(subject: Subject) -> DoctorCheck:
     """Compare the endpoint's chain id with the network's."""
-    found, network = subject.chain_id, subject.network
-    if found is None:
+    actual, network = subject.chain_id, subject.network
+    if actual is None:
         return NO_RPC
     if network.chain_id is None:
         return warn(
-            f"{found}; none is configured to compare it with",
-            f"set chain-id = {found} in [networks.{network.name}] if that is the right chain",
+            f"{actual}; none is configured to compare it with",
+            f"set chain-id = {actual} in [networks.{network.name}] if that is the right chain",
         )
-    if found != network.chain_id:
-        return fail(f"the endpoint is of chain {found}, {network.name} is {network.chain_id}")
-    return ok(f"{found}")
+    if actual != network.chain_id:
+        return fail(f"the endpoint is of chain {actual}, {network.name} is {network.chain_id}")
+    return ok(f"{actual}")
 
 
 async def abilities(subject: Subject) -> DoctorCheck:
@@ -97,10 +97,10 @@ async def second_rpc(subject: Subject) -> DoctorCheck:
     if not network.trust_rpc_url:
         return none("trust-rpc-url is not set; proofs need it")
     async with Rpc([network.trust_rpc_url], max_attempts=1) as client:
-        found = await client.chain_id()
+        actual = await client.chain_id()
     shown = redact(network.trust_rpc_url)
-    if network.chain_id not in (None, found):
-        return fail(f"{shown} is of chain {found}")
+    if network.chain_id not in (None, actual):
+        return fail(f"{shown} is of chain {actual}")
     if urlsplit(network.trust_rpc_url).hostname == urlsplit(network.rpc_url).hostname:
         return warn(
             f"{shown} is the host of rpc-url, too",
@@ -232,11 +232,11 @@ async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:
     """Return the status, and the version if Kubo's RPC is there."""
     reply = await subject.http.request("POST", f"{url}/api/v0/version", max_bytes=MAX_BYTES)
     try:
-        found: Any = orjson.loads(reply.body)
+        answer: Any = orjson.loads(reply.body)
     except orjson.JSONDecodeError:
-        found = None
-    there = reply.status == 200 and isinstance(found, dict) and "Version" in found
-    return reply.status, str(found["Version"])[:40] if there else None
+        answer = None
+    there = reply.status == 200 and isinstance(answer, dict) and "Version" in answer
+    return reply.status, str(answer["Version"])[:40] if there else None
 
 
 async def _empty_block(subject: Subject, url: str) -> tuple[int, bool]:

@@ -29,14 +29,14 @@ def build_explorer(reader: Reader, surface: Surface, ask: Ask | None = None) -> 
         if time.monotonic() > kept_until:
             page = await (ask("/status", None) if ask else answer_page(surface, "/status"))
             body = bytes(page.body)
-        found: dict[str, Any] = orjson.loads(body)
-        if "chain" not in found:  # the other process cannot read the index
-            raise Unavailable(found["message"], Code(found["code"]))
-        if found["status"] == "ready" and time.monotonic() > kept_until:
+        answer: dict[str, Any] = orjson.loads(body)
+        if "chain" not in answer:  # the other process cannot read the index
+            raise Unavailable(answer["message"], Code(answer["code"]))
+        if answer["status"] == "ready" and time.monotonic() > kept_until:
             kept_until = time.monotonic() + STATUS_S  # a node that starts is ready any moment
-        return found
+        return answer
 
     validate = FileValidation()
-    explorers = {one.chain_id: one.explorer_url for one in TEMPLATES.values()}
+    explorers = {network.chain_id: network.explorer_url for network in TEMPLATES.values()}
     site = Site(reader, status, validate, validate.close, block_explorers=explorers)
     return Explorer(site, EXCEPTION_HANDLERS)

@@ -83,8 +83,8 @@ def database_url(app: App, db: str | None) -> str:
     if db or before.get("db"):
         return str(db or before["db"])
     up = app.settings.up
-    if up is not None and (found := json.loads(up.read_text("utf-8")).get("db_url")):
-        return str(found)
+    if up is not None and (db_url := json.loads(up.read_text("utf-8")).get("db_url")):
+        return str(db_url)
     return default_database(before.get("chain_id") or app.settings.need_network("chain_id").chain)
 
 

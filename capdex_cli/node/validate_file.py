@@ -54,8 +54,8 @@ class FileValidation:
                 Code.SERVICE_UNAVAILABLE,
                 fix="try again in a minute, or run capdex validate on your machine",
             ) from None
-        found: dict[str, Any] = orjson.loads(answer)
-        return found
+        judgement: dict[str, Any] = orjson.loads(answer)
+        return judgement
 
     async def close(self) -> None:
         """End the process."""
@@ -108,9 +108,9 @@ def main() -> None:
     from capdex_publisher.authoring.validate import PackageFile, validate
 
     def answer(_work: Work, _header: Any, data: bytes) -> tuple[WorkStatus, bytes]:
-        found = validate(PackageFile("file", data))
-        problems = [problem.to_json() for problem in found.problems]
-        return WorkStatus.DONE, orjson.dumps({"verdict": found.verdict, "problems": problems})
+        validation = validate(PackageFile("file", data))
+        problems = [problem.to_json() for problem in validation.problems]
+        return WorkStatus.DONE, orjson.dumps({"verdict": validation.verdict, "problems": problems})
 
     validate(PackageFile("file", b""))  # imports the rest before the memory is bounded
     serve(answer)

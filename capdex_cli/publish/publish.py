@@ -111,9 +111,9 @@ class PublishProgress(Progress):
             self._step("ok", "compared", words)
 
     def _show_plan(self, plan: PublishPlan) -> None:
-        for one in plan.candidates:
-            if one.resumes is not None:
-                words = f"{safe(one.uri)} was sent in tx {one.resumes.tx_hash}"
+        for candidate in plan.candidates:
+            if candidate.resumes is not None:
+                words = f"{safe(candidate.uri)} was sent in tx {candidate.resumes.tx_hash}"
                 self._step("plan", "resumed", words)
         if plan.transactions:
             new = dict.fromkeys(x.name for x in plan.candidates if x.to_send and x.claims_name)
@@ -129,22 +129,22 @@ class PublishProgress(Progress):
             words = f"a commitment to {safe(name)}: {_brief(commit)}"
             self._step("plan", "would send", words)
         for batch in plan.batches:
-            uris = ", ".join(safe(one.uri) for one in batch.candidates)
+            uris = ", ".join(safe(candidate.uri) for candidate in batch.candidates)
             self._step("plan", "would send", f"{uris}: {_brief(batch.transaction)}")
         count = sum(len(batch.candidates) for batch in plan.batches)
         would = f"publish {count} releases" if count > 1 else "publish"
         if not count:
-            resumes = any(one.resumes for one in plan.candidates)
+            resumes = any(candidate.resumes for candidate in plan.candidates)
             would = "wait for what was sent" if resumes else "publish nothing: it is on chain"
         self._step("plan", "dry run", f"would {would}; nothing was sent")
 
     def show_results(self, results: Sequence[Publication]) -> None:
         """Show what was published before this call, and how to withdraw what is new."""
-        for one in results:
-            if one.already:
-                where = f"in tx {one.receipt.tx_hash}" if one.receipt else "before"
-                self._step("ok", "unchanged", f"{safe(one.cap_uri)} was published {where}")
-        new = [one.cap_uri for one in results if not one.already]
+        for publication in results:
+            if publication.already:
+                where = f"in tx {publication.receipt.tx_hash}" if publication.receipt else "before"
+                self._step("ok", "unchanged", f"{safe(publication.cap_uri)} was published {where}")
+        new = [publication.cap_uri for publication in results if not publication.already]
         if new:  # a release can never be deleted
             release = safe(new[0]).rpartition(":")[2]
             words = f"to withdraw it: capdex yank {release}, to advise against it: capdex deprecate"

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 def expand(names: Iterable[str]) -> list[str]:
     """Replace each `@list` by the lines of that file, without empty lines and # comments."""
-    found: list[str] = []
+    expanded: list[str] = []
     for name in names:
         if not name.startswith("@"):
-            found.append(name)
+            expanded.append(name)
             continue
         try:
             lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(name[1:], error) from None
-        found += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return found
+        expanded += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return expanded
 
 
 def read(name: str, most_bytes: int | None = None) -> bytes:

@@ -23,7 +23,7 @@ def addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -
     """Return the URL of each origin or DID."""
     from yarl import URL
 
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     for value in values:
         name, _separator, url = value.partition("=")
         if not name.startswith(("https://", "did:")) or not url.startswith(("http://", "https://")):
@@ -35,22 +35,22 @@ def addresses(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -
             raise click.BadParameter(f"{value}: {error}", ctx) from None
         if origin != name and URL(name).path.strip("/"):
             raise click.BadParameter(f"{value}: an origin is a scheme and a host", ctx)
-        found[origin] = url
-    return found
+        urls[origin] = url
+    return urls
 
 
 def _moves(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Return the URL of each origin or DID of one call."""
     from yarl import URL
 
-    found = addresses(ctx, param, values)
-    for there in map(URL, found.values()):
+    urls = addresses(ctx, param, values)
+    for there in map(URL, urls.values()):
         if there.query_string or there.fragment or there.user:
             what = "a query, a fragment or a user name has no place in it"
             raise click.BadParameter(f"{there}: {what}", ctx)
         if there.scheme != "https" and not is_loopback(there.raw_host or ""):
             raise click.BadParameter(f"{there}: plain http is for this machine alone", ctx)
-    return found
+    return urls
 
 
 at_option = click.option(
@@ -89,12 +89,12 @@ def command_line(*words: str, schema: Json) -> str:
     from capdex_router.faces.arguments import example
     from capdex_router.invoke.validation import Validation
 
-    found = example(schema)
+    arguments = example(schema)
     try:
-        fits = Validation().check(schema, found) is None
+        fits = Validation().check(schema, arguments) is None
     except InvalidInput:  # the schema is too large
         fits = False
-    return shlex.join([*words, orjson.dumps(found).decode("utf-8") if fits else "JSON"])
+    return shlex.join([*words, orjson.dumps(arguments).decode("utf-8") if fits else "JSON"])
 
 
 def show_result(app: App, result: InvokeResult, example: str) -> None:

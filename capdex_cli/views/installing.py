@@ -102,20 +102,20 @@ async def open_agent(app: App, **wiring: Any) -> AsyncIterator[Agent]:
 
 def outcome_json(outcome: InstallOutcome) -> Json:
     """Return what became of a capability as JSON."""
-    found: Json = {"name": outcome.name, "status": outcome.status}
+    fields: Json = {"name": outcome.name, "status": outcome.status}
     if outcome.entry is not None:
-        found |= outcome.entry.to_json()
+        fields |= outcome.entry.to_json()
     if outcome.old is not None:
-        found["was"] = outcome.old.version
+        fields["was"] = outcome.old.version
     if outcome.plan is not None:
-        found["changes"] = [change.to_json() for change in outcome.plan.changes]
-        found["widened"] = list(outcome.plan.widened)
-        found["warnings"] = list(outcome.plan.warnings)
-        found["proven"] = outcome.plan.proven
-        found["proposal"] = outcome.plan.proposal().to_json()
+        fields["changes"] = [change.to_json() for change in outcome.plan.changes]
+        fields["widened"] = list(outcome.plan.widened)
+        fields["warnings"] = list(outcome.plan.warnings)
+        fields["proven"] = outcome.plan.proven
+        fields["proposal"] = outcome.plan.proposal().to_json()
     if outcome.error is not None:
-        found |= {"verdict": None, "error": outcome.error.to_json()}
-    return found
+        fields |= {"verdict": None, "error": outcome.error.to_json()}
+    return fields
 
 
 def outcome_row(app: App, outcome: InstallOutcome) -> tuple[str, ...]:
@@ -135,12 +135,12 @@ def chosen_candidate(app: App, error: CapdexError) -> str | None:
     """Ask which of the candidates of an AMBIGUOUS error is meant; None if nobody can be asked."""
     import click
 
-    found = (error.details or {}).get("candidates")
-    if error.code is not Code.AMBIGUOUS or not isinstance(found, list):
+    candidates = (error.details or {}).get("candidates")
+    if error.code is not Code.AMBIGUOUS or not isinstance(candidates, list):
         return None
-    for number, one in enumerate(found, 1):
-        app.output.say(f"  {number}  {safe(one['name'])}  {safe(one['summary'] or one['title'])}")
+    for number, hit in enumerate(candidates, 1):
+        app.output.say(f"  {number}  {safe(hit['name'])}  {safe(hit['summary'] or hit['title'])}")
     if app.options.yes or not app.may_ask:
         return None
-    number = click.prompt("Which one?", type=click.IntRange(1, len(found)), err=True)
-    return str(found[number - 1]["name"])
+    number = click.prompt("Which one?", type=click.IntRange(1, len(candidates)), err=True)
+    return str(candidates[number - 1]["name"])

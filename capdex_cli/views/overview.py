@@ -69,28 +69,27 @@ def overview(
     return [*lines, ""]
 
 
-def versions(stream: Stream, found: Sequence[Json], whys: Sequence[str]) -> list[tuple[str, ...]]:
+def versions(stream: Stream, shown: Sequence[Json], whys: Sequence[str]) -> list[tuple[str, ...]]:
     """Return a row for each release: version, step, date, verdict, and why it is not served."""
-    below = found[1:]
     return [
         (
-            stream.style(safe(x.get("semver", "?")), bold=True),
-            _step(x, before),
-            _date(x),
-            mark(stream, x),
-            safe(x.get("availability") or "") if part(x, "verification", "verdict") else "",
-            "latest" if x.get("latest") is True else "",
+            stream.style(safe(new.get("semver", "?")), bold=True),
+            _step(new, before),
+            _date(new),
+            mark(stream, new),
+            safe(new.get("availability") or "") if part(new, "verification", "verdict") else "",
+            "latest" if new.get("latest") is True else "",
             why,
         )
-        for x, before, why in zip_longest(found, below, whys)
+        for new, before, why in zip_longest(shown, shown[1:], whys)
     ]
 
 
 def _tools(stream: Stream, tools: Sequence[Json]) -> list[str]:
     dots = "…" if stream.unicode else "..."
     rows = [
-        (stream.style(safe(x["name"]), bold=True), clip(safe(x["description"]), 72, dots))
-        for x in tools[:MAX_TOOLS]
+        (stream.style(safe(tool["name"]), bold=True), clip(safe(tool["description"]), 72, dots))
+        for tool in tools[:MAX_TOOLS]
     ]
     more = [f"  {dots} and {len(tools) - MAX_TOOLS} more"] if len(tools) > MAX_TOOLS else []
     return [number_of(len(tools), "tool"), *columns(rows), *more]

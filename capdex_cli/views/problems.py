@@ -58,8 +58,8 @@ def github(name: str, problem: Problem) -> str:
 
 def counted(problems: Iterable[Problem]) -> str:
     """Return `1 error, 2 notes`, without severities that do not occur; or `no problems`."""
-    found = [problem.severity for problem in problems]
-    counts = [(severity, found.count(severity)) for severity in Severity]
+    severities = [problem.severity for problem in problems]
+    counts = [(severity, severities.count(severity)) for severity in Severity]
     parts = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts if count]
     return ", ".join(parts) or "no problems"
 

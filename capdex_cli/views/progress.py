@@ -71,7 +71,7 @@ class Progress:
                 self._step("ok", self._done, f"{place}{many}, cost {ether(step.fee_wei)}")
             case Served():
                 self._served.append(step)
-                served = sum(one.after_s is not None for one in self._served)
+                served = sum(x.after_s is not None for x in self._served)
                 self._status.show(f"served {served} of {self._total}")
                 if len(self._served) == self._total:
                     self._say_served()
@@ -96,8 +96,8 @@ class Progress:
     def _say_uploaded(self) -> None:
         if not self._uploads:
             return
-        sources = sorted({one.source for one in self._uploads})
-        whole = size(sum(one.size_bytes for one in self._uploads))
+        sources = sorted({upload.source for upload in self._uploads})
+        whole = size(sum(upload.size_bytes for upload in self._uploads))
         what = self._uploads[0].cid if self._total == 1 else f"{len(self._uploads)} packages"
         back = f"read back and verified from {safe(' and '.join(sources))}"
         self._uploads = []
@@ -123,7 +123,7 @@ class Progress:
     def _say_served(self) -> None:
         if not self._served:
             return
-        took = [one.after_s for one in self._served if one.after_s is not None]
+        took = [x.after_s for x in self._served if x.after_s is not None]
         missing = len(self._served) - len(took)
         self._served = []
         many = self._total > 1
@@ -166,10 +166,10 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
 
 def show_cost(app: App, every: Sequence[Transaction], note: str = "") -> None:
     """Show the expected and the highest cost, and that a chain forgets nothing."""
-    about = ether(sum(one.expected_fee_wei for one in every))
-    most = ether(sum(one.max_fee_wei for one in every))
+    about = ether(sum(x.expected_fee_wei for x in every))
+    most = ether(sum(x.max_fee_wei for x in every))
     count = f"{len(every)} transactions, " if len(every) > 1 else ""
-    gas = grouped(sum(one.gas for one in every))
+    gas = grouped(sum(x.gas for x in every))
     words = f"{count}up to {gas} gas: about {about}, at most {most}"
     cap = f"(cap {ether(app.settings.fee_cap_wei)})"
     app.output.say(f"    {'note'.ljust(11)} {PUBLIC_NOTE}")

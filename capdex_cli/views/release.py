@@ -43,8 +43,8 @@ def lint_of(answer: Json) -> str:
         return ""
     codes = lint.get("codes")
     listed = ", ".join(safe(x) for x in codes) if isinstance(codes, list) else ""
-    found = f"{safe(lint.get('label'))}, {listed}" if lint.get("label") else "nothing found"
-    return f"{found} (score {safe(lint.get('score'))} of 100)"
+    words = f"{safe(lint.get('label'))}, {listed}" if lint.get("label") else "nothing found"
+    return f"{words} (score {safe(lint.get('score'))} of 100)"
 
 
 def name_of(answer: Json) -> str:

@@ -111,14 +111,14 @@ async def publish_command(
             on_step=progress,
             served_timeout_s=wait,
         )
-    published = [one for one in results if one.error is None]
+    published = [x for x in results if x.error is None]
     if not dry_run:
         progress.show_results(published)
         if published and not network.node_url:
             app.output.step("plan", "not awaited", "no node-url is set: no node was asked for it")
     _result(app, published, dry_run=dry_run, many=len(names) > 1)
-    if late := [one for one in published if one.not_served]:
-        told = not_served(app, [one.cap_uri for one in late], late[0].not_served)
+    if late := [x for x in published if x.not_served]:
+        told = not_served(app, [x.cap_uri for x in late], late[0].not_served)
         progress.codes.append(show(told, app.output))
     return worst([OK, *progress.codes])
 
@@ -126,19 +126,19 @@ async def publish_command(
 def _result(app: App, published: Sequence[Publication], *, dry_run: bool, many: bool) -> None:
     network = app.settings.need_network()
     values = []
-    for one in published:
-        name = one.cap_uri.removeprefix(PREFIX).partition("@")[0]
+    for publication in published:
+        name = publication.cap_uri.removeprefix(PREFIX).partition("@")[0]
         node_url = without_secrets(network.node_url)
         page = f"{node_url}/c/{name}.json" if node_url and not dry_run else None
         where = {"chain_id": network.chain_id, "registry": network.registry, "page": page}
-        value = one.to_json() | where | {"dry_run": dry_run}
+        value = publication.to_json() | where | {"dry_run": dry_run}
         values.append({k: x for k, x in value.items() if not (dry_run and k in SENT)})
-    lines = (line for one in values for line in (one["cap_uri"], one["page"]) if line)
+    lines = (line for row in values for line in (row["cap_uri"], row["page"]) if line)
     human = [safe(line.removesuffix(".json")) for line in lines]  # for people, the page itself
     if dry_run:  # nothing is at these addresses
         told = {False: "would publish", True: "on chain already:"}
-        human = [f"{told[one.already]} {safe(one.cap_uri)}" for one in published]
-    cids = [one.cid for one in published]
+        human = [f"{told[x.already]} {safe(x.cap_uri)}" for x in published]
+    cids = [x.cid for x in published]
     if len(values) == 1 and not (many and app.output.format is Format.JSON):
         app.output.result("publication", values[0], human=human, plain=cids)
     elif values or many:

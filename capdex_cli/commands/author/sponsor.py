@@ -329,7 +329,7 @@ def _accounts(allow: Sequence[str], allow_file: Path | None) -> list[str]:
 
     lines = [] if allow_file is None else expand([f"@{allow_file}"])
     written = [line.partition("#")[0].strip() for line in lines]
-    accounts = [parse_address(one) for one in (*allow, *filter(None, written))]
+    accounts = [parse_address(account) for account in (*allow, *filter(None, written))]
     if not accounts:
         raise UsageError(
             "a sponsor must know for whom it pays",

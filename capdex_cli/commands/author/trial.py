@@ -51,11 +51,11 @@ def try_command(app: App, tool: str, arguments: str, send: bool, at: dict[str, s
         show_result(app, app.run(call), example)
         return
     try:
-        found = app.run(trial.requests(home, file, meant, given, at))
+        requests = app.run(trial.requests(home, file, meant, given, at))
     except InvalidInput as error:
         raise replace(error, fix=error.fix or f"for example: {example}") from None
-    human = [safe(line) for one in found for line in _lines(one)]
-    app.output.results("request", found, human=human, plain=human)
+    human = [safe(line) for request in requests for line in _lines(request)]
+    app.output.results("request", requests, human=human, plain=human)
     app.output.say("  nothing was sent: --send sends it")
 
 

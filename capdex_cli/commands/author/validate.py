@@ -67,47 +67,47 @@ def validate_command(
             validated.append(validate(package_file(name, files), allow_secret_like))
     form = form or {Format.HUMAN: "full", Format.PLAIN: "concise"}.get(app.output.format, "json")
     if form == "json":
-        values = [_value(one) for one in validated]
+        values = [_value(check) for check in validated]
         if app.output.format is Format.JSON and len(values) == len(names) == 1:
             app.output.result("validation", values[0], plain=())
         else:
-            ok = all(one.valid for one in validated) and not codes
+            ok = all(check.valid for check in validated) and not codes
             app.output.results("validation", values, plain=(), ok=ok)
     else:
         _write(app, validated, form)
-    return worst([*codes, *(OK if one.valid else NO for one in validated)])
+    return worst([*codes, *(OK if check.valid else NO for check in validated)])
 
 
 def _write(app: App, validated: list[PackageValidation], form: str) -> None:
     stream = app.output.out
-    for one in validated:
-        for problem in one.problems:
+    for check in validated:
+        for problem in check.problems:
             if form == "github":
-                lines = [github(one.file.name, problem)]
+                lines = [github(check.file.name, problem)]
             elif form == "concise":
-                lines = [concise(one.file.name, problem, stream)]
+                lines = [concise(check.file.name, problem, stream)]
             else:
-                lines = full(one.file.name, one.file.data, problem, stream)
+                lines = full(check.file.name, check.file.data, problem, stream)
             for line in lines:
                 stream.write(line)
-    for one in validated:
-        uri = f"  {one.manifest.uri}" if one.manifest else ""
-        words = f"{safe(one.file.name)}: {counted(one.problems)}, {one.verdict}{safe(uri)}"
-        app.output.say(f"{app.output.err.mark('ok' if one.valid else 'fail')} {words}")
+    for check in validated:
+        uri = f"  {check.manifest.uri}" if check.manifest else ""
+        words = f"{safe(check.file.name)}: {counted(check.problems)}, {check.verdict}{safe(uri)}"
+        app.output.say(f"{app.output.err.mark('ok' if check.valid else 'fail')} {words}")
 
 
-def _value(one: PackageValidation) -> dict[str, Any]:
+def _value(check: PackageValidation) -> dict[str, Any]:
     from capdex.ipld.cid import Cid
     from capdex.manifest.prompt_injection import lint_summary
 
-    cid = Cid.of(one.file.data)
+    cid = Cid.of(check.file.data)
     return {
-        "file": one.file.name,
-        "ok": one.valid,
-        "verdict": str(one.verdict),
-        "cap_uri": str(one.manifest.uri) if one.manifest else None,
+        "file": check.file.name,
+        "ok": check.valid,
+        "verdict": str(check.verdict),
+        "cap_uri": str(check.manifest.uri) if check.manifest else None,
         "cid": cid.text,
         "sha256": cid.digest.hex(),
-        "lint": lint_summary(x.code for x in one.problems if x.severity is not Severity.ERROR),
-        "problems": [problem.to_json() for problem in one.problems],
+        "lint": lint_summary(x.code for x in check.problems if x.severity is not Severity.ERROR),
+        "problems": [problem.to_json() for problem in check.problems],
     }

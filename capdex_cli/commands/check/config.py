@@ -24,10 +24,11 @@ def show_command(app: App, origin: bool) -> None:
 @command("path", examples=["capdex config path", "capdex config path --plain"])
 def path_command(app: App) -> None:
     """Show which files are read, in order of precedence."""
-    found = configuration_files().items()
-    values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in found]
+    files = configuration_files().items()
+    values = [{"kind": kind, "path": str(path), "exists": path.is_file()} for kind, path in files]
     human = [
-        (str(x["kind"]), safe(x["path"]), "" if x["exists"] else "does not exist") for x in values
+        (str(file["kind"]), safe(file["path"]), "" if file["exists"] else "does not exist")
+        for file in values
     ]
     app.output.results("config-file", values, human=human, plain=[x["path"] for x in values])
 
@@ -41,7 +42,7 @@ def networks_command(app: App) -> None:
         template = TEMPLATES[name]._asdict() if name in TEMPLATES else unknown
         values.append({"name": name, **template, "origin": origin})
     keys = ("name", "chain_id", "currency", "explorer_url", "origin")
-    human = [tuple(safe("-" if x[key] is None else x[key]) for key in keys) for x in values]
+    human = [tuple(safe("-" if row[key] is None else row[key]) for key in keys) for row in values]
     app.output.results("network", values, human=human, plain=[x["name"] for x in values])
 
 
@@ -57,25 +58,25 @@ def config_command(app: App) -> None:
 
 def _show(app: App, *, origin: bool) -> None:
     settings = app.settings
-    found: dict[str, object] = {"network": settings.network.name if settings.network else None}
+    effective: dict[str, object] = {"network": settings.network.name if settings.network else None}
     for key in NETWORK_KEYS:
-        found[key] = getattr(settings.network, key.replace("-", "_"), None)
+        effective[key] = getattr(settings.network, key.replace("-", "_"), None)
     for key in PATH_KEYS:
         path = getattr(settings, key.replace("-", "_"))
-        found[key] = None if path is None else str(path)
-    found["signer"], found["signer-address"] = settings.signer, settings.signer_address
-    found["fee-cap"] = f"{settings.fee_cap_wei / 10**18:f}".rstrip("0").rstrip(".")
+        effective[key] = None if path is None else str(path)
+    effective["signer"], effective["signer-address"] = settings.signer, settings.signer_address
+    effective["fee-cap"] = f"{settings.fee_cap_wei / 10**18:f}".rstrip("0").rstrip(".")
     values = [
         {
             "key": key,
             "value": without_secrets(value) if value not in ("", None) else None,
             "origin": settings.origins.get(key, "built-in" if value else "unset"),
         }
-        for key, value in found.items()
+        for key, value in effective.items()
     ]
     human = []
-    for x in values:
-        row = [str(x["key"]), safe("-" if x["value"] is None else x["value"])]
-        human.append([*row, app.output.out.dim(safe(x["origin"]))] if origin else row)
+    for setting in values:
+        row = [str(setting["key"]), safe("-" if setting["value"] is None else setting["value"])]
+        human.append([*row, app.output.out.dim(safe(setting["origin"]))] if origin else row)
     plain = [f"{x['key']}={'' if x['value'] is None else x['value']}" for x in values]
     app.output.results("setting", values, human=human, plain=plain)

@@ -28,13 +28,13 @@ async def doctor_command(app: App) -> int:
 
     Nothing is changed, no passphrase is asked for, and nothing secret is shown.
     """
-    found = await _examine(app)
-    healthy = all(check.status != "fail" for check in found)
+    checks = await _examine(app)
+    healthy = all(check.status != "fail" for check in checks)
     app.output.result(
         "doctor",
-        {"healthy": healthy, "checks": [asdict(check) for check in found], "about": _about()},
-        human=[*_table(app, found), "", *_report(found)],
-        plain=[f"{check.name}={check.status}" for check in found],
+        {"healthy": healthy, "checks": [asdict(check) for check in checks], "about": _about()},
+        human=[*_table(app, checks), "", *_report(checks)],
+        plain=[f"{check.name}={check.status}" for check in checks],
     )
     return 0 if healthy else 1
 
@@ -56,8 +56,8 @@ async def _examine(app: App) -> list[DoctorCheck]:
     async with HttpClient() as http:
         subject = Subject(app, settings, config_error, http)
         first, *others = network.CHECKS
-        found = [await run(row, subject) for row in (*machine.CHECKS, first)]
-        return found + await asyncio.gather(*(run(row, subject) for row in others))
+        checks = [await run(row, subject) for row in (*machine.CHECKS, first)]
+        return checks + await asyncio.gather(*(run(row, subject) for row in others))
 
 
 def _about() -> dict[str, Any]:
@@ -68,9 +68,9 @@ def _about() -> dict[str, Any]:
     }
 
 
-def _table(app: App, found: Sequence[DoctorCheck]) -> list[str]:
+def _table(app: App, checks: Sequence[DoctorCheck]) -> list[str]:
     rows = []
-    for check in found:
+    for check in checks:
         dash = "–" if app.output.out.unicode else "-"
         sign = dash if check.status == "none" else app.output.out.mark(check.status)
         rows.append((sign, check.name, safe(check.result)))
@@ -79,7 +79,7 @@ def _table(app: App, found: Sequence[DoctorCheck]) -> list[str]:
     return columns(rows)
 
 
-def _report(found: Sequence[DoctorCheck]) -> list[str]:
+def _report(checks: Sequence[DoctorCheck]) -> list[str]:
     """Lines for a bug report, without the path of the home directory."""
     home = str(Path.home())
     about = _about()
@@ -91,11 +91,11 @@ def _report(found: Sequence[DoctorCheck]) -> list[str]:
     for status in ("fail", "warn"):
         lines += [
             f"    {status} {check.name}: {safe(check.result.replace(home, '~'))}"
-            for check in found
+            for check in checks
             if check.status == status
         ]
     for status in ("ok", "none"):
-        names = [check.name for check in found if check.status == status]
+        names = [check.name for check in checks if check.status == status]
         if names:
             lines.append(f"    {status} {', '.join(names)}")
     return lines

@@ -34,12 +34,12 @@ def help_command(app: App, topic: tuple[str, ...]) -> None:
     context: click.Context = root
     for word in topic:
         group = context.command
-        found = group.get_command(context, word) if isinstance(group, click.Group) else None
-        if found is None:
+        subcommand = group.get_command(context, word) if isinstance(group, click.Group) else None
+        if subcommand is None:
             known = [*TOPICS, *getattr(root.command, "entries", ())]
             otherwise = f"topics: {', '.join(TOPICS)}"
             raise _unknown("help on", " ".join(topic), known, otherwise)
-        context = click.Context(found, context, word, **found.context_settings)
+        context = click.Context(subcommand, context, word, **subcommand.context_settings)
     app.output.out.write(context.get_help())
 
 

@@ -40,7 +40,7 @@ def version_command(app: App) -> None:
         "contracts": {"CapabilityRegistry": REGISTRY, "CapabilityVotes": VOTES},
     }
     shown = {"commit": value["commit"] or "unknown", "Python": value["python"], **parts}
-    human = [f"capdex {__version__}", *(f"  {name} {found}" for name, found in shown.items())]
+    human = [f"capdex {__version__}", *(f"  {name} {text}" for name, text in shown.items())]
     app.output.result("version", value, human=human, plain=[__version__])
 
 

@@ -109,13 +109,13 @@ def diff_command(app: App, old: str, new: str, text: bool) -> int:
         if name not in sides:
             package = app.run(get_package(app, CapabilityURI.loose(name)))
             sides[name] = Side(name, package.data, package.manifest)
-    found = _compare(app, sides[old], sides[new], text=text)
-    was, now = (side.manifest.uri.name for side in (found.old, found.new))
+    diff = _compare(app, sides[old], sides[new], text=text)
+    was, now = (side.manifest.uri.name for side in (diff.old, diff.new))
     if was != now:
         app.output.warn(f"{safe(was)} and {safe(now)} are two capabilities: no step is required")
-    human = _human(app.output.out, found)
-    app.output.result("diff", found.to_json(), human=human, plain=[found.required])
-    return NO if found.refusal else OK
+    human = _human(app.output.out, diff)
+    app.output.result("diff", diff.to_json(), human=human, plain=[diff.required])
+    return NO if diff.refusal else OK
 
 
 def _compare(app: App, old: Side, new: Side, *, text: bool) -> Comparison:
@@ -157,24 +157,24 @@ def _read_side(name: str) -> Side:
     return Side(name, data, reading.manifest)
 
 
-def _human(stream: Stream, found: Comparison) -> list[str]:
+def _human(stream: Stream, diff: Comparison) -> list[str]:
     arrow, dot = ("→", "·") if stream.unicode else ("->", "-")
-    uris = (side.manifest.uri for side in (found.old, found.new))
+    uris = (side.manifest.uri for side in (diff.old, diff.new))
     ends = f" {arrow} ".join(safe(f"{uri.name} {uri.version}") for uri in uris)
     lines = [stream.style(ends, bold=True)]
-    for section, changes in groupby(found.difference.changes, key=lambda x: x.rule.section):
+    for section, changes in groupby(diff.difference.changes, key=lambda x: x.rule.section):
         lines += ["", stream.style(section, bold=True)]
-        lines += [_line(stream, change, found.difference) for change in changes]
-    if not found.difference.changes:
+        lines += [_line(stream, change, diff.difference) for change in changes]
+    if not diff.difference.changes:
         lines += ["", "no changes of meaning"]
-    if found.text:
-        lines += ["", *(_colored(stream, line) for line in found.text)]
-    mark = stream.mark("fail" if found.refusal else "ok")
-    lines += ["", f"required: {found.required} {dot} taken: {found.taken or 'none'} {mark}"]
-    if found.old.manifest.uri.version.major == 0 and found.required != "none":
+    if diff.text:
+        lines += ["", *(_colored(stream, line) for line in diff.text)]
+    mark = stream.mark("fail" if diff.refusal else "ok")
+    lines += ["", f"required: {diff.required} {dot} taken: {diff.taken or 'none'} {mark}"]
+    if diff.old.manifest.uri.version.major == 0 and diff.required != "none":
         lines.append(f"  {BELOW_1}")
-    if found.refusal:
-        lines += [f"  {safe(found.refusal.message)}", f"  fix: {safe(found.refusal.fix)}"]
+    if diff.refusal:
+        lines += [f"  {safe(diff.refusal.message)}", f"  fix: {safe(diff.refusal.fix)}"]
     return lines
 
 
@@ -201,24 +201,22 @@ def _text(before: Side, after: Side) -> list[str]:
 
 async def _file_texts(app: App, before: Side, after: Side, most: int) -> list[str]:
     """The unified diffs of the files that changed, as far as they are texts and can be had."""
-    sides = [{x.path: x for x in side.manifest.resources} for side in (before, after)]
+    sides = [{file.path: file for file in side.manifest.resources} for side in (before, after)]
     paths = [x for x in dict.fromkeys([*sides[0], *sides[1]]) if sides[0].get(x) != sides[1].get(x)]
-    wanted = [[side[x] for x in paths if x in side] for side in sides]
-    old, new = [
-        await _bytes_of(app, side, x) for side, x in zip((before, after), wanted, strict=True)
-    ]
-    found: list[str] = []
+    wanted = [[side[path] for path in paths if path in side] for side in sides]
+    old, new = [await _bytes_of(app, *pair) for pair in zip((before, after), wanted, strict=True)]
+    lines: list[str] = []
     for path in paths:
         was, now = [
             side.get(path, b"").decode(errors="replace").splitlines() for side in (old, new)
         ]
         if any(b"\0" in side.get(path, b"") for side in (old, new)):
-            found.append(f"--- {path}: not a text")
-        elif len(was) + len(now) + len(found) > most:
-            found.append(f"--- {path}: too long to be compared here")
+            lines.append(f"--- {path}: not a text")
+        elif len(was) + len(now) + len(lines) > most:
+            lines.append(f"--- {path}: too long to be compared here")
         else:
-            found += unified_diff(was, now, path, path, lineterm="")
-    return found
+            lines += unified_diff(was, now, path, path, lineterm="")
+    return lines
 
 
 async def _bytes_of(app: App, side: Side, resources: Sequence[Resource]) -> dict[str, bytes]:

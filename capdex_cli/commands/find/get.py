@@ -48,16 +48,16 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     of its prompt if it has one.
     """
     package = app.run(get_package(app, CapabilityURI.loose(uri)))
-    found, resources = package.manifest.uri, package.manifest.resources
-    remember([found])
-    path = target or f"{found.name}-{found.version}.acp.yaml"
+    exact, resources = package.manifest.uri, package.manifest.resources
+    remember([exact])
+    path = target or f"{exact.name}-{exact.version}.acp.yaml"
     if path.endswith("/"):
         from capdex_router.skills.document import SKILL, skill_document
 
         files = app.run(get_files(app, resources))
         modes = {x.path: 0o755 if x.executable else 0o644 for x in resources}
         whole = {x: (data, modes[x]) for x, data in files.items()}
-        whole[f"{found.name}.acp.yaml"] = package.data, 0o644
+        whole[f"{exact.name}.acp.yaml"] = package.data, 0o644
         with suppress(InvalidInput):  # not every package can be a skill
             whole[SKILL] = skill_document(package), 0o644
         write_folder(Path(path), whole)
@@ -67,7 +67,7 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     else:
         write_download(Path(path), package.data, replace=force or target is not None)
     value = {
-        "cap_uri": str(found),
+        "cap_uri": str(exact),
         "file": path,
         "cid": package.announcement.cid,
         "sha256": package.announcement.sha256.hex(),
@@ -78,13 +78,13 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
         "checks": [check.to_json() for check in package.checks],
     }
     human = [
-        f"{app.output.out.mark('ok')} {found} verified against the chain",
+        f"{app.output.out.mark('ok')} {exact} verified against the chain",
         f"  {safe(path)}  {size(len(package.data))}, signed by {safe(package.signer)}",
     ]
     if resources:
         whole_size = size(sum(x.size for x in resources))
         words = f"{number_of(len(resources), 'file')}, {whole_size}"
-        more = f"not fetched: capdex get {found.name} --output {found.name}/"
+        more = f"not fetched: capdex get {exact.name} --output {exact.name}/"
         human.append(f"  {words}, " + ("each checked" if path.endswith("/") else more))
     app.output.result("download", value, human=human, plain=[path])
 

@@ -49,16 +49,16 @@ async def list_command(app: App, mine: bool, owner: str | None) -> None:
     account = await account_address(app) if owner is None else parse_address(owner)
     block: int | None = None
     if not network.has_chain and network.mcp_url:
-        found = await _published_by(network.mcp_url, account)
+        rows = await _published_by(network.mcp_url, account)
     else:
         async with open_registry(app) as registry:
-            found, block = await _held_by(registry, account)
+            rows, block = await _held_by(registry, account)
     source = "node" if block is None else "chain"
-    human = [_row(app.output.out, x) for x in found]
-    plain = [x["name"] for x in found]
+    human = [_row(app.output.out, x) for x in rows]
+    plain = [x["name"] for x in rows]
     about = {"account": account, "source": source, "block_number": block}
-    app.output.results("name", found, human=human, plain=plain, **about)
-    said = f"{len(found)} name{'' if len(found) == 1 else 's'} of {account}"
+    app.output.results("name", rows, human=human, plain=plain, **about)
+    said = f"{len(rows)} name{'' if len(rows) == 1 else 's'} of {account}"
     if block is None:
         app.output.warn("no chain endpoint is set: these are the names it published, by the node")
     app.output.say(app.output.err.dim(f"{said} · {source if block is None else f'block {block}'}"))
@@ -68,7 +68,7 @@ async def _published_by(mcp_url: str, account: str) -> list[Json]:
     """The names whose listed release an account published, as the node answers a search."""
     from capdex.net.node_client import NodeClient
 
-    found: list[Json] = []
+    rows: list[Json] = []
     asked: Json = {"query_string": "", "filters": {"publisher": account}, "limit": NODE_PAGE}
     async with NodeClient(mcp_url) as node:
         for _ in range(MAX_NODE_PAGES):
@@ -78,11 +78,11 @@ async def _published_by(mcp_url: str, account: str) -> list[Json]:
                 if isinstance(hit, dict):
                     semver = hit.get("semver")
                     row = {"role": "publisher", "release_count": None, "latest": semver}
-                    found.append({"name": name_of(hit), **row, "flags": flags(hit)})
+                    rows.append({"name": name_of(hit), **row, "flags": flags(hit)})
             if not answer.get("next_cursor"):
                 break
             asked["cursor"] = answer["next_cursor"]
-    return found
+    return rows
 
 
 async def _held_by(registry: Registry, account: str) -> tuple[list[Json], int]:
@@ -91,18 +91,18 @@ async def _held_by(registry: Registry, account: str) -> tuple[list[Json], int]:
     from capdex_publisher.registry.name_history import names_held
 
     held, block = await names_held(registry, account)
-    found = []
-    for one in held:
-        releases = one.state.releases
+    rows = []
+    for holding in held:
+        releases = holding.state.releases
         highest = latest(Version.parse(x.semver) for x in releases if not x.yanked)
         row = {
-            "role": one.role,
+            "role": holding.role,
             "release_count": len(releases),
             "latest": None if highest is None else str(highest),
-            "flags": _flags(one.state),
+            "flags": _flags(holding.state),
         }
-        found.append(describe(one.name, one.state) | row)
-    return found, block
+        rows.append(describe(holding.name, holding.state) | row)
+    return rows, block
 
 
 def _flags(state: NameState) -> list[str]:

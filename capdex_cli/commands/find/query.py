@@ -41,8 +41,8 @@ FILTERS = {
 
 _filters = together(
     *(
-        click.option(f"--{x.replace('_', '-')}", x, type=TEXT, multiple=True, help=words)
-        for x, words in FILTERS.items()
+        click.option(f"--{name.replace('_', '-')}", name, type=TEXT, multiple=True, help=words)
+        for name, words in FILTERS.items()
     )
 )
 
@@ -109,15 +109,15 @@ def search_command(
 
 def _pairs(given: tuple[str, ...]) -> dict[str, list[str]]:
     """Return the values of `FILTER=TEXT` by filter; raises UsageError."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for pair in given:
         name, equals, value = pair.partition("=")
         name = name.replace("-", "_")
         if not equals or name not in FILTERS:
             fix = f"FILTER is one of {', '.join(FILTERS)}"
             raise UsageError(f"--not {pair!r} is not FILTER=TEXT", fix=fix)
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values
 
 
 def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
@@ -137,8 +137,8 @@ def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
         clip(summary, room, "…" if stream.unicode else "..."),
         stream.dim(", ".join(why)),
     )
-    found = part(hit, "why", "snippet", "text")
-    if not stream.tty or not isinstance(found, str) or safe(found) in clip(summary, room):
+    text = part(hit, "why", "snippet", "text")
+    if not stream.tty or not isinstance(text, str) or safe(text) in clip(summary, room):
         return [row]
     return [row, ("", "", "", highlighted(stream, part(hit, "why", "snippet"), room))]
 

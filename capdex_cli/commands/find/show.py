@@ -35,10 +35,10 @@ def show_command(app: App, name: str) -> None:
     """
     uri = CapabilityURI.loose(name)
     audited, manifest = app.run(_audit(app, uri))
-    standing, answer, found = audited.chain, audited.node, audited.releases
+    standing, answer, releases = audited.chain, audited.node, audited.releases
     if uri.selector is not None:
-        found = [x for x in found if _chosen(uri.selector, x)]
-        if not found:
+        releases = [x for x in releases if _chosen(uri.selector, x)]
+        if not releases:
             raise InvalidInput(
                 f"{uri.name} has no release {uri.selector}",
                 Code.NOT_FOUND,
@@ -47,15 +47,15 @@ def show_command(app: App, name: str) -> None:
     package = package_json(manifest) if manifest else None
     stream, human, as_of = app.output.out, list[Sequence[str]](), answer.get("as_of")
     if uri.selector is not None:
-        human += _details(stream, found, as_of)
+        human += _details(stream, releases, as_of)
     else:
-        human += _overview(stream, found, standing, package)
-        human += versions(stream, found, [_why(x) for x in found])
-        if any(x.get("latest") is True for x in found):
+        human += _overview(stream, releases, standing, package)
+        human += versions(stream, releases, [_why(x) for x in releases])
+        if any(x.get("latest") is True for x in releases):
             human += ["", f"install it: capdex install {uri.name}"]
-    uris = [x.get("cap_uri", "") for x in found]
+    uris = [x.get("cap_uri", "") for x in releases]
     about = {"name": uri.name, "package": package, "standing": standing, "as_of": as_of}
-    app.output.results("release", found, human=human, plain=uris, **about)
+    app.output.results("release", releases, human=human, plain=uris, **about)
     remember(uris)
     app.output.say(app.output.err.dim(_sources(standing, answer)))
 
@@ -90,9 +90,9 @@ def _chosen(wanted: Version | VersionRange, release: Json) -> bool:
 
 
 def _overview(
-    stream: Stream, found: list[Json], standing: Json | None, package: Json | None
+    stream: Stream, releases: list[Json], standing: Json | None, package: Json | None
 ) -> list[Sequence[str]]:
-    latest = next((x for x in found if x.get("latest") is True and not x.get("denied")), None)
+    latest = next((x for x in releases if x.get("latest") is True and not x.get("denied")), None)
     if latest is not None:
         return list[Sequence[str]](overview(stream, latest, package, standing))
     return [*rows_of(standing), ""] if standing is not None else []
@@ -110,9 +110,9 @@ def _why(release: Json) -> str:
     return ""
 
 
-def _details(stream: Stream, found: list[Json], as_of: object) -> list[str]:
+def _details(stream: Stream, releases: list[Json], as_of: object) -> list[str]:
     lines: list[str] = []
-    for release in found:
+    for release in releases:
         rows = card(stream, release | {"as_of": as_of})
         if release.get("reason"):
             rows.append(("reason", _why(release)))

@@ -123,10 +123,10 @@ async def list_command(app: App, name: str) -> None:
 
     async with open_registry(app) as registry:
         state = (await name_on_chain(registry, name, need_history=True)).state
-    found = sorted(state.maintainers)
-    values = [{"name": name, "account": x} for x in found]
-    human = found or ["no maintainers beside the owner"]
-    app.output.results("maintainer", values, human=human, plain=found, name=name, owner=state.owner)
+    plain = sorted(state.maintainers)
+    values = [{"name": name, "account": x} for x in plain]
+    human = plain or ["no maintainers beside the owner"]
+    app.output.results("maintainer", values, human=human, plain=plain, name=name, owner=state.owner)
 
 
 maintainer_command = Group(

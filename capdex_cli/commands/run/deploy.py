@@ -75,8 +75,8 @@ def deploy_command(
     )
     if address:
         value = {key: _plan(creation)[key] for key in ("contract", "address", "arguments")}
-        found = [creation.address]
-        app.output.result("contract-address", value, human=found, plain=found)
+        plain = [creation.address]
+        app.output.result("contract-address", value, human=plain, plain=plain)
         return
     app.run(_deploy(app, creation, folder, start_block, dry_run))
 
@@ -125,10 +125,10 @@ async def _deploy(
     ) as chain:
         where = f"{safe(network.name)} ({network.chain})"
         app.output.say(f"  {creation.contract} at {creation.address} on {where}")
-        found = await find(chain, creation, folder, start_block=start_block, dry_run=dry_run)
-        if found is not None:
-            app.output.step("ok", "unchanged", f"deployed since block {found.block_number}")
-            _show(app, found, new=False)
+        deployed = await find(chain, creation, folder, start_block=start_block, dry_run=dry_run)
+        if deployed is not None:
+            app.output.step("ok", "unchanged", f"deployed since block {deployed.block_number}")
+            _show(app, deployed, new=False)
             return
         sender = priced = None
         try:
@@ -183,14 +183,14 @@ def _brief(value: object) -> str:
     return text if len(text) < 80 else text[:20] + more
 
 
-def _show(app: App, found: DeployedContract, *, new: bool) -> None:
-    value = {**asdict(found), "new": new}
-    rows = [(key.replace("_", " "), _brief(item)) for key, item in asdict(found).items()]
+def _show(app: App, deployed: DeployedContract, *, new: bool) -> None:
+    value = {**asdict(deployed), "new": new}
+    rows = [(key.replace("_", " "), _brief(item)) for key, item in asdict(deployed).items()]
     human = columns(row for row in rows if row[1])
-    app.output.result("deployment", value, human=human, plain=[found.address])
+    app.output.result("deployment", value, human=human, plain=[deployed.address])
     if app.settings.up is not None:
         return  # `capdex up` uses it already
     name = app.settings.network.name if app.settings.network else "NAME"
-    key = "votes" if found.contract == "CapabilityVotes" else "start-block"
-    setting = f'"{found.address}"' if key == "votes" else found.block_number
+    key = "votes" if deployed.contract == "CapabilityVotes" else "start-block"
+    setting = f'"{deployed.address}"' if key == "votes" else deployed.block_number
     app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(name)}]")

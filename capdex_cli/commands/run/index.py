@@ -90,14 +90,14 @@ def _fetch(app: App, node_url: str, block: int | None) -> Json:
 
 
 def _rows(value: Json) -> list[tuple[str, str]]:
-    x = {k: safe(_MISSING.get(k, "?") if value[k] is None else value[k]) for k in value}
+    shown = {k: safe(_MISSING.get(k, "?") if value[k] is None else value[k]) for k in value}
     rows = [
-        ("index digest", x["index_digest"]),
-        ("content digest", x["content_digest"]),
-        ("block", f"{x['block_number']}  {x['block_hash']}".rstrip()),
-        ("events", f"{x['log_count']}, log head {x['log_head']}"),
-        ("registry", f"{x['contract']} on chain {x['chain_id']}"),
-        ("rules", f"events {x['decoder_version']}, packages {x['rules_version']}"),
+        ("index digest", shown["index_digest"]),
+        ("content digest", shown["content_digest"]),
+        ("block", f"{shown['block_number']}  {shown['block_hash']}".rstrip()),
+        ("events", f"{shown['log_count']}, log head {shown['log_head']}"),
+        ("registry", f"{shown['contract']} on chain {shown['chain_id']}"),
+        ("rules", f"events {shown['decoder_version']}, packages {shown['rules_version']}"),
     ]
     if votes := value["votes"]:
         at = f"{votes['index_digest']}, {votes['log_count']} at block {votes['block_number']}"

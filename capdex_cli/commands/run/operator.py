@@ -63,9 +63,9 @@ def deny_command(
             plain = [subject for subject, there in removed.items() if there]
         else:
             denials = [operator.deny(x, reason) for x in subjects] or operator.denials()
-            for x in denials if subjects else ():
-                if not operator.concerns(x.subject):
-                    app.output.say(f"  no release here has the name or CID {x.subject} so far")
+            for denial in denials if subjects else ():
+                if not operator.concerns(denial.subject):
+                    app.output.say(f"  no release here has the name or CID {denial.subject} so far")
             values = [
                 {"subject": x.subject, "reason": x.reason or None, "at": int(x.at)} for x in denials
             ]
@@ -165,14 +165,14 @@ def queue_command(
     finally:
         engine.dispose()
     now = time.time()
-    values = [_value(one, now) for one in page.releases]
+    values = [_value(row, now) for row in page.releases]
     totals = {str(key): number for key, number in page.totals.items()}
     app.output.results(
         "node.queue",
         values,
         human=list(map(_row, values))
         or ["no such release waits" if name or state else "the queue is empty"],
-        plain=[one.cap_uri for one in page.releases],
+        plain=[row.cap_uri for row in page.releases],
         totals=totals,
         next_cursor=page.next_cursor,
     )
@@ -182,18 +182,18 @@ def queue_command(
         app.output.say(app.output.err.dim(f"more: --cursor {safe(page.next_cursor)}"))
 
 
-def _value(one: Row[Any], now: float) -> Json:
+def _value(row: Row[Any], now: float) -> Json:
     return {
-        "cap_uri": one.cap_uri,
-        "ipfs_cid": one.cid,
-        "publisher": one.publisher,
-        "state": str(one.state),
-        "lane": None if one.lane is None else LANES[one.lane],
-        "reason": one.reason,
-        "error": one.error or None,
-        "attempts": one.attempts,
-        "age_seconds": max(0, round(now - one.queued_at)),
-        "next_try_seconds": None if one.due_at is None else max(0, round(one.due_at - now)),
+        "cap_uri": row.cap_uri,
+        "ipfs_cid": row.cid,
+        "publisher": row.publisher,
+        "state": str(row.state),
+        "lane": None if row.lane is None else LANES[row.lane],
+        "reason": row.reason,
+        "error": row.error or None,
+        "attempts": row.attempts,
+        "age_seconds": max(0, round(now - row.queued_at)),
+        "next_try_seconds": None if row.due_at is None else max(0, round(row.due_at - now)),
     }
 
 

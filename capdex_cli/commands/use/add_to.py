@@ -65,24 +65,24 @@ def add_to_command(
     if host is None:
         _list(app, scope)
         return
-    found = HOSTS[ALIASES.get(host, host)]
-    file = _file(found, scope)
+    target = HOSTS[ALIASES.get(host, host)]
+    file = _file(target, scope)
     if file is None:
         other = "project" if scope == "user" else "user"
         raise UsageError(
-            f"{found.title} has no file of a {scope}", fix=f"run it with --scope {other}"
+            f"{target.title} has no file of a {scope}", fix=f"run it with --scope {other}"
         )
     edit = (
-        removing(found, file) if remove else adding(found, file, _entry(app, scope, via), CARRIED)
+        removing(target, file) if remove else adding(target, file, _entry(app, scope, via), CARRIED)
     )
-    value: dict[str, Any] = {"host": found.name, "scope": scope, "file": str(file)}
+    value: dict[str, Any] = {"host": target.name, "scope": scope, "file": str(file)}
     value |= {"action": edit.action, "backup": None}
     then: list[str] = []
     if not remove:
-        asks = [x for x in (found.asks, found.asks_project if scope == "project" else "") if x]
+        asks = [x for x in (target.asks, target.asks_project if scope == "project" else "") if x]
         node = _shown(app.settings.network.mcp_url) if app.settings.network else ""
-        value |= {"asks": asks, "check": found.check, "node": node or None}
-        then = [*asks, f"look at it by: {found.check}", _asked(node, scope)]
+        value |= {"asks": asks, "check": target.check, "node": node or None}
+        then = [*asks, f"look at it by: {target.check}", _asked(node, scope)]
     if edit.action == "unchanged":
         known = "has no router" if remove else "has the router already"
         app.output.result("host", value, human=[f"{safe(file)} {known}", *then], plain=[file])
@@ -95,7 +95,7 @@ def add_to_command(
     confirm(app, "Change it?")
     backup = write(edit, user_directories().state / "backups", private=scope == "user")
     value["backup"] = backup and str(backup)
-    human = [f"{edit.action}; start {found.title} again to see it", *then]
+    human = [f"{edit.action}; start {target.title} again to see it", *then]
     if backup is not None:
         human.append(f"as it was: {safe(backup)}")
     app.output.result("host", value, human=human, plain=[file])

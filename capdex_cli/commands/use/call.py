@@ -67,18 +67,18 @@ async def call_command(
         show_moves(app, at)
     async with open_agent(app, at=at) as agent:
         try:
-            found, invoker = agent.runtime.catalog.find(capability), agent.runtime.invoker
+            tool, invoker = agent.runtime.catalog.find(capability), agent.runtime.invoker
         except InvalidInput as error:
             if error.fix != NOT_HERE:
                 raise
             fix = "capdex installed lists what is here, capdex install NAME gets a capability"
             raise replace(error, fix=fix) from None
-        call = found.ref.capability_id, found.ref.version, given
+        call = tool.ref.capability_id, tool.ref.version, given
         if plan:
             _show_plan(app, invoker.proposal(*call))
             return
         result = await invoker.invoke(*call, Caller(Terminal(app)))
-    show_result(app, result, command_line("capdex", "call", capability, schema=found.input_schema))
+    show_result(app, result, command_line("capdex", "call", capability, schema=tool.input_schema))
 
 
 def _show_plan(app: App, proposal: Proposal | None) -> None:

@@ -62,7 +62,7 @@ def grant_command(
     name = name if ":" in name else f"{PREFIX}{name}"
     tool = name.partition("#")[2] or EVERY_TOOL
     if revoke:
-        count = sum(grants.revoke(name, one) for one in targets or (None,))
+        count = sum(grants.revoke(name, target) for target in targets or (None,))
         with AuditLog(home.audit) as audit:
             audit.write("revoke", capability_id=name, asked=list(targets))
         none = f"nothing was granted to {safe(name)}: capdex grant lists what is"
@@ -105,11 +105,11 @@ def _meaning(target: str) -> str:
     return escaped(target)
 
 
-def _list(app: App, found: list[Grant]) -> None:
+def _list(app: App, grants: list[Grant]) -> None:
     values = [
         {"capability": x.name, "target": x.target, "digest": x.digest, "until": x.until}
-        for x in found
+        for x in grants
     ]
-    human = [(safe(x.name), safe(x.target), x.digest[:12]) for x in found]
-    plain = list(dict.fromkeys(x.name for x in found))
+    human = [(safe(x.name), safe(x.target), x.digest[:12]) for x in grants]
+    plain = list(dict.fromkeys(x.name for x in grants))
     app.output.results("grant", values, human=human or ["nothing is granted"], plain=plain)

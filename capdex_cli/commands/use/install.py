@@ -91,7 +91,7 @@ def install_command(
                     raise
                 uri = await choose(name, installer.config)
             place = partial(folder_of, user=user, project=Path.cwd(), environ=os.environ)
-            folders = [str(place(one, uri.name)) for one in to]
+            folders = [str(place(host, uri.name)) for host in to]
             plan = await installer.plan(
                 uri, allow_signer_change=allow_signer_change, folders=folders
             )
@@ -126,8 +126,8 @@ async def upgrade_command(
     do more than the installed one. A version that another key signed is refused.
     """
     with open_installer(app) as installer:
-        found = await installer.upgrades(names, allow_signer_change=allow_signer_change)
-        done = [await _upgrade(app, installer, outcome, preview) for outcome in found]
+        outcomes = await installer.upgrades(names, allow_signer_change=allow_signer_change)
+        done = [await _upgrade(app, installer, outcome, preview) for outcome in outcomes]
     return _show(app, "upgrade", done)
 
 
@@ -178,7 +178,7 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
         purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
-    for name, folder in ((x.name, one) for x in gone for one in x.folders if os.path.lexists(one)):
+    for name, folder in ((x.name, at) for x in gone for at in x.folders if os.path.lexists(at)):
         why = "it has files that capdex did not write"
         if not agreed[name]:
             why = f"what was granted to {name} was taken back, and the folder with it; delete it"
@@ -287,10 +287,10 @@ def _how(line: dict[str, Any]) -> str:
 
 def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> int:
     """Show what became of each capability; return the exit code of what failed."""
-    for line in (line for one in outcomes for line in one.lost):
+    for line in (line for outcome in outcomes for line in outcome.lost):
         app.output.warn(safe(line))
     values = [outcome_json(outcome) for outcome in outcomes]
     human = [outcome_row(app, outcome) for outcome in outcomes]
-    plain = [f"{one.name}@{one.entry.version}" for one in outcomes if one.entry is not None]
+    plain = [f"{x.name}@{x.entry.version}" for x in outcomes if x.entry is not None]
     app.output.results(what, values, human=human, plain=plain)
-    return worst(exit_code(one.error) for one in outcomes if one.error is not None)
+    return worst(exit_code(x.error) for x in outcomes if x.error is not None)

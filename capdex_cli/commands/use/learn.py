@@ -73,36 +73,36 @@ def learn_command(
     with AuditLog(home.audit) as audit:
         learning = Learning(store, grants=GrantFile(home.grants), audit=audit)
         if remove:
-            found = learning.forget(program)
-            human = [f"{safe(found.tool.manifest.name)} is forgotten"]
-            _show(app, found, "removed", human)
+            learned = learning.forget(program)
+            human = [f"{safe(learned.tool.manifest.name)} is forgotten"]
+            _show(app, learned, "removed", human)
             return
         adapter = _adapter(intents) if intents else None
         visible = [path.resolve() for path in readable]
         work = learning.study(program, adapter, writable=writable, readable=visible)
-        found = app.run(work)
-        _learn(app, learning, found, dry_run=dry_run)
+        learned = app.run(work)
+        _learn(app, learning, learned, dry_run=dry_run)
 
 
-def _learn(app: App, learning: Learning, found: Learned, *, dry_run: bool) -> None:
-    known = learning.store.all().get(found.tool.manifest.name)
-    if known is not None and known.content == found.content:
-        human = [f"{safe(found.tool.manifest.name)} is learned already"]
-        _show(app, found, "unchanged", human)
+def _learn(app: App, learning: Learning, learned: Learned, *, dry_run: bool) -> None:
+    known = learning.store.all().get(learned.tool.manifest.name)
+    if known is not None and known.content == learned.content:
+        human = [f"{safe(learned.tool.manifest.name)} is learned already"]
+        _show(app, learned, "unchanged", human)
         return
-    show_proposal(app, learning.proposal(found))
+    show_proposal(app, learning.proposal(learned))
     if dry_run:
-        _show(app, found, "planned", ["nothing was changed"])
+        _show(app, learned, "planned", ["nothing was changed"])
         return
     confirm(app, "Learn it?")
-    learning.keep(found)
-    human = [f"learned; call it as {one['capability_id']}" for one in _calls(found)]
-    _show(app, found, "learned", human)
+    learning.keep(learned)
+    human = [f"learned; call it as {call['capability_id']}" for call in _calls(learned)]
+    _show(app, learned, "learned", human)
 
 
-def _show(app: App, found: Learned, action: str, human: list[str]) -> None:
-    plain = [found.tool.manifest.name]
-    app.output.result("learned", _value(found, action), human=human, plain=plain)
+def _show(app: App, learned: Learned, action: str, human: list[str]) -> None:
+    plain = [learned.tool.manifest.name]
+    app.output.result("learned", _value(learned, action), human=human, plain=plain)
 
 
 def _adapter(path: Path) -> CommandTool:
@@ -118,8 +118,8 @@ def _adapter(path: Path) -> CommandTool:
     return parse(*(read_bounded(file, MAX_FILE_BYTES) or b"" for file in files))
 
 
-def _list(app: App, found: list[Learned]) -> None:
-    values = [_value(one, "listed") for one in found]
+def _list(app: App, learned: list[Learned]) -> None:
+    values = [_value(tool, "listed") for tool in learned]
     rows = [(x["tool"], x["version"], x["program"], len(x["calls"])) for x in values]
     human = [tuple(map(safe, row)) for row in rows]
     plain = [x["tool"] for x in values]

@@ -17,17 +17,17 @@ def _servers(
     ctx: click.Context, _: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, list[str]]:
     """Return the command of each server by its name."""
-    found: dict[str, list[str]] = {}
+    servers: dict[str, list[str]] = {}
     for value in values:
         name, _separator, text = value.partition("=")
         try:
             words = shlex.split(text)
         except ValueError as error:
             raise click.BadParameter(f"{value!r}: {error}", ctx) from None
-        if not name.replace("-", "").replace("_", "").isalnum() or not words or name in found:
+        if not name.replace("-", "").replace("_", "").isalnum() or not words or name in servers:
             raise click.BadParameter(f"{value!r} is not NAME=COMMAND, each name once", ctx)
-        found[name] = words
-    return found
+        servers[name] = words
+    return servers
 
 
 @command(

@@ -37,27 +37,27 @@ def _owner(name: str) -> str:
 def list_command(app: App) -> None:
     """List what is kept: by capability, memory scope and schema."""
     with _store() as store:
-        found = store.collections()
+        collections = store.collections()
     values = [
         {
-            "capability": x.space.owner,
-            "memory_scope": x.space.scope,
-            "schema_uri": x.schema_uri,
-            "visibility": x.visibility,
-            "objects": x.live,
-            "deleted": x.deleted,
-            "expired": x.expired,
+            "capability": kept.space.owner,
+            "memory_scope": kept.space.scope,
+            "schema_uri": kept.schema_uri,
+            "visibility": kept.visibility,
+            "objects": kept.live,
+            "deleted": kept.deleted,
+            "expired": kept.expired,
         }
-        for x in found
+        for kept in collections
     ]
     human = [
         (
-            *(safe(x.space.owner), safe(x.space.scope), safe(x.schema_uri)),
-            f"{number_of(x.live, 'object')}, {x.deleted} deleted, {x.expired} expired",
+            *(safe(kept.space.owner), safe(kept.space.scope), safe(kept.schema_uri)),
+            f"{number_of(kept.live, 'object')}, {kept.deleted} deleted, {kept.expired} expired",
         )
-        for x in found
+        for kept in collections
     ]
-    plain = list(dict.fromkeys(x.space.owner for x in found))
+    plain = list(dict.fromkeys(kept.space.owner for kept in collections))
     app.output.results("state_list", values, human=human or ["nothing is kept"], plain=plain)
 
 
@@ -107,9 +107,9 @@ def _merge(app: App, file: Path, what: str, *, empty: bool) -> None:
 
     judge(file)
     with _store() as store:
-        owner, found = merge(store, file, empty=empty)
-    human = [f"{safe(owner)}: {found.new} new, {found.changed} changed, {found.same} as before"]
-    value = {"capability": owner, **found._asdict()}
+        owner, merged = merge(store, file, empty=empty)
+    human = [f"{safe(owner)}: {merged.new} new, {merged.changed} changed, {merged.same} as before"]
+    value = {"capability": owner, **merged._asdict()}
     app.output.result(what, value, human=human, plain=[owner])
 
 
