@@ -135,8 +135,8 @@ def read_listed_by(
         values |= {"key": facet[0], "value": facet_value(*facet)}
     query = text(f"{words} ORDER BY {by.format(key=key)} LIMIT :limit OFFSET :offset")
     rows = read_allowed(connection, query, values, denials, limit)
-    found = read_releases(connection, [row.id for row in rows])
-    return [(f"{row.place} {row.name}", x) for row, x in zip(rows, found, strict=True)]
+    releases = read_releases(connection, [row.id for row in rows])
+    return [(f"{row.place} {row.name}", x) for row, x in zip(rows, releases, strict=True)]
 
 
 def count_listed(connection: Connection, facet: Facet) -> int:
@@ -156,8 +156,8 @@ def read_names(
         key, value = facet
         matches = (FACET.c.release_id == LISTING.c.release_id, FACET.c.key == key)
         query = query.where(exists().where(*matches, FACET.c.value == facet_value(key, value)))
-    found = connection.execute(query.order_by(LISTING.c.name).limit(limit))
-    return read_releases(connection, found.scalars().all())
+    ids = connection.execute(query.order_by(LISTING.c.name).limit(limit))
+    return read_releases(connection, ids.scalars().all())
 
 
 def read_counts(connection: Connection, key: str) -> dict[str, int]:
@@ -203,7 +203,7 @@ def read_changed_at(connection: Connection, releases: Sequence[IndexedRelease]) 
     """Return when the status of these releases last changed, in epoch seconds, by cap_uri."""
     changed = {x.cap_uri: x.timestamp for x in releases}
     names = {f"{PREFIX}{x.name}" for x in releases}
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     for table, subject in ((YANK, YANK.c.cap_uri), (DEPRECATION, DEPRECATION.c.subject)):
         newest = (
             select(subject, func.max(EVENT.c.timestamp))
@@ -212,9 +212,9 @@ def read_changed_at(connection: Connection, releases: Sequence[IndexedRelease]) 
             .group_by(subject)
         )
         for key, timestamp in connection.execute(newest):
-            found[key] = max(timestamp, found.get(key, 0))
+            times[key] = max(timestamp, times.get(key, 0))
     return {
-        x.cap_uri: max(x.timestamp, found.get(x.cap_uri, 0), found.get(f"{PREFIX}{x.name}", 0))
+        x.cap_uri: max(x.timestamp, times.get(x.cap_uri, 0), times.get(f"{PREFIX}{x.name}", 0))
         for x in releases
     }
 

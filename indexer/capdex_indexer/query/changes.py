@@ -67,8 +67,8 @@ def read_listed_releases(
     """
     ids = {x.name: x.release_id for x in changes}
     rows = connection.execute(_LISTED, {"ids": [x for x in ids.values() if x is not None]})
-    found: dict[int, Any] = {row.id: row for row in rows}
-    return {name: None if id_ is None else found[id_] for name, id_ in ids.items()}
+    listed: dict[int, Any] = {row.id: row for row in rows}
+    return {name: None if id_ is None else listed[id_] for name, id_ in ids.items()}
 
 
 def read_newest(connection: Connection, serve: Collection[Verdict], limit: int) -> list[NameChange]:

@@ -306,8 +306,8 @@ def _is_current(connection: Connection, tree: _FinalTree) -> bool:
     """True if the last event of the tree is unchanged; the log head covers all before it."""
     if not tree.hashes:
         return True
-    found = connection.execute(EVENT_HASHES.where(EVENT.c.sequence == tree.key)).first()
-    return found is not None and _hashes(found) == tree.hashes
+    row = connection.execute(EVENT_HASHES.where(EVENT.c.sequence == tree.key)).first()
+    return row is not None and _hashes(row) == tree.hashes
 
 
 def _hashes(event: Any) -> bytes:
@@ -342,7 +342,7 @@ def _block_hash(connection: Connection, row: Any, number: int) -> bytes | None:
         select(BLOCK.c.hash).where(ours, BLOCK.c.number == number),
         select(EVENT.c.block_hash).where(EVENT.c.block_number == number).limit(1),
     ):
-        found = connection.execute(query).scalar()
-        if found is not None:
-            return bytes(found)
+        block_hash = connection.execute(query).scalar()
+        if block_hash is not None:
+            return bytes(block_hash)
     return None

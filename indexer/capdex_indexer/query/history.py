@@ -63,9 +63,9 @@ def read_account_history(
 def read_block_history(connection: Connection, number: int, first: int = 0) -> list[Json]:
     """Return the events of a block from a log index on, in their order; at most MAX_EVENTS."""
     query = select(EVENT.c.sequence).where(EVENT.c.block_number == number)
-    query = query.where(EVENT.c.log_index >= first)
-    found = connection.execute(query.order_by(EVENT.c.log_index).limit(MAX_EVENTS)).scalars().all()
-    return _describe(connection, dict.fromkeys(_DETAILS, found))[::-1]
+    query = query.where(EVENT.c.log_index >= first).order_by(EVENT.c.log_index).limit(MAX_EVENTS)
+    sequences = connection.execute(query).scalars().all()
+    return _describe(connection, dict.fromkeys(_DETAILS, sequences))[::-1]
 
 
 def _read(
@@ -74,7 +74,7 @@ def _read(
     before: tuple[int, int] | None,
 ) -> list[Json]:
     """Return the newest events of all sources, newest first."""
-    found: dict[Table, set[int]] = {}
+    by_table: dict[Table, set[int]] = {}
     for table, condition in sources:
         sequence: Column[Any] = table.c.sequence
         query = select(sequence).where(condition)
@@ -83,18 +83,18 @@ def _read(
             query = query.where(tuple_(EVENT.c.block_number, EVENT.c.log_index) < tuple_(*before))
         newest = query.order_by(sequence.desc()).limit(MAX_EVENTS)
         if sequences := set(connection.execute(newest).scalars()):
-            found[table] = found.get(table, set()) | sequences
-    return _describe(connection, found)[:MAX_EVENTS]
+            by_table[table] = by_table.get(table, set()) | sequences
+    return _describe(connection, by_table)[:MAX_EVENTS]
 
 
-def _describe(connection: Connection, found: Mapping[Table, Collection[int]]) -> list[Json]:
+def _describe(connection: Connection, by_table: Mapping[Table, Collection[int]]) -> list[Json]:
     """Return the events of these sequences, which are looked for in their tables, newest first."""
     details: dict[int, dict[str, Any]] = {}
-    for table, sequences in found.items():
+    for table, sequences in by_table.items():
         read = _DETAILS[table]
         rows = connection.execute(select(table).where(table.c.sequence.in_(sequences))).mappings()
         details |= {row["sequence"]: read(row) for row in rows}
-    wanted = set().union(*found.values())
+    wanted = set().union(*by_table.values())
     events = connection.execute(select(EVENT).where(EVENT.c.sequence.in_(wanted)))
     ordered = sorted(events, key=lambda row: (-row.block_number, -row.log_index))
     chains = dict(connection.execute(select(DEPLOYMENT.c.id, DEPLOYMENT.c.chain_id)).all())

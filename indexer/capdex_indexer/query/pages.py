@@ -88,8 +88,8 @@ def read_shown_version(connection: Connection, name: str) -> tuple[str | None, b
 
     If search lists none, it is the highest.
     """
-    found: str | None = connection.execute(_LISTED, {"name": name}).scalar()
-    return found or connection.execute(_HIGHEST, {"name": name}).scalar(), found is not None
+    listed: str | None = connection.execute(_LISTED, {"name": name}).scalar()
+    return listed or connection.execute(_HIGHEST, {"name": name}).scalar(), listed is not None
 
 
 def read_versions(
@@ -98,8 +98,8 @@ def read_versions(
     """Return a page of the releases of a name, highest version first."""
     order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
     query = select(RELEASE.c.id).where(RELEASE.c.name == name).order_by(*order)
-    found = connection.execute(query.limit(limit).offset(offset)).scalars()
-    return read_releases(connection, found.all())
+    ids = connection.execute(query.limit(limit).offset(offset)).scalars()
+    return read_releases(connection, ids.all())
 
 
 def count_versions(connection: Connection, name: str) -> int:
@@ -155,8 +155,8 @@ def read_waiting(connection: Connection) -> list[Row[Any]]:
         *(RELEASE.c.name, RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.availability.label("state")),
         *(RELEASE.c.attempts, RELEASE.c.queued_at),
     ).order_by(RELEASE.c.queued_at)
-    found: list[Row[Any]] = []
+    rows: list[Row[Any]] = []
     for state in (Availability.PENDING, Availability.PARKED):
         some = query.where(RELEASE.c.availability == state).limit(MAX_WAITING)
-        found += connection.execute(some)
-    return found
+        rows += connection.execute(some)
+    return rows

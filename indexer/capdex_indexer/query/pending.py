@@ -57,7 +57,7 @@ def read_queue(
 ) -> QueuePage:
     """Read a page of the queue (of one name, or all); raises InvalidInput for an invalid cursor."""
     after = None if cursor is None else _read_cursor(cursor)
-    found: list[Row[Any]] = []
+    queued: list[Row[Any]] = []
     totals: dict[Availability, int] = {}
     for state, condition in _CONDITIONS.items():
         if state not in states:
@@ -66,20 +66,20 @@ def read_queue(
         query = _QUEUED.where(selected).limit(limit + 1)
         if after is not None:
             query = query.where(tuple_(RELEASE.c.queued_at, RELEASE.c.id) > after)
-        found += connection.execute(query)
+        queued += connection.execute(query)
         count = select(func.count()).select_from(RELEASE).where(selected)
         totals[state] = int(connection.execute(count).scalar_one())
-    rows = sorted(found, key=lambda row: (row.queued_at, row.id))
+    rows = sorted(queued, key=lambda row: (row.queued_at, row.id))
     more, rows = len(rows) > limit, rows[:limit]
     last = f"{rows[-1].queued_at!r}-{rows[-1].id}" if more else None
     return QueuePage(tuple(rows), totals, last)
 
 
 def _read_cursor(text: str) -> tuple[float, int]:
-    found = _CURSOR.fullmatch(text)
-    if found is None:
+    match = _CURSOR.fullmatch(text)
+    if match is None:
         raise InvalidInput(
             f"{text[:80]!r} is not a cursor of the queue",
             fix="use the next_cursor of the previous page",
         )
-    return float(found[1]), int(found[2])
+    return float(match[1]), int(match[2])

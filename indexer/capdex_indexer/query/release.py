@@ -183,8 +183,8 @@ def read_releases(connection: Connection, ids: Sequence[int]) -> list[IndexedRel
     """Return the releases of these ids (at most a page of them) in this order."""
     if not ids:
         return []
-    found = {row.id: _release(row) for row in connection.execute(_BY_ID, {"ids": ids})}
-    return [found[release_id] for release_id in ids]
+    releases = {row.id: _release(row) for row in connection.execute(_BY_ID, {"ids": ids})}
+    return [releases[release_id] for release_id in ids]
 
 
 def read_tools(connection: Connection, sequences: Iterable[int]) -> dict[int, list[str]]:

@@ -171,7 +171,7 @@ def _similar_names(connection: Connection, name: str) -> list[str]:
     column = LISTING.c.name
     after = select(column).where(column > name).order_by(column).limit(NEAR_NAMES)
     before = select(column).where(column < name).order_by(column.desc()).limit(NEAR_NAMES)
-    above, below = (list(connection.execute(x).scalars()) for x in (after, before))
+    above, below = (list(connection.execute(query).scalars()) for query in (after, before))
     half = NEAR_NAMES // 2
     spare = max(half, NEAR_NAMES - len(below))
     candidates = above[:spare] + below[: NEAR_NAMES - len(above[:spare])]

@@ -135,7 +135,7 @@ def _rejections(connection: Connection) -> list[dict[str, Any]]:
         .where(REJECTED)
     )
     broken = select(*where, EVENT.c.error).where(EVENT.c.error.is_not(None))
-    found: list[dict[str, Any]] = []
+    rejections: list[dict[str, Any]] = []
     for query in (refused, broken):
         newest = query.order_by(EVENT.c.sequence.desc()).limit(RECENT_REJECTIONS)
         for row in connection.execute(newest).mappings():
@@ -143,8 +143,8 @@ def _rejections(connection: Connection) -> list[dict[str, Any]]:
             if "error" in place:
                 broken_log = dict.fromkeys(claims) | {"reason": Reason.BAD_EVENT.value}
                 place |= broken_log | {"message": place.pop("error")}
-            found.append(place)
-    return sorted(found, key=lambda x: -x["sequence"])[:RECENT_REJECTIONS]
+            rejections.append(place)
+    return sorted(rejections, key=lambda x: -x["sequence"])[:RECENT_REJECTIONS]
 
 
 def _count(connection: Connection, query: Select[Any]) -> int:

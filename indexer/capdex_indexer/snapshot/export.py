@@ -123,9 +123,9 @@ def export_snapshot(
             on_missing(missing)
         first = manifest.to_bytes()
         file.write(write_header(Cid.of(first).to_bytes()) + write_block(Cid.of(first), first))
-        for deployment_id, found in digests.items():
+        for deployment_id, part_digest in digests.items():
             chunks = parts[deployment_id].chunks
-            pieces = pack(read_leaves(connection, found, deployment_id))
+            pieces = pack(read_leaves(connection, part_digest, deployment_id))
             for count, (cid, chunk) in enumerate(zip(chunks, pieces, strict=True), 1):
                 file.write(write_block(cid, chunk))
                 progress("chunks of events", count, len(chunks))
@@ -153,10 +153,10 @@ def _votes(connection: Connection, block: int) -> Digest | None:
 
     Without votes the contract may not exist yet, so its log slot could not be proven.
     """
-    found = read_votes_digest(connection, block)
-    if found is None or found.block_number != block or not found.log.count:
+    digest = read_votes_digest(connection, block)
+    if digest is None or digest.block_number != block or not digest.log.count:
         return None
-    return found
+    return digest
 
 
 def _part(
@@ -207,12 +207,12 @@ def _packages(connection: Connection, count: int) -> dict[Cid, bool]:
     query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256, judged).where(
         judged | PENDING, RELEASE.c.sequence <= count
     )
-    found: dict[Cid, bool] = {}
+    packages: dict[Cid, bool] = {}
     for name, cid, digest, is_judged in connection.execute(query.order_by(RELEASE.c.sequence)):
         if denials.of_release(name, cid, bytes(digest)) is None:
             package = Cid.raw(bytes(digest))
-            found[package] = bool(is_judged) or found.get(package, False)
-    return found
+            packages[package] = bool(is_judged) or packages.get(package, False)
+    return packages
 
 
 def _bytes(address: str) -> bytes:

@@ -92,10 +92,10 @@ async def restore(
             async with Verifier() as verifier:
                 packages = snapshot.packages()
                 while some := list(islice(packages, AT_ONCE)):
-                    found = await asyncio.gather(
+                    outcomes = await asyncio.gather(
                         *(_verifies(engine, checked, verifier, *package) for package in some)
                     )
-                    for (cid, data), verified in zip(some, found, strict=True):
+                    for (cid, data), verified in zip(some, outcomes, strict=True):
                         if verified:
                             await asyncio.to_thread(blocks.keep, cid, data)
                             kept += 1
@@ -135,9 +135,9 @@ def _fill(
             events.apply(
                 connection,
                 deployment_id,
-                LogRows.of(x.log for x, _ in entries),
+                LogRows.of(record.log for record, _ in entries),
                 [head for _, head in entries],
-                times={x.log.position.block_number: x.timestamp for x, _ in entries},
+                times={record.log.position.block_number: record.timestamp for record, _ in entries},
                 chain_id=manifest.chain_id,
                 now=time.time(),
             )
@@ -160,8 +160,8 @@ def _holds(connection: Connection, block: int, parts: dict[int, LogPart]) -> boo
 
 
 def _check_digests(parts: dict[int, LogPart], registry: Digest, votes: Digest | None) -> None:
-    found = {REGISTRY: registry.index} | ({VOTES: votes.index} if votes else {})
-    if found != {x: part.index_digest for x, part in parts.items()}:
+    digests = {REGISTRY: registry.index} | ({VOTES: votes.index} if votes else {})
+    if digests != {x: part.index_digest for x, part in parts.items()}:
         raise untrue("its events give another index digest than its manifest names")
 
 
@@ -181,9 +181,9 @@ def _announcements(
 ) -> list[Announcement]:
     query = select(RELEASE).where(RELEASE.c.sequence.in_(sequences))
     with transaction(engine) as connection:
-        found = connection.execute(query).all()
+        rows = connection.execute(query).all()
     chain_id = checked.manifest.chain_id
     return [
-        Announcement(chain_id, x.publisher, x.cap_uri, x.semver, x.cid, bytes(x.sha256))
-        for x in found
+        Announcement(chain_id, row.publisher, row.cap_uri, row.semver, row.cid, bytes(row.sha256))
+        for row in rows
     ]

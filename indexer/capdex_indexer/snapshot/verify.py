@@ -134,10 +134,10 @@ def _check_subject(manifest: SnapshotManifest, subject: ExpectedIndex) -> None:
 
 
 async def _trusted_hash(manifest: SnapshotManifest, trust: TrustAnchor) -> bytes:
-    number, found = manifest.block.number, trust.block_hash
+    number, trusted = manifest.block.number, trust.block_hash
     if trust.rpc is not None:
         block, _ = await trusted_block(trust.rpc, chain_id=manifest.chain_id, number=number)
-        if found not in (None, block.hash):
+        if trusted not in (None, block.hash):
             raise VerificationFailure(
                 f"the endpoint has another block {number} than you trust",
                 Code.BAD_PROOF,
@@ -153,17 +153,17 @@ async def _trusted_hash(manifest: SnapshotManifest, trust: TrustAnchor) -> bytes
         )
         if place.genesis != manifest.genesis:
             raise untrue("its chain has another first block")
-        found = block.hash
-    if found is None:
+        trusted = block.hash
+    if trusted is None:
         raise UsageError(
             "the snapshot cannot be verified without a trusted block hash",
             why="its own claims prove nothing",
             fix=f"add --rpc-url URL, or --trust-block with the hash of block {number}",
         )
-    if found != manifest.block.hash:
+    if trusted != manifest.block.hash:
         said = manifest.block.hash.hex()
-        raise untrue(f"block {number} is 0x{found.hex()}, in the snapshot it is 0x{said}")
-    return found
+        raise untrue(f"block {number} is 0x{trusted.hex()}, in the snapshot it is 0x{said}")
+    return trusted
 
 
 async def _check_slot(
@@ -224,14 +224,14 @@ class _PositionCheck:
         if self._rpc is None or not blocks:
             return
         headers = []
-        for number, found in zip(blocks, await self._rpc.blocks(list(blocks)), strict=True):
+        for number, block in zip(blocks, await self._rpc.blocks(list(blocks)), strict=True):
             timestamp, logs = blocks[number]
-            if found is None:
+            if block is None:
                 raise self._rpc.blame(f"it has no block {number}, below its own head")
             claimed = (number, logs[0].position.block_hash, timestamp)
-            if claimed != (found.number, found.hash, found.timestamp):
+            if claimed != (block.number, block.hash, block.timestamp):
                 raise untrue(f"the chain has another block {number}")
-            headers.append(found)
+            headers.append(block)
         chain = await self._rpc.logs_at(self._contract, headers)
         for (_, ours), theirs in zip(blocks.values(), chain, strict=True):
             if ours != list(theirs):

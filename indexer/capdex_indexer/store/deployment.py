@@ -143,11 +143,11 @@ def _columns(contract: Deployment) -> dict[str, Any]:
     }
 
 
-def _foreign(other: list[str], found: Any, ours: dict[str, Any]) -> UsageError:
+def _foreign(other: list[str], theirs: Any, ours: dict[str, Any]) -> UsageError:
     def show(value: object) -> str:
         return "0x" + value.hex() if isinstance(value, bytes) else str(value)
 
-    words = (f"its {k} is {show(found[k])}, not {show(ours[k])}" for k in other)
+    words = (f"its {k} is {show(theirs[k])}, not {show(ours[k])}" for k in other)
     what, fix = "belongs to another chain or registry", "name another database"
     if other == ["start_block"]:
         what = "begins at another block"

@@ -161,8 +161,8 @@ class _DerivedRows:
             connection,
             [(n, event_rows.claim(event)) for n, event in events if isinstance(event, Published)],
         )
-        found = [event_rows.release_row(claim, n, now) for n, claim in claims]
-        insert_rows(connection, RELEASE, found, (*event_rows.ANNOUNCED, *event_rows.queued(now)))
+        rows = [event_rows.release_row(claim, n, now) for n, claim in claims]
+        insert_rows(connection, RELEASE, rows, (*event_rows.ANNOUNCED, *event_rows.queued(now)))
         rejected = {n: x.rejected for n, x in claims if x.rejected is not None}
         for sequences in chunks(list(rejected)):
             ids = select(RELEASE.c.id, RELEASE.c.sequence).where(RELEASE.c.sequence.in_(sequences))
@@ -244,15 +244,15 @@ def _one_stands(
     for some in chunks([x.event.announcement.cap_uri for _, x in claims if x.stands]):
         standing = select(RELEASE.c.cap_uri).where(STANDS, RELEASE.c.cap_uri.in_(some))
         taken.update(_scalars(connection, standing))
-    found = []
+    settled = []
     for sequence, claim in claims:
         cap_uri = claim.event.announcement.cap_uri
         if claim.stands and cap_uri in taken:
             claim = event_rows.repeated(claim)
         elif claim.stands:
             taken.add(cap_uri)
-        found.append((sequence, claim))
-    return found
+        settled.append((sequence, claim))
+    return settled
 
 
 def _flag_again(connection: Connection, cap_uris: set[str]) -> set[str]:

@@ -142,15 +142,15 @@ def read_due(
     In each lane the publishers after `after` come first, each with a part of `limit` at a time, so
     that no publisher waits for the flood of another.
     """
-    found: dict[int, Lane] = {}
-    for one in Lane if lane is None else (lane,):
-        _choose(connection, one, now, limit, after, known, found)
+    chosen: dict[int, Lane] = {}
+    for wanted in Lane if lane is None else (lane,):
+        _choose(connection, wanted, now, limit, after, known, chosen)
     rows: dict[int, Any] = {}
-    for some in chunks(list(found)):
+    for some in chunks(list(chosen)):
         rows |= {
             row.id: row for row in connection.execute(select(*_JOB).where(RELEASE.c.id.in_(some)))
         }
-    return [_job(rows[release_id], chain_id, one) for release_id, one in found.items()]
+    return [_job(rows[release_id], chain_id, its_lane) for release_id, its_lane in chosen.items()]
 
 
 def read_verified(connection: Connection, chain_id: int, after: int, limit: int) -> list[Job]:
@@ -174,24 +174,24 @@ def _choose(
     limit: int,
     after: str,
     known: Collection[int],
-    found: dict[int, Lane],
+    chosen: dict[int, Lane],
 ) -> None:
-    """Add due releases of a lane to `found`, up to `limit`, by a few seeks in its index."""
+    """Add due releases of a lane to `chosen`, up to `limit`, by a few seeks in its index."""
     part, depth = max(1, limit // PARTS), len(known)
     due = {} if lane is Lane.NEW else {"now": now}
     seen: set[str] = set()
-    while len(found) < limit:
+    while len(chosen) < limit:
         values = {"after": after, "depth": part + depth, **due}
         rows = connection.execute(_DUE[lane], values).all()
         if rows and rows[0].publisher not in seen:
             after = rows[0].publisher
             seen.add(after)
-            new = [x.id for x in rows if x.id not in known and x.id not in found]
-            found |= dict.fromkeys(new[: min(part, limit - len(found))], lane)
+            new = [x.id for x in rows if x.id not in known and x.id not in chosen]
+            chosen |= dict.fromkeys(new[: min(part, limit - len(chosen))], lane)
         elif not rows and after:
             after = ""  # continue with the first publisher
-        elif depth < len(known) + len(found):  # every publisher had a turn: start another round
-            depth = len(known) + len(found)
+        elif depth < len(known) + len(chosen):  # every publisher had a turn: start another round
+            depth = len(known) + len(chosen)
             part = limit if len(seen) == 1 else part
             seen.clear()
         else:
@@ -205,11 +205,11 @@ def write_judgements(
     alive: dict[int, str | None] = {}
     for some in chunks(list(judgements)):
         columns = select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.sequence)
-        found = connection.execute(columns.where(RELEASE.c.id.in_(some))).all()
-        if not found:
+        rows = connection.execute(columns.where(RELEASE.c.id.in_(some))).all()
+        if not rows:
             continue
-        alive |= {row.id: row.name for row in found}
-        kept = {row.id: judgements[row.id] for row in found}
+        alive |= {row.id: row.name for row in rows}
+        kept = {row.id: judgements[row.id] for row in rows}
         verdicts = [
             {
                 "release_id": release_id,
@@ -221,7 +221,7 @@ def write_judgements(
         ]
         connection.execute(_JUDGED, verdicts)
         write_packages(connection, kept)
-        schema_claims.write(connection, {row.id: row.sequence for row in found}, kept)
+        schema_claims.write(connection, {row.id: row.sequence for row in rows}, kept)
     return alive
 
 
@@ -241,28 +241,28 @@ def write_delays(connection: Connection, delays: Sequence[Delay]) -> None:
 
     A release that is verified again keeps its verdict and its message.
     """
-    later = [one for one in delays if one.reason is None]
-    parked = [one for one in delays if one.reason is not None]
+    later = [x for x in delays if x.reason is None]
+    parked = [x for x in delays if x.reason is not None]
     if later:
-        connection.execute(_POSTPONED, [{**_delay(one), "new_due_at": one.at} for one in later])
+        connection.execute(_POSTPONED, [{**_delay(x), "new_due_at": x.at} for x in later])
     if parked:
-        connection.execute(_PARKED, [{**_delay(one), "new_reason": one.reason} for one in parked])
+        connection.execute(_PARKED, [{**_delay(x), "new_reason": x.reason} for x in parked])
 
 
 def names_of(connection: Connection, delays: Sequence[Delay]) -> set[str]:
     """Return the names of these releases."""
     names: set[str] = set()
-    for some in chunks([one.release_id for one in delays]):
+    for some in chunks([x.release_id for x in delays]):
         query = select(RELEASE.c.name).where(RELEASE.c.id.in_(some), RELEASE.c.name.is_not(None))
         names.update(connection.execute(query).scalars())
     return names
 
 
-def _delay(one: Delay) -> dict[str, Any]:
+def _delay(delay: Delay) -> dict[str, Any]:
     return {
-        "release_id": one.release_id,
-        "new_message": visible(one.error, MAX_REASON_CHARS),
-        "tries": int(one.tried),
+        "release_id": delay.release_id,
+        "new_message": visible(delay.error, MAX_REASON_CHARS),
+        "tries": int(delay.tried),
     }
 
 

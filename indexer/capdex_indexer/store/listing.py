@@ -103,13 +103,13 @@ def _latest(
     dialect = connection.dialect.name
     bound = json.dumps(names) if dialect == "sqlite" else list(names)
     rows = connection.execute(best(frozenset(serve), dialect), {"names": bound}).all()
-    found: dict[str, int] = {}
+    latest: dict[str, int] = {}
     for name, release_id, cid, sha256 in rows:
         if denials.of_release(name, cid, bytes(sha256)) is None:
-            found[name] = release_id
+            latest[name] = release_id
         elif (other := _best_allowed(connection, name, serve, denials)) is not None:
-            found[name] = other
-    return found
+            latest[name] = other
+    return latest
 
 
 def _best_allowed(

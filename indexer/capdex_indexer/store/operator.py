@@ -61,8 +61,8 @@ class Operator:
         """Return True if a release of the index has this CID or name."""
         with transaction(self._engine) as connection:
             names = denylist.affected_names(connection, subject)
-            found = select(RELEASE.c.name).where(RELEASE.c.name.in_(names)).limit(1)
-            return connection.execute(found).first() is not None
+            query = select(RELEASE.c.name).where(RELEASE.c.name.in_(names)).limit(1)
+            return connection.execute(query).first() is not None
 
     def undeny(self, subject: str) -> bool:
         """Take a denial back; return False if there was none."""
@@ -143,5 +143,5 @@ def read_accepted(connection: Connection) -> bytes | None:
         .order_by(INSTRUCTION.c.id.desc())
         .limit(1)
     )
-    found = connection.execute(newest).scalar()
-    return None if found is None else bytes.fromhex(str(found).removeprefix("0x"))
+    block_hash = connection.execute(newest).scalar()
+    return None if block_hash is None else bytes.fromhex(str(block_hash).removeprefix("0x"))

@@ -76,7 +76,7 @@ class NearNames:
             listed = connection.execute(query).scalars().all()
         else:
             own = (query.where(LISTING.c.name.in_(some)) for some in chunks(sorted(changed)))
-            listed = [x for some in own for x in connection.execute(some).scalars()]
+            listed = [name for some in own for name in connection.execute(some).scalars()]
         parts: list[tuple[Neighbours, Mask | None]] = [(Neighbours(listed), None)]
         before, self._kept = self._kept, {}
         for part in engine.parts if engine else ():
@@ -106,15 +106,15 @@ def read_copies(
         older = _compared(connection, names)
     else:
         older = _looked_up(connection, names, near)
-    found: dict[str, str | None] = {}
+    originals: dict[str, str | None] = {}
     for name, (since, others) in older.items():
         title = _title(connection.execute(_TITLE, {"name": name}).scalar()) if others else ""
         before = ((x, _TITLE_BEFORE, {"name": x, "before": since}) for x in others)
-        found[name] = next(
+        originals[name] = next(
             (x for x, query, of in before if _like(title, connection.execute(query, of).scalar())),
             None,
         )
-    return found
+    return originals
 
 
 _Compared = tuple[int, list[str]]  # since when a name is there, and the older names near it
@@ -194,15 +194,15 @@ def _is_older(claims: Mapping[str, _Claim], one: str, other: str) -> bool:
 
 
 def _claims(connection: Connection, names: Collection[str]) -> dict[str, _Claim]:
-    found: dict[str, _Claim] = {}
+    claims: dict[str, _Claim] = {}
     for some in chunks(sorted(names)):
         for name, since, publisher in connection.execute(_CLAIMS, {"names": some}):
-            found[name] = _Claim(since, publisher)
+            claims[name] = _Claim(since, publisher)
         for name, kind, by in connection.execute(_OWNERS, {"names": some}):
-            if name in found:
+            if name in claims:
                 owner = None if kind == "renounced" else by
-                found[name] = found[name]._replace(owner=owner)
-    return found
+                claims[name] = claims[name]._replace(owner=owner)
+    return claims
 
 
 def _title(metadata: Any) -> str:

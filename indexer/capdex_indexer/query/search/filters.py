@@ -92,15 +92,15 @@ def _values(given: Mapping[str, Any], known: Iterable[str]) -> Iterable[tuple[st
         values = value if isinstance(value, list) else [value]
         if not values:
             raise InvalidInput(f"the filter {key} has no value")
-        for one in values[: MAX_VALUES + 1]:
-            if not isinstance(one, str) or not 0 < len(one) <= MAX_FACET_CHARS:
+        for text in values[: MAX_VALUES + 1]:
+            if not isinstance(text, str) or not 0 < len(text) <= MAX_FACET_CHARS:
                 what = f"the filter {key} is not a text of 1 to {MAX_FACET_CHARS} characters"
                 raise InvalidInput(what, fix="write such a text, or a list of them")
-            found = facet_value(key, one)
-            if found not in (choices := _CHOICES.get(key, (found,))):
-                what = f"{one[:64]!r} is not a value of the filter {key}"
+            facet = facet_value(key, text)
+            if facet not in (choices := _CHOICES.get(key, (facet,))):
+                what = f"{text[:64]!r} is not a value of the filter {key}"
                 raise InvalidInput(what, fix=f"give one of {', '.join(choices)}")
-            yield key, found
+            yield key, facet
 
 
 def _moment(given: object) -> float:
@@ -114,7 +114,7 @@ def _moment(given: object) -> float:
 
 
 def _by_key(values: Values) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    by_key: dict[str, tuple[str, ...]] = {}
     for key, value in values:
-        found[key] = (*found.get(key, ()), value)
-    return found
+        by_key[key] = (*by_key.get(key, ()), value)
+    return by_key

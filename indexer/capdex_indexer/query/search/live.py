@@ -116,14 +116,14 @@ class LiveSearch:
 
         An engine as new as the transaction knows it; other names are looked up, see `read_copies`.
         """
-        state, found = self.state, dict[str, str | None]()
+        state, originals = self.state, dict[str, str | None]()
         changed = _changed_since(connection, state) if state else ()
         if state and not changed:
-            found = {x: state.engine.original(x) for x in names if x in state.engine}
-        if unknown := set(names) - found.keys():
+            originals = {x: state.engine.original(x) for x in names if x in state.engine}
+        if unknown := set(names) - originals.keys():
             near = self._near.read(connection, state.engine if state else None, changed)
-            found |= read_copies(connection, unknown, near)
-        return found
+            originals |= read_copies(connection, unknown, near)
+        return originals
 
     def restore(self, connection: Connection, load: Callable[[bytes], State | None]) -> bool:
         """Take the state that `load` returns for the secret of this database, and catch up.
@@ -251,8 +251,10 @@ class LiveSearch:
                 yield Segments.build(list(read_range(connection, page[0], page[-1], copies)))
             return
         requests = [
-            BuildRequest(self.database, x[0], x[-1], {y: copies[y] for y in x if y in copies})
-            for x in pages
+            BuildRequest(
+                self.database, page[0], page[-1], {x: copies[x] for x in page if x in copies}
+            )
+            for page in pages
         ]
         with SearchProcesses() as helpers:
             for made in helpers.map(requests):

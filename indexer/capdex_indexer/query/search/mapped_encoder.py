@@ -81,12 +81,12 @@ class MappedEncoder(SentenceEncoder):
             parts: dict[str, Any] = {"identity": np.asarray(self.identity)}
             for name, part in vars(self._encoder._model).items():
                 several = part if isinstance(part, list) else []
-                parts |= {f"{name}.{place}": x for place, x in enumerate(several)}
+                parts |= {f"{name}.{place}": array for place, array in enumerate(several)}
                 if isinstance(part, np.ndarray | int | float):
                     parts[name] = np.asarray(part)
             record = np.zeros(1, [(name, x.dtype, x.shape) for name, x in parts.items()])
-            for name, x in parts.items():
-                record[name] = x
+            for name, array in parts.items():
+                record[name] = array
             drop_leftovers(self._path)
             with replacing(self._path) as file:  # not a map: a full disk is an error, no signal
                 write_array_header_1_0(file, header_data_from_array_1_0(record))

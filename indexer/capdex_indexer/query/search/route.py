@@ -50,14 +50,14 @@ def route(state: State, message: str, limit: int, encoder: Encoder | None = None
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidInput(f"a page has 1 to {MAX_PAGE} hits, not {limit}")
     page = state.triggers.match(message, limit * DEPTH)
-    found = find(
+    result = find(
         state,
         message[:MAX_QUERY_CHARS],
         SearchFilters(),
         encoder=encoder,
         limit=min(limit * DEPTH, MAX_PAGE),
     )
-    hits = {hit.name: hit for hit in found.hits}
-    ranked = combine(page.matches, ((x.name, x.score) for x in found.hits), limit)
+    hits = {hit.name: hit for hit in result.hits}
+    ranked = combine(page.matches, ((x.name, x.score) for x in result.hits), limit)
     packages = [(x, hits.get(x.name)) for x in ranked]
-    return Route(packages, page.total, page.cut, found.mode, bool(page.total) or found.fits)
+    return Route(packages, page.total, page.cut, result.mode, bool(page.total) or result.fits)
