@@ -71,8 +71,8 @@ class Denials:
 
     def of_release(self, name: str | None, cid: str, sha256: bytes) -> Denial | None:
         """Return the denial that covers a release, by its name, its CID or its bytes."""
-        found = self.by_name.get(name or "") or self.by_digest.get(sha256)
-        return found or (self.by_digest.get(_digest_of(cid)) if self.by_digest else None)
+        denial = self.by_name.get(name or "") or self.by_digest.get(sha256)
+        return denial or (self.by_digest.get(_digest_of(cid)) if self.by_digest else None)
 
 
 def read_denials(connection: Connection) -> Denials:
@@ -117,15 +117,15 @@ def read_allowed(
     a denied digest is not said in SQL, so it is asked again, for twice as many, until there are
     enough: denied releases never make a list shorter than it could be.
     """
-    found: list[Row[Any]] = []
+    allowed: list[Row[Any]] = []
     offset, step = 0, limit
-    while len(found) < limit:
+    while len(allowed) < limit:
         rows = connection.execute(query, {**values, "limit": step, "offset": offset}).all()
-        found += (x for x in rows if denials.of_release(x.name, x.cid, bytes(x.sha256)) is None)
+        allowed += (x for x in rows if denials.of_release(x.name, x.cid, bytes(x.sha256)) is None)
         if len(rows) < step:
             break
         offset, step = offset + step, 2 * step
-    return found[:limit]
+    return allowed[:limit]
 
 
 class DenialCache:

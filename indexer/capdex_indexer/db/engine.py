@@ -295,7 +295,7 @@ def _prepare_sqlite(engine: Engine, *, begin: str, pragmas: tuple[str, ...]) -> 
 
     def file() -> tuple[int, int] | None:
         with suppress(OSError):
-            return (found := path.stat()).st_dev, found.st_ino
+            return (status := path.stat()).st_dev, status.st_ino
         return None
 
     def on_connect(connection: Any, record: Any) -> None:

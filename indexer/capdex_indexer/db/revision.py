@@ -24,11 +24,11 @@ def check_revision(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     try:
         cursor.execute("SELECT version_num FROM alembic_version")
-        found = cursor.fetchone()
+        row = cursor.fetchone()
     except connection.Error:
-        found = None
+        row = None
     finally:
         cursor.close()
         connection.rollback()
-    if found is not None and found[0] != REVISION:
-        raise foreign_version(f"its tables have revision {str(found[0])[:32]}, not {REVISION}")
+    if row is not None and row[0] != REVISION:
+        raise foreign_version(f"its tables have revision {str(row[0])[:32]}, not {REVISION}")

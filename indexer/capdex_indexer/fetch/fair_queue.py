@@ -59,7 +59,7 @@ class FairQueue:
                 return None
             lane = filled
         queues = self._waiting[lane]
-        publisher = min(queues, key=lambda one: self._running[one])  # the first of equals
+        publisher = min(queues, key=lambda x: self._running[x])  # the first of equals
         queue = queues.pop(publisher)
         job = queue.popleft()
         if queue:

@@ -164,35 +164,35 @@ class FileFetcher:
             return True
         order = sorted(files, key=lambda x: x.path in tried.absent)  # in the last turn
         tried.absent.clear()
-        for one in order:
-            refused = one.path in tried.wrong or _denied(denials, name, one.cid, one.sha256)
-            if not refused and not await self._keep(job, name, one, tried):
-                tried.absent.add(one.path)
+        for file in order:
+            refused = file.path in tried.wrong or _denied(denials, name, file.cid, file.sha256)
+            if not refused and not await self._keep(job, name, file, tried):
+                tried.absent.add(file.path)
                 if len(tried.absent) >= MISSES:
                     break
         return not tried.absent
 
-    async def _keep(self, job: Job, name: str, one: Resource, tried: _Tried) -> bool:
+    async def _keep(self, job: Job, name: str, file: Resource, tried: _Tried) -> bool:
         """Fetch, check and keep a file; False if it did not come."""
         is_new = job.lane is not Lane.AGAIN  # what was there before drives nothing out
-        fits = is_new or self.kept.bytes + one.size <= self.kept.budget
-        if self.kept.holds(one.cid) or not fits:
+        fits = is_new or self.kept.bytes + file.size <= self.kept.budget
+        if self.kept.holds(file.cid) or not fits:
             return True
         try:
             async with asyncio.timeout(FILE_S):
-                file = await self._sources.file(one.cid, one.size)
-            check_resource(one, file.data)
+                content = await self._sources.file(file.cid, file.size)
+            check_resource(file, content.data)
         except (Unavailable, TimeoutError):
             return False
         except (InvalidInput, VerificationFailure) as error:
             log.warning("another file", cap_uri=job.announcement.cap_uri, why=error.line)
-            tried.wrong.add(one.path)
+            tried.wrong.add(file.path)
             return True
-        if not file.blocks:  # they are much larger than the file
-            tried.wrong.add(one.path)
+        if not content.blocks:  # they are much larger than the file
+            tried.wrong.add(file.path)
             return True
         owner = job.announcement.publisher
-        await asyncio.to_thread(self.kept.keep, owner, name, one, file.blocks, evict=is_new)
+        await asyncio.to_thread(self.kept.keep, owner, name, file, content.blocks, evict=is_new)
         return True
 
     async def _package(self, job: Job) -> VerifiedPackage | None:
@@ -200,8 +200,8 @@ class FileFetcher:
         data = (await self._packages.file(Cid.parse(job.announcement.cid))).data
         if SIGN not in data:
             return None
-        found = await asyncio.to_thread(judge, job.announcement, data)
-        return found if isinstance(found, VerifiedPackage) else None
+        judged = await asyncio.to_thread(judge, job.announcement, data)
+        return judged if isinstance(judged, VerifiedPackage) else None
 
 
 def _denied(denials: Denials, name: str, root: Cid, sha256: bytes) -> bool:

@@ -71,12 +71,12 @@ class KeptFiles:
             self._records.mkdir(exist_ok=True)
             for place in sorted(self._records.iterdir(), key=lambda x: x.stat().st_mtime_ns):
                 try:
-                    one = msgspec.json.decode(place.read_bytes(), type=KeptFile)
-                    whole = all(self.blocks.holds(Cid.parse(x)) for x in one.blocks)
+                    file = msgspec.json.decode(place.read_bytes(), type=KeptFile)
+                    whole = all(self.blocks.holds(Cid.parse(x)) for x in file.blocks)
                 except (msgspec.DecodeError, InvalidInput):  # cut off by a crash
                     whole = False
-                if whole and one.root == place.name:
-                    self._count(one, 1)
+                if whole and file.root == place.name:
+                    self._count(file, 1)
                 else:
                     place.unlink()
             for place in self.blocks.path.glob("??/*"):
@@ -89,50 +89,50 @@ class KeptFiles:
     ) -> bool:
         """Keep a checked file; False if it does not fit, with `evict` False into what is free."""
         sizes = {cid.v1.text: len(data) for cid, data in blocks.items()}
-        one = KeptFile(resource.cid.text, owner, name, resource.sha256, sizes)
+        file = KeptFile(resource.cid.text, owner, name, resource.sha256, sizes)
         with self._changing():
-            if one.size + (0 if evict else self.bytes) > self.budget:
+            if file.size + (0 if evict else self.bytes) > self.budget:
                 return False
-            if one.root not in self._kept:
-                self._make_room(one.size, owner)
+            if file.root not in self._kept:
+                self._make_room(file.size, owner)
                 self._records.mkdir(parents=True, exist_ok=True)
-                (self._records / one.root).write_bytes(msgspec.json.encode(one))
-                self._count(one, 1)
+                (self._records / file.root).write_bytes(msgspec.json.encode(file))
+                self._count(file, 1)
                 try:
                     self.blocks.keep_many(list(blocks.items()))
                 except BaseException:
-                    self._remove(one)
+                    self._remove(file)
                     raise
         return True
 
     def drop(self, unwanted: Callable[[KeptFile], bool]) -> None:
         """Remove the files for which `unwanted` is true."""
         with self._changing():
-            for one in [x for x in self._kept.values() if unwanted(x)]:
-                self._remove(one)
+            for file in [x for x in self._kept.values() if unwanted(x)]:
+                self._remove(file)
 
     def _make_room(self, size: int, owner: str) -> None:
         while self._kept and self.bytes + size > self.budget:
             has = self._owners + Counter({owner: size})
-            largest = max(self._owners, key=lambda one: has[one])
+            largest = max(self._owners, key=lambda x: has[x])
             self._remove(next(x for x in self._kept.values() if x.owner == largest))
 
-    def _remove(self, one: KeptFile) -> None:
-        self._count(one, -1)
-        for cid in one.blocks.keys() - self._uses.keys():
+    def _remove(self, file: KeptFile) -> None:
+        self._count(file, -1)
+        for cid in file.blocks.keys() - self._uses.keys():
             self.blocks.remove(Cid.parse(cid))
-        (self._records / one.root).unlink(missing_ok=True)
+        (self._records / file.root).unlink(missing_ok=True)
 
-    def _count(self, one: KeptFile, by: int) -> None:
+    def _count(self, file: KeptFile, by: int) -> None:
         """Count a file once more, or with `by` -1 no longer."""
-        self.bytes += by * one.size
-        self._owners[one.owner] += by * one.size
-        self._uses.update(dict.fromkeys(one.blocks, by))
+        self.bytes += by * file.size
+        self._owners[file.owner] += by * file.size
+        self._uses.update(dict.fromkeys(file.blocks, by))
         if by > 0:
-            self._kept[one.root] = one
+            self._kept[file.root] = file
             return
-        del self._kept[one.root]
-        for counter, keys in ((self._uses, one.blocks), (self._owners, (one.owner,))):
+        del self._kept[file.root]
+        for counter, keys in ((self._uses, file.blocks), (self._owners, (file.owner,))):
             for key in keys:
                 if not counter[key]:
                     del counter[key]

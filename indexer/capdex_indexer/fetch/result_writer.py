@@ -68,9 +68,9 @@ def log_result(job: Job, result: FetchResult) -> None:
     """Log the result of a try."""
     uri = job.announcement.cap_uri
     if isinstance(result, JudgedRelease):
-        found = result.judgement
-        if found.reason is not None:
-            log.warning("rejected", cap_uri=uri, reason=str(found.reason), why=found.message)
+        reason, why = result.judgement.reason, result.judgement.message
+        if reason is not None:
+            log.warning("rejected", cap_uri=uri, reason=str(reason), why=why)
         else:
             log.info("verified", cap_uri=uri)
     elif result.reason is not None:
@@ -162,8 +162,8 @@ class ResultWriter:
                     await asyncio.sleep(DATABASE_RETRY_S)
                     continue
                 if len(batch) > 1:
-                    for one in batch:
-                        await self._write([one], threads)
+                    for entry in batch:
+                        await self._write([entry], threads)
                     return
                 job, result = batch[0]
                 if isinstance(result, Delay):
@@ -180,16 +180,16 @@ class ResultWriter:
 
     def _store_all(self, batch: Batch) -> list[bool]:
         """In a thread: keep blocks, then store judgements and delays."""
-        judged = [(job.release_id, one) for job, one in batch if isinstance(one, JudgedRelease)]
-        delays = [one for _, one in batch if isinstance(one, Delay)]
-        self._blocks.keep_many([block for _, one in judged for block in one.blocks.items()])
+        judged = [(job.release_id, x) for job, x in batch if isinstance(x, JudgedRelease)]
+        delays = [x for _, x in batch if isinstance(x, Delay)]
+        self._blocks.keep_many([block for _, result in judged for block in result.blocks.items()])
         alive = set[int]()
         if judged:
-            stored = self._store.record_many([(key, one.judgement) for key, one in judged])
+            stored = self._store.record_many([(key, x.judgement) for key, x in judged])
             alive = {key for (key, _), is_alive in zip(judged, stored, strict=True) if is_alive}
         if delays:
             self._store.delay_many(delays)
-        return [isinstance(one, Delay) or job.release_id in alive for job, one in batch]
+        return [isinstance(result, Delay) or job.release_id in alive for job, result in batch]
 
     def _failed(self, job: Job, error: Exception) -> Delay:
         if isinstance(error, UsageError):  # of the block directory: no try of the package

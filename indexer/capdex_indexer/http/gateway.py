@@ -58,10 +58,10 @@ class ByteRange:
     @classmethod
     def parse(cls, text: str) -> ByteRange:
         """Parse `from:to`, where `to` may be `*`; raise InvalidInput."""
-        found = _BYTE_RANGE.fullmatch(text)
-        if found is None:
+        match = _BYTE_RANGE.fullmatch(text)
+        if match is None:
             raise InvalidInput("entity-bytes is not from:to, two numbers or a number and *")
-        first, last = found.groups()
+        first, last = match.groups()
         return cls(int(first), None if last == "*" else int(last))
 
     def within(self, size_bytes: int) -> range:
@@ -150,7 +150,7 @@ def _format(text: str) -> BlockFormat | None:
 
 def _accepted(headers: list[str]) -> Iterator[tuple[BlockFormat, dict[str, str]]]:
     """Yield the formats that `Accept` names and we have, best first, with their parameters."""
-    found: list[tuple[float, BlockFormat, dict[str, str]]] = []
+    accepted: list[tuple[float, BlockFormat, dict[str, str]]] = []
     for text in ",".join(headers).split(","):
         kind, *rest = (part.strip() for part in text.split(";"))
         pairs = (part.partition("=") for part in rest)
@@ -159,9 +159,9 @@ def _accepted(headers: list[str]) -> Iterator[tuple[BlockFormat, dict[str, str]]
         quality = _quality(given.pop("q", "1"))
         if format_ is not None and kind.lower() == format_.media_type and quality > 0:
             known = {key: value for key, value in given.items() if key in _OF_CAR}
-            found.append((quality, format_, known if format_ is BlockFormat.CAR else {}))
+            accepted.append((quality, format_, known if format_ is BlockFormat.CAR else {}))
     seen: set[BlockFormat] = set()
-    for _, format_, given in sorted(found, key=lambda entry: -entry[0]):
+    for _, format_, given in sorted(accepted, key=lambda entry: -entry[0]):
         if format_ not in seen and all(value in _OF_CAR[key] for key, value in given.items()):
             seen.add(format_)
             yield format_, given
@@ -264,15 +264,15 @@ class _Gateway:
 
     def _read(self, cid: Cid) -> bytes | None:
         """Return a block of a package, or of a file that a package names."""
-        found = self.blocks.read(cid)
-        return files_of(self.blocks).read(cid) if found is None else found
+        block = self.blocks.read(cid)
+        return files_of(self.blocks).read(cid) if block is None else block
 
     def _denial(self, cid: Cid) -> Denial | None:
         """Return the denial of a CID, or of the same file under another CID."""
         denials = self.index.denials()
-        found = denials.of_digest(cid.digest)
-        if found or not denials.count:
-            return found
+        denial = denials.of_digest(cid.digest)
+        if denial or not denials.count:
+            return denial
         if cid.codec == DAG_PB:
             return denials.of_digest(self._sha256(cid))
         same = (x for x in denials.dag_pb if self._sha256(x) == cid.digest)

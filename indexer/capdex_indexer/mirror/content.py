@@ -54,8 +54,8 @@ def serve_config(index: Index, gateway: str) -> bytes:
 def serve_file(index: Index, name: str) -> bytes | None:
     """Return the file of a name in a mirror of this index; None for a name without releases."""
     with index.read() as connection:
-        found = read_names(connection, name, name)
-        shown = _without_denied(found, index.denial_cache.read(connection))
+        releases = read_names(connection, name, name)
+        shown = _without_denied(releases, index.denial_cache.read(connection))
     return file_of(shown) if shown else None
 
 
@@ -90,8 +90,8 @@ def read_files(connection: Connection, denials: Denials) -> Iterator[tuple[str, 
         names = list(connection.execute(page).scalars())
         if not names:
             return
-        found = read_names(connection, names[0], names[-1])
-        for name, releases in groupby(found, key=lambda x: x.name):
+        in_order = read_names(connection, names[0], names[-1])
+        for name, releases in groupby(in_order, key=lambda x: x.name):
             shown = _without_denied(releases, denials)
             if name is not None and shown:
                 yield name, file_of(shown), len(shown)

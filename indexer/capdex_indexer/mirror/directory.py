@@ -114,14 +114,14 @@ def _existing_files(directory: Path) -> set[str]:
             why="files of names that are gone would be removed from it",
             fix="name a new or empty directory",
         )
-    found = set()
+    paths = set()
     for file in _files(directory):
         path = file.relative_to(directory).as_posix()
         if name_at(path):
-            found.add(path)
+            paths.add(path)
         elif file.name.startswith(PARTIAL):
             file.unlink(missing_ok=True)  # of a run that was cut short
-    return found
+    return paths
 
 
 def _is_mirror(directory: Path) -> bool:

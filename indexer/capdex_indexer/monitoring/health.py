@@ -98,18 +98,18 @@ class Health:
         Everyone may read this: a code and its meaning. The text of an error may contain an
         endpoint's address and what the endpoint says, and with them an API key: it is only logged.
         """
-        found = [{"code": str(x.code), "message": self._meaning(x)} for x in self._errors()]
+        faults = [{"code": str(x.code), "message": self._meaning(x)} for x in self._errors()]
         if self.judging_fails():
-            found.append({"code": "NO_JUDGE", "message": NO_JUDGE})
+            faults.append({"code": "NO_JUDGE", "message": NO_JUDGE})
         if self.keeping_fails():
-            found.append({"code": "NO_ROOM", "message": NO_ROOM})
+            faults.append({"code": "NO_ROOM", "message": NO_ROOM})
         silence = self._writer_silence()
-        if silence and not found:
+        if silence and not faults:
             code = "DATABASE_UNAVAILABLE" if self.writes else "NO_WRITER"
-            found = [{"code": code, "message": silence}]
-        if not found and not self.following:
-            found = [{"code": "BACKFILL", "message": self.position()}]
-        return found
+            faults = [{"code": code, "message": silence}]
+        if not faults and not self.following:
+            faults = [{"code": "BACKFILL", "message": self.position()}]
+        return faults
 
     def warning(self) -> str | None:
         """Return a warning for answers: only codes, since endpoints choose their own messages."""

@@ -55,21 +55,21 @@ class Counters:
             "endpoints": [
                 {
                     "endpoint": number,
-                    "current": one.current,
-                    "circuit": str(one.circuit),
-                    "trouble": one.fault and str(one.fault),
-                    "abilities": one.abilities.to_json(),
+                    "current": endpoint.current,
+                    "circuit": str(endpoint.circuit),
+                    "trouble": endpoint.fault and str(endpoint.fault),
+                    "abilities": endpoint.abilities.to_json(),
                 }
-                for number, one in enumerate(self.endpoints, 1)
+                for number, endpoint in enumerate(self.endpoints, 1)
             ],
             "sources": [
                 {
-                    "source": one.label,
-                    "requests": one.requests,
-                    "in_flight": one.in_flight,
-                    "resting_seconds": round(one.resting_s, 3),
+                    "source": source.label,
+                    "requests": source.requests,
+                    "in_flight": source.in_flight,
+                    "resting_seconds": round(source.resting_s, 3),
                 }
-                for one in self.sources
+                for source in self.sources
             ],
             "files": asdict(self.files),
         }
@@ -149,8 +149,8 @@ def _of_work(counters: Counters) -> Iterator[Metric]:
     yield _gauges("capdex_rpc_endpoint_rests_seconds", text, "endpoint", rests)
     text, labels = "1 for what an endpoint can do, 0 for what it cannot.", ["endpoint", "ability"]
     ability = GaugeMetricFamily("capdex_rpc_ability", text, labels=labels)
-    for number, one in enumerate(counters.endpoints, 1):
-        for name, able in one.abilities.known().items():
+    for number, endpoint in enumerate(counters.endpoints, 1):
+        for name, able in endpoint.abilities.known().items():
             ability.add_metric([str(number), name], able)
     yield ability
     sources = counters.sources

@@ -60,5 +60,5 @@ async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events
             return
     contract = bytes.fromhex(known.registry[2:])
     place = await locate_once(rpc, known.chain_id, contract, start_block)
-    found = replace(known, start_block=place.start_block, genesis=place.genesis)
-    await run_to_completion(store.locate, found, keep_start_block=start_block is None)
+    located = replace(known, start_block=place.start_block, genesis=place.genesis)
+    await run_to_completion(store.locate, located, keep_start_block=start_block is None)

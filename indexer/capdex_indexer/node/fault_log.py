@@ -25,10 +25,10 @@ class FaultLog:
 
     def endpoints(self, states: Sequence[EndpointState]) -> None:
         """Log the endpoints that failed lately, by the numbers that `/status` shows."""
-        for number, one in enumerate(states, 1):
-            if one.fault is not None and self._is_due(f"endpoint {number}"):
-                about = {"endpoint": number, "url": one.label, "fault": str(one.fault)}
-                log.warning("endpoint failed", **about, why=one.last_error)
+        for number, state in enumerate(states, 1):
+            if state.fault is not None and self._is_due(f"endpoint {number}"):
+                about = {"endpoint": number, "url": state.label, "fault": str(state.fault)}
+                log.warning("endpoint failed", **about, why=state.last_error)
 
     def failure(self, event: str, error: CapdexError) -> None:
         """Log that something of the node fails, such as its database, and why."""

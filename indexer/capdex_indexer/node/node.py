@@ -175,10 +175,10 @@ class Node:
         health, index, faults = self.surface.health, self.surface.index, FaultLog()
         while True:
             try:
-                found = await run_to_completion(index.heartbeat)
+                position, beat = await run_to_completion(index.heartbeat)
                 health.unread = None
                 if not health.writes:
-                    health.observe(*found)
+                    health.observe(position, beat)
             except CapdexError as error:
                 health.database_failed(error)
                 faults.failure("database failed", error)

@@ -154,10 +154,10 @@ def _check_json(value: str | None, kind: object) -> None:
     if value is None or not value.isascii():
         raise ValueError("a JSON column is missing, or not ASCII")
     try:
-        found = orjson.loads(value)
+        parsed = orjson.loads(value)
     except orjson.JSONDecodeError:
-        found = json.loads(value)  # it also takes escaped lone surrogates
-    msgspec.convert(found, kind)
+        parsed = json.loads(value)  # it also takes escaped lone surrogates
+    msgspec.convert(parsed, kind)
 
 
 def json_text(value: object) -> str:

@@ -78,17 +78,17 @@ def read_columns(answer: bytes, reader: LogReader) -> tuple[LogRows, dict[int, i
     Raises ValueError or msgspec.DecodeError unless each column has its type and length, and the
     logs are in canonical order and in the blocks of the request.
     """
-    found = _decode(answer)
-    *columns, entries, releases, times = msgspec.structs.astuple(found)
-    count, numbers = len(found.data), found.block_numbers
+    decoded = _decode(answer)
+    *columns, entries, releases, times = msgspec.structs.astuple(decoded)
+    count, numbers = len(decoded.data), decoded.block_numbers
     if any(len(column) != count for column in (*columns, entries, releases)):
         raise ValueError("the columns differ in length")
     if count and not reader.first <= numbers[0] <= numbers[-1] <= reader.last:
         raise ValueError("a log is of a block that was not asked for")
-    positions = zip(numbers, found.log_indexes, strict=True)
+    positions = zip(numbers, decoded.log_indexes, strict=True)
     if not all(before < after for before, after in pairwise(positions)):
         raise ValueError("the logs are out of order")
-    if any(len(topics) % 32 for topics in found.topics):
+    if any(len(topics) % 32 for topics in decoded.topics):
         raise ValueError("a topic is cut")
     return LogRows(LogColumns([reader.address] * count, *columns), entries, releases), times
 

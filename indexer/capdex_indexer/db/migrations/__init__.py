@@ -16,8 +16,8 @@ def migrate(connection: Connection) -> None:
     Raises UsageError FOREIGN_DATABASE for a database of another version of capdex.
     """
     if inspect(connection).has_table("alembic_version"):
-        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        if found == REVISION:  # alembic takes a while to load, and 6 MB
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        if revision == REVISION:  # alembic takes a while to load, and 6 MB
             return
     from alembic import command
     from alembic.config import Config
