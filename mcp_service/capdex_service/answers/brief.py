@@ -34,31 +34,31 @@ def get(cap_uri: str) -> str:
     return step("get_capability", cap_uri=cap_uri)
 
 
-def hit(found: IndexedRelease, tools: Sequence[str]) -> Json:
+def hit(release: IndexedRelease, tools: Sequence[str]) -> Json:
     """Return a release as a hit, without what matched; with it at most 100 tokens, as estimated.
 
     Names of tools give way to what it does.
     """
-    made = _release(found, tools, text.DOES_TOKENS)
+    made = _release(release, tools, text.DOES_TOKENS)
     metadata = made["acp_metadata"]
     names = metadata.pop("tools", [])
-    said = (found.cap_uri, metadata.get("name", ""), made.get("status", ""))
+    said = (release.cap_uri, metadata.get("name", ""), made.get("status", ""))
     room = HIT_TOKENS - sum(text.estimate(str(x)) for x in said)
     while names and text.estimate(str(names)) > min(TOOL_TOKENS, room - FIRST_TOKENS):
         names.pop()
     if names:
         metadata["tools"] = names
         room -= text.estimate(str(names))
-    metadata["description"] = text.does_of(found, max(LEAST_TOKENS, room))
+    metadata["description"] = text.does_of(release, max(LEAST_TOKENS, room))
     return made
 
 
-def resolution(found: IndexedRelease, tools: Sequence[str]) -> Json:
+def resolution(release: IndexedRelease, tools: Sequence[str]) -> Json:
     """Return the answer of `resolve_capability`."""
-    return _resolved(found, tools) | {"next": get(found.cap_uri)}
+    return _resolved(release, tools) | {"next": get(release.cap_uri)}
 
 
-def package(found: IndexedRelease, document: Mapping[str, Any]) -> Json:
+def package(release: IndexedRelease, document: Mapping[str, Any]) -> Json:
     """Return the answer of `get_capability`: tools as signatures, secrets, and the prompt, cut."""
     more: Json = {"tools": [text.signature(x) for x in document.get("tools") or ()]}
     if secrets := text.secrets(document.get("tool_bindings")):
@@ -68,8 +68,8 @@ def package(found: IndexedRelease, document: Mapping[str, Any]) -> Json:
         more["prompt"] = text.cut(prompt.strip(), text.PROMPT_TOKENS, lines=True)
     if files := text.files(document):
         more["files"] = files
-    after = step("get_capability", cap_uri=found.cap_uri, detail="full")
-    return _resolved(found, ()) | more | {"next": after}
+    after = step("get_capability", cap_uri=release.cap_uri, detail="full")
+    return _resolved(release, ()) | more | {"next": after}
 
 
 def page(key: str, items: Sequence[object], cursor: str | None, after: str, **more: object) -> Json:
@@ -78,32 +78,32 @@ def page(key: str, items: Sequence[object], cursor: str | None, after: str, **mo
     return {**more, key: list(items), **turn, "next": after}
 
 
-def _resolved(found: IndexedRelease, tools: Sequence[str]) -> Json:
-    made = _release(found, tools, text.SUMMARY_TOKENS)
-    made |= {"cap_uri": found.cap_uri, "semver": found.semver}
-    if needs := text.needs_of(found):
+def _resolved(release: IndexedRelease, tools: Sequence[str]) -> Json:
+    made = _release(release, tools, text.SUMMARY_TOKENS)
+    made |= {"cap_uri": release.cap_uri, "semver": release.semver}
+    if needs := text.needs_of(release):
         shown = [text.cut(x, text.NEEDS_TOKENS) for x in needs[: text.TOOLS_SHOWN]]
         made["acp_metadata"]["permissions"] = {"require": shown}
-    if found.warnings:
-        made["warnings"] = list(map(text.cut_warning, found.warnings[:2]))
+    if release.warnings:
+        made["warnings"] = list(map(text.cut_warning, release.warnings[:2]))
     return made
 
 
-def _release(found: IndexedRelease, tools: Sequence[str], does: int) -> Json:
+def _release(release: IndexedRelease, tools: Sequence[str], does: int) -> Json:
     """Return a release under NIP-7's names; `does` are the tokens of what it does.
 
     `status` has flags that are set, or the name to use instead: the words are in the warnings.
     """
-    metadata: Json = {"id": found.cap_uri}
-    if title := (found.metadata or {}).get("name"):
+    metadata: Json = {"id": release.cap_uri}
+    if title := (release.metadata or {}).get("name"):
         metadata["name"] = text.cut(str(title), TITLE_TOKENS)
-    metadata["description"] = text.does_of(found, does)
+    metadata["description"] = text.does_of(release, does)
     if tools:
         metadata["tools"] = text.tools_shown(tools)
-    verdict = None if found.verdict is None else str(found.verdict)
-    made = {"acp_metadata": metadata, "ipfs_cid": found.cid, "verification": {"verdict": verdict}}
-    instead = found.status.get("replaced_by")
-    flags = {x: True for x, y in found.status.items() if y is True}
+    verdict = None if release.verdict is None else str(release.verdict)
+    made = {"acp_metadata": metadata, "ipfs_cid": release.cid, "verification": {"verdict": verdict}}
+    instead = release.status.get("replaced_by")
+    flags = {x: True for x, y in release.status.items() if y is True}
     if status := {"replaced_by": instead} if instead else flags:
         made["status"] = status
     return made

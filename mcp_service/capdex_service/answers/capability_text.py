@@ -23,39 +23,39 @@ DOMAINS: Final = 'capability_browse {"level":"domains"}'
 Told = tuple[str, Json]  # the text, and the structure with the step after it
 
 
-def manifests(found: Sequence[Json], cursor: str | None) -> Told:
+def manifests(listed: Sequence[Json], cursor: str | None) -> Told:
     """Return a page of CAP manifests."""
     lines = (
-        f"{x['capability_id']} {x['version']} [{x['kind']}] "
-        f"{cut(x['name'] + ': ' + x['description'], LINE_TOKENS)}"
-        for x in found
+        f"{entry['capability_id']} {entry['version']} [{entry['kind']}] "
+        f"{cut(entry['name'] + ': ' + entry['description'], LINE_TOKENS)}"
+        for entry in listed
     )
     items = [
-        {key: x[key] for key in ("capability_id", "version", "kind")}
-        | {key: cut(x[key], LINE_TOKENS) for key in ("name", "description")}
-        for x in found
+        {key: entry[key] for key in ("capability_id", "version", "kind")}
+        | {key: cut(entry[key], LINE_TOKENS) for key in ("name", "description")}
+        for entry in listed
     ]
-    after = step("capability_describe", capability_id=found[0]["capability_id"]) if found else ""
+    after = step("capability_describe", capability_id=listed[0]["capability_id"]) if listed else ""
     return _page("No capabilities.", lines, "capabilities", items, cursor, after or DOMAINS)
 
 
-def manifest(found: Json, cap_uri: str) -> Told:
+def manifest(full: Json, cap_uri: str) -> Told:
     """Return one CAP manifest without what says nothing; `cap_uri` is of its package."""
     said = ("capability_id", "version", "kind", "name", "input_schema")
-    made = {key: found[key] for key in said}
-    made["description"] = cut(found["description"], 4 * LINE_TOKENS)
+    made = {key: full[key] for key in said}
+    made["description"] = cut(full["description"], 4 * LINE_TOKENS)
     lines = [
-        f"{found['capability_id']} {found['version']} [{found['kind']}] {cut(found['name'], 20)}",
+        f"{full['capability_id']} {full['version']} [{full['kind']}] {cut(full['name'], 20)}",
         made["description"],
-        f"input: {_json(found['input_schema'])}",
+        f"input: {_json(full['input_schema'])}",
     ]
-    if output := found["output_schema"]:
+    if output := full["output_schema"]:
         made["output_schema"] = output
         lines.append(f"output: {_json(output)}")
-    if permissions := found["required_permissions"]:
+    if permissions := full["required_permissions"]:
         made["required_permissions"] = permissions
         lines.append(f"needs {', '.join(permissions)}")
-    if tools := found.get("tools"):
+    if tools := full.get("tools"):
         made["tools"] = [x["capability_id"] for x in tools]
         lines.append("tools: " + ", ".join(made["tools"]))
     return "\n".join(lines), made | {"next": get(cap_uri)}
@@ -82,14 +82,14 @@ def intents(level: Json, cursor: str | None) -> Told:
     """Return CMP's level 2 of a package."""
     tool = level["tool"]
     items = [
-        {key: x[key] for key in ("command", "confirm") if x.get(key)}
-        | {"patterns": [cut(y, PATTERN_TOKENS) for y in x["patterns"][:PATTERNS_SHOWN]]}
-        for x in level["intents"]
+        {key: intent[key] for key in ("command", "confirm") if intent.get(key)}
+        | {"patterns": [cut(x, PATTERN_TOKENS) for x in intent["patterns"][:PATTERNS_SHOWN]]}
+        for intent in level["intents"]
     ]
     lines = (
-        f"- {x.get('command', tool)}{' (confirm)' * x.get('confirm', False)}: "
-        + " | ".join(x["patterns"])
-        for x in items
+        f"- {intent.get('command', tool)}{' (confirm)' * intent.get('confirm', False)}: "
+        + " | ".join(intent["patterns"])
+        for intent in items
     )
     after = step("capability_browse", level="schema", of=tool)
     return _page(f"{tool} names no intents.", lines, "intents", items, cursor, after, tool=tool)
@@ -112,11 +112,11 @@ def schema(level: Json, cursor: str | None) -> Told:
 def examples(level: Json, cursor: str | None) -> Told:
     """Return CMP's level 4 of a package: what is said, and the call."""
     tool = level["tool"]
-    items = [x | {"say": cut(x["say"], LINE_TOKENS)} for x in level["examples"]]
+    items = [example | {"say": cut(example["say"], LINE_TOKENS)} for example in level["examples"]]
     lines = (
-        f"- {x['say']} → {x.get('command', tool)}"
-        + (f" {_json(x['input'])}" if "input" in x else "")
-        for x in items
+        f"- {example['say']} → {example.get('command', tool)}"
+        + (f" {_json(example['input'])}" if "input" in example else "")
+        for example in items
     )
     empty, after = f"{tool} gives no examples.", get(PREFIX + tool)
     return _page(empty, lines, "examples", items, cursor, after, tool=tool)

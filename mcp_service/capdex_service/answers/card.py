@@ -35,19 +35,19 @@ class Card:
     details: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: IndexedRelease, tools: Sequence[str], *, full: bool = False) -> Card:
+    def of(cls, release: IndexedRelease, tools: Sequence[str], *, full: bool = False) -> Card:
         """Render a release; `full` has all of its summary, and its details."""
-        name, listed = text.name_of(found), text.tools_of(tools)
+        name, listed = text.name_of(release), text.tools_of(tools)
         return cls(
-            *split(found, {}),
-            orjson.dumps(brief.hit(found, tools)),
-            found.cap_uri,
-            found.block_number,
+            *split(release, {}),
+            orjson.dumps(brief.hit(release, tools)),
+            release.cap_uri,
+            release.block_number,
             name,
-            text.does_of(found, text.SUMMARY_TOKENS * 4 if full else text.DOES_TOKENS),
+            text.does_of(release, text.SUMMARY_TOKENS * 4 if full else text.DOES_TOKENS),
             listed,
             float("inf") if full else text.HIT_TOKENS - text.estimate(name) - text.estimate(listed),
-            tuple(text.details_of(found)) if full else (),
+            tuple(text.details_of(release)) if full else (),
         )
 
     def json(self, more: dict[str, Any]) -> bytes:

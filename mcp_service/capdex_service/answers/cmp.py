@@ -50,13 +50,13 @@ def capabilities(package: Manifest, start: int = 0) -> tuple[Json, int | None]:
     its examples say. `confirm` is true for a tool that may destroy something: any that is not known
     to read only, or to change nothing but the user's own state.
     """
-    found = []
+    intents = []
     triggers = [x for x in package.triggers if x.model is None]  # else it is a vector
     texts = [f"re:{x.value}" if x.type == "regex" else x.value for x in triggers]
     if patterns := _patterns(texts):
-        found.append({"patterns": patterns, "confirm": False})
-    found += [_intent(package, tool) for tool in package.tools]
-    page, after = fill(found, start, MAX_ITEMS)
+        intents.append({"patterns": patterns, "confirm": False})
+    intents += [_intent(package, tool) for tool in package.tools]
+    page, after = fill(intents, start, MAX_ITEMS)
     return {"tool": package.uri.name, "intents": page}, after
 
 
@@ -66,9 +66,9 @@ def schema(package: Manifest, tool: str = "", start: int = 0) -> tuple[Json, int
     Raises InvalidInput NOT_FOUND for a tool that the package does not have.
     """
     if tool:
-        found = find_tool(package, tool)
-        params = self_contained(found.parameters, package.schema)
-        answer = {"command": found.name, "summary": found.description, "params": params}
+        selected = find_tool(package, tool)
+        params = self_contained(selected.parameters, package.schema)
+        answer = {"command": selected.name, "summary": selected.description, "params": params}
         return {"tool": package.uri.name} | answer, None
     page, after = fill([_command(package, x) for x in package.tools], start, MAX_ITEMS)
     return {"tool": package.uri.name, "commands": page}, after
@@ -81,12 +81,13 @@ def examples(package: Manifest, tool: str = "", start: int = 0) -> tuple[Json, i
     """
     if tool:
         find_tool(package, tool)
-    found = [
-        {"say": x["say"]} | {key: x[name] for name, key in _CALL if x.get(name) is not None}
-        for x in package.examples
-        if not tool or x.get("tool") == tool
+    entries = [
+        {"say": example["say"]}
+        | {key: example[name] for name, key in _CALL if example.get(name) is not None}
+        for example in package.examples
+        if not tool or example.get("tool") == tool
     ]
-    page, after = fill(found, start, MAX_ITEMS)
+    page, after = fill(entries, start, MAX_ITEMS)
     return {"tool": package.uri.name, "examples": page}, after
 
 

@@ -16,39 +16,39 @@ from capdex_indexer.query.release import IndexedRelease
 from capdex_indexer.query.status import Position
 
 
-def release(found: IndexedRelease) -> Json:
+def release(indexed: IndexedRelease) -> Json:
     """Return the JSON of one release."""
     return {
-        "acp_metadata": found.metadata,
-        "ipfs_cid": found.cid,
-        "cap_uri": found.cap_uri,
-        "semver": found.semver,
-        "sha256": found.sha256,
-        "status": found.status,
+        "acp_metadata": indexed.metadata,
+        "ipfs_cid": indexed.cid,
+        "cap_uri": indexed.cap_uri,
+        "semver": indexed.semver,
+        "sha256": indexed.sha256,
+        "status": indexed.status,
         "verification": {
-            "verdict": None if found.verdict is None else str(found.verdict),
-            "signer": found.signer,
-            "checks": list(found.checks),
-            "lint": found.lint,
+            "verdict": None if indexed.verdict is None else str(indexed.verdict),
+            "signer": indexed.signer,
+            "checks": list(indexed.checks),
+            "lint": indexed.lint,
         },
-        "chain": found.chain | {"finality": found.finality},
-        "first_claimed_by": dict(found.first_claimed_by),
-        "warnings": list(found.warnings),
+        "chain": indexed.chain | {"finality": indexed.finality},
+        "first_claimed_by": dict(indexed.first_claimed_by),
+        "warnings": list(indexed.warnings),
     }
 
 
-def split(found: IndexedRelease, more: Mapping[str, object]) -> tuple[bytes, bytes]:
+def split(indexed: IndexedRelease, more: Mapping[str, object]) -> tuple[bytes, bytes]:
     """Return a release with more fields up to its chain, and from there to its finality."""
-    fields = {**release(found), **more}
+    fields = {**release(indexed), **more}
     del fields["chain"]
-    chain = orjson.dumps(found.chain)[:-1]
+    chain = orjson.dumps(indexed.chain)[:-1]
     return orjson.dumps(fields)[:-1], b',"chain":' + chain + b',"finality":'
 
 
-def file_of(found: IndexedRelease) -> Json:
+def file_of(indexed: IndexedRelease) -> Json:
     """Return the file of a release, and what became of it."""
-    verdict = None if found.verdict is None else str(found.verdict)
-    said = {"cap_uri": found.cap_uri, "ipfs_cid": found.cid, "sha256": found.sha256}
+    verdict = None if indexed.verdict is None else str(indexed.verdict)
+    said = {"cap_uri": indexed.cap_uri, "ipfs_cid": indexed.cid, "sha256": indexed.sha256}
     return said | {"verdict": verdict}
 
 
@@ -67,18 +67,18 @@ def name_head(name: str, state: NameRecord) -> Json:
     }
 
 
-def of_page(found: IndexedRelease) -> Json:
+def of_page(indexed: IndexedRelease) -> Json:
     """Return the fields of a release that only the page of its name has.
 
     A release that the node's operator denies lacks the texts of its author.
     """
     return {
-        "latest": found.latest,
-        "availability": None if found.availability is None else str(found.availability),
-        "reason": None if found.reason is None else str(found.reason),
-        "message": found.message,
-        "problems": list(found.problems),
-        "denied": None if found.denied is None else found.denied.to_json(),
+        "latest": indexed.latest,
+        "availability": None if indexed.availability is None else str(indexed.availability),
+        "reason": None if indexed.reason is None else str(indexed.reason),
+        "message": indexed.message,
+        "problems": list(indexed.problems),
+        "denied": None if indexed.denied is None else indexed.denied.to_json(),
     }
 
 

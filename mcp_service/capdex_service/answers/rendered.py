@@ -114,21 +114,21 @@ def render_name(
 ) -> Rendered:
     """Render the fields of a name, then its releases, each with further fields."""
     parts, blocks, comma = [orjson.dumps(head)[:-1] + b',"releases":['], [], b""
-    for found, more in releases:
-        parts[-1] += comma + b"".join(split(found, more))
+    for release, more in releases:
+        parts[-1] += comma + b"".join(split(release, more))
         parts.append(b"}}")
-        blocks.append(found.block_number)
+        blocks.append(release.block_number)
         comma = b","
     parts[-1] += b"]"
     return Rendered(tuple(parts), tuple(blocks), b'""')
 
 
 def render_release(
-    found: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any]
+    release: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any]
 ) -> Rendered:
     """Render the answer that is one release with further fields."""
-    before = b"".join(split(found, more))
-    return Rendered((before, b"}"), (found.block_number,), *told(text, brief))
+    before = b"".join(split(release, more))
+    return Rendered((before, b"}"), (release.block_number,), *told(text, brief))
 
 
 def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:

@@ -53,7 +53,7 @@ def not_found(server: str, why: str = "") -> InvalidInput:
     return InvalidInput(what, Code.NOT_FOUND, why, "list /v0.1/servers")
 
 
-def server(found: IndexedRelease, document: Mapping[str, Any]) -> Json | None:
+def server(release: IndexedRelease, document: Mapping[str, Any]) -> Json | None:
     """Return the server.json of a release; None if its package has no binding to an MCP service.
 
     `remotes` are the services at web addresses; those named by a DID, or by an argument of a call,
@@ -66,15 +66,15 @@ def server(found: IndexedRelease, document: Mapping[str, Any]) -> Json | None:
     ]
     if not bindings:
         return None
-    metadata = found.metadata or {}
+    metadata = release.metadata or {}
     title = str(metadata.get("name") or "")
-    says = metadata.get("summary") or metadata.get("description") or found.name
+    says = metadata.get("summary") or metadata.get("description") or release.name
     entry: Json = {
         "$schema": SCHEMA,
-        "name": server_name(found.name or ""),
-        "title": _short(found.name if is_blank(title) else title),
+        "name": server_name(release.name or ""),
+        "title": _short(release.name if is_blank(title) else title),
         "description": _short(says),
-        "version": found.semver,
+        "version": release.semver,
     }
     urls = dict.fromkeys(str(binding.get("service_uri")) for binding in bindings)
     if remotes := [{"type": "streamable-http", "url": url} for url in urls if _is_remote(url)]:
@@ -86,29 +86,29 @@ def server(found: IndexedRelease, document: Mapping[str, Any]) -> Json | None:
     return entry
 
 
-def response(entry: Json, found: IndexedRelease, changed_at: int) -> Json:
+def response(entry: Json, release: IndexedRelease, changed_at: int) -> Json:
     """Return an entry with what the registry knows of it; `changed_at` is in epoch seconds.
 
     A yanked release is `deleted`. Beside the registry's own metadata is what a client needs to
     check the package: its URI, CID, sha256 and verdict.
     """
-    status, message = _status(found)
+    status, message = _status(release)
     changed = {"status": status, "statusChangedAt": _time(changed_at)}
     if message:
         changed["statusMessage"] = message[:MAX_MESSAGE]
-    times = {"publishedAt": _time(found.timestamp), "updatedAt": _time(changed_at)}
-    official = changed | times | {"isLatest": found.latest}
-    return {"server": entry, "_meta": {OFFICIAL: official, RELEASE: file_of(found)}}
+    times = {"publishedAt": _time(release.timestamp), "updatedAt": _time(changed_at)}
+    official = changed | times | {"isLatest": release.latest}
+    return {"server": entry, "_meta": {OFFICIAL: official, RELEASE: file_of(release)}}
 
 
-def _status(found: IndexedRelease) -> tuple[str, str]:
-    if found.yanked:
-        return "deleted", found.yank_reason
-    if found.deprecated:
-        return "deprecated", found.deprecation_message
-    if found.name_deprecated:
-        instead = f"use {server_name(found.replaced_by)}" if found.replaced_by else ""
-        return "deprecated", "; ".join(x for x in (found.name_message, instead) if x)
+def _status(release: IndexedRelease) -> tuple[str, str]:
+    if release.yanked:
+        return "deleted", release.yank_reason
+    if release.deprecated:
+        return "deprecated", release.deprecation_message
+    if release.name_deprecated:
+        instead = f"use {server_name(release.replaced_by)}" if release.replaced_by else ""
+        return "deprecated", "; ".join(x for x in (release.name_message, instead) if x)
     return "active", ""
 
 

@@ -40,9 +40,9 @@ def hits(
     return "\n".join([head, *lines, *([] if cursor is None else [f"next_cursor {cursor}"])])
 
 
-def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
+def resolution(release: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
     """Return the text of a resolved release, with what was asked for beside its metadata."""
-    lines = [_headline(found) + tools_of(tools), *_facts(found)]
+    lines = [_headline(release) + tools_of(tools), *_facts(release)]
     for key in ("package", "prompt"):
         if isinstance(text := included.get(key), str):
             lines += [f"{key}, written by its publisher:", text]
@@ -52,9 +52,9 @@ def resolution(found: IndexedRelease, tools: Sequence[str], included: Mapping[st
     return "\n".join(lines)
 
 
-def package(found: IndexedRelease, document: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+def package(release: IndexedRelease, document: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     """Return the text of a whole package with what its structure has (`brief.package`)."""
-    lines = [_headline(found), *_facts(found)]
+    lines = [_headline(release), *_facts(release)]
     tools = shown["tools"]
     lines += ["tools:", *(f"- {x}" for x in tools)] if tools else ["no tools"]
     lines += shown.get("secrets", ())
@@ -83,11 +83,11 @@ def cut(text: str, tokens: float, *, lines: bool = False) -> str:
     """
     text = text if lines else " ".join(_CONTROL.sub(" ", text).split())
     spent = 0.0
-    for found in _WORD.finditer(text):
-        part = found.group()
+    for match in _WORD.finditer(text):
+        part = match.group()
         spent += 0.0 if part.isspace() else _cost(part)
         if spent > tokens:
-            return text[: found.start()].rstrip(" ,.;:(") + "…"
+            return text[: match.start()].rstrip(" ,.;:(") + "…"
     return text
 
 
@@ -104,34 +104,34 @@ def _cost(part: str) -> float:
     return 1.0 if _COMMON.match(part) else 3.0  # scripts that few texts are written in
 
 
-def does_of(found: IndexedRelease, tokens: float) -> str:
+def does_of(release: IndexedRelease, tokens: float) -> str:
     """Return what a release does, in about so many tokens."""
-    metadata = found.metadata or {}
+    metadata = release.metadata or {}
     return cut(str(metadata.get("summary") or metadata.get("description") or ""), tokens)
 
 
-def name_of(found: IndexedRelease) -> str:
+def name_of(release: IndexedRelease) -> str:
     """Return the name and version of a release with its verdict and flags."""
-    deprecated = found.deprecated or found.name_deprecated
-    flags = _flags({"yanked": found.yanked, "deprecated": deprecated})
-    return f"{found.name} {found.semver} [{found.verdict or 'not judged'}]{flags}"
+    deprecated = release.deprecated or release.name_deprecated
+    flags = _flags({"yanked": release.yanked, "deprecated": deprecated})
+    return f"{release.name} {release.semver} [{release.verdict or 'not judged'}]{flags}"
 
 
-def _headline(found: IndexedRelease) -> str:
-    return f"{name_of(found)} {does_of(found, SUMMARY_TOKENS)}".rstrip()
+def _headline(release: IndexedRelease) -> str:
+    return f"{name_of(release)} {does_of(release, SUMMARY_TOKENS)}".rstrip()
 
 
 def _flags(state: Mapping[str, Any]) -> str:
     return "".join(f" ({flag})" for flag in ("yanked", "deprecated") if state.get(flag))
 
 
-def _facts(found: IndexedRelease) -> list[str]:
+def _facts(release: IndexedRelease) -> list[str]:
     """Return the publisher, what it needs, and each warning."""
-    required = cut(", ".join(needs_of(found)), NEEDS_TOKENS)
+    required = cut(", ".join(needs_of(release)), NEEDS_TOKENS)
     needs = f" · needs {required}" if required else ""
-    account = f"{found.publisher[:6]}…{found.publisher[-4:]}"
-    facts = [f"by {account}, block {found.block_number}{needs}"]
-    return facts + [f"warning: {cut_warning(x)}" for x in found.warnings[:2]]
+    account = f"{release.publisher[:6]}…{release.publisher[-4:]}"
+    facts = [f"by {account}, block {release.block_number}{needs}"]
+    return facts + [f"warning: {cut_warning(x)}" for x in release.warnings[:2]]
 
 
 def cut_warning(warning: str) -> str:
@@ -140,9 +140,9 @@ def cut_warning(warning: str) -> str:
     return f'{shown}"' if shown.endswith("…") and shown.count('"') % 2 else shown
 
 
-def needs_of(found: IndexedRelease) -> list[str]:
+def needs_of(release: IndexedRelease) -> list[str]:
     """Return the permissions that a release requires."""
-    section = (found.metadata or {}).get("permissions")
+    section = (release.metadata or {}).get("permissions")
     required = section.get("require") if isinstance(section, Mapping) else None
     return list(map(str, required or ()))
 
@@ -156,9 +156,9 @@ def secrets(bindings: Any) -> list[str]:
     ]
 
 
-def details_of(found: IndexedRelease) -> list[str]:
+def details_of(release: IndexedRelease) -> list[str]:
     """Return lines with the URI, publisher, needs, warnings and hashes of a release."""
-    facts = (found.cap_uri, *_facts(found), f"cid {found.cid}", f"sha256 {found.sha256}")
+    facts = (release.cap_uri, *_facts(release), f"cid {release.cid}", f"sha256 {release.sha256}")
     return [f"  {line}" for line in facts]
 
 

@@ -104,8 +104,8 @@ class ChangeStream:
         while clock() < ends_at:
             page = await read_feed(self._reader, since, BATCH)
             since = page.after
-            if page.found:
-                await send_part(send, b"".join(starmap(_event, page.found)))
+            if page.entries:
+                await send_part(send, b"".join(starmap(_event, page.entries)))
                 quiet_until = clock() + self._heartbeat_s
             if page.more:
                 continue

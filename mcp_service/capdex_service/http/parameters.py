@@ -42,7 +42,7 @@ def read_parameters(
     Values of those in `repeated` are joined for `several`, which takes them apart. Raises
     InvalidInput for an unknown parameter, one given twice, NUL, or anything but UTF-8.
     """
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in pairs(query):
         if name not in known:
             near = difflib.get_close_matches(name[:64], known, n=1)
@@ -51,14 +51,14 @@ def read_parameters(
         if "\0" in value:
             raise InvalidInput(f"{name} has a NUL character", fix="leave it out")
         if name in lists:
-            found[name] = f"{found[name]},{value}" if name in found else value
+            parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
         elif name in repeated:
-            found[name] = f"{found[name]}\0{value}" if name in found else value
-        elif name in found:
+            parameters[name] = f"{parameters[name]}\0{value}" if name in parameters else value
+        elif name in parameters:
             raise InvalidInput(f"{name} is given twice", fix="give it once")
         else:
-            found[name] = value
-    return found
+            parameters[name] = value
+    return parameters
 
 
 def required(given: Parameters, name: str) -> str:

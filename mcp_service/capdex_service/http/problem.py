@@ -18,10 +18,10 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 def problem(error: Exception) -> Response:
     """Return an error as a problem document, without internal details."""
-    found = errors.public_error(error)
-    after_s = (found.details or {}).get("retry_after_s", 1)
-    retry = {"Retry-After": str(after_s)} if found.kind.retryable else {}
-    return problem_document(found, found.kind.http, retry)
+    public = errors.public_error(error)
+    after_s = (public.details or {}).get("retry_after_s", 1)
+    retry = {"Retry-After": str(after_s)} if public.kind.retryable else {}
+    return problem_document(public, public.kind.http, retry)
 
 
 async def _error(_: Request, error: Exception) -> Response:
@@ -34,10 +34,10 @@ def exception_handlers(places: str) -> dict[type[Exception], Handler]:
     async def routing_error(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         if status == 404:
-            found = InvalidInput("there is nothing here", Code.NOT_FOUND, fix=places)
+            refusal = InvalidInput("there is nothing here", Code.NOT_FOUND, fix=places)
         else:
-            found = InvalidInput("that is not done here", fix=places)
-        return problem_document(found, status, getattr(error, "headers", None) or {})
+            refusal = InvalidInput("that is not done here", fix=places)
+        return problem_document(refusal, status, getattr(error, "headers", None) or {})
 
     return {CapdexError: _error, HTTPException: routing_error, Exception: _error}
 

@@ -58,11 +58,11 @@ def build_routes(reader: Reader) -> list[BaseRoute]:
     async def find(_: Reader, query: bytes) -> Answer:
         return await reader.run(servers.list_page, *read_list(query), long=True)
 
-    one = "/v0.1/servers/{server:path}/versions"
+    path = "/v0.1/servers/{server:path}/versions"
     return [
         Route("/v0.1/servers", Page(reader, find), methods=["GET"]),
-        Route(f"{one}/{{version}}", _OfPath(reader, servers.version), methods=["GET"]),
-        Route(one, _OfPath(reader, servers.versions), methods=["GET"]),
+        Route(f"{path}/{{version}}", _OfPath(reader, servers.version), methods=["GET"]),
+        Route(path, _OfPath(reader, servers.versions), methods=["GET"]),
     ]
 
 

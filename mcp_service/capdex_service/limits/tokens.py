@@ -49,11 +49,11 @@ class Tokens:
     def name_of(self, token: bytes) -> str | None:
         """Return the name of a token, None for an unknown one."""
         given = hashlib.sha256(token).digest()
-        found = None
+        matched = None
         for digest, name in self._names.items():  # all of them, so that the time says nothing
             if hmac.compare_digest(digest, given):
-                found = name
-        return found
+                matched = name
+        return matched
 
 
 def _read_line(path: Path, number: int, line: str) -> tuple[str, bytes]:

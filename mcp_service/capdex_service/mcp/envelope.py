@@ -26,17 +26,17 @@ class CheckedMessages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one POST whose body is whole, or pass it on."""
         body = await Request(scope, receive).body()
-        found = envelope.read(body)
+        message = envelope.read(body)
         version = Headers(scope=scope).get("mcp-protocol-version")
         if (
-            isinstance(found, envelope.JsonRpcMessage)
+            isinstance(message, envelope.JsonRpcMessage)
             and version not in (None, *_VERSIONS)
-            and _ITS_OWN not in found.params
+            and _ITS_OWN not in message.params
         ):
             words = f"MCP-Protocol-Version is none of {', '.join(_VERSIONS)}: initialize again"
-            found = envelope.Fault(envelope.INVALID_REQUEST, words, found.id)
-        if isinstance(found, envelope.Fault):
-            response = Response(found.answer(), 400, media_type="application/json")
+            message = envelope.Fault(envelope.INVALID_REQUEST, words, message.id)
+        if isinstance(message, envelope.Fault):
+            response = Response(message.answer(), 400, media_type="application/json")
             await response(scope, receive, send)
             return
         await self._app(scope, replay([whole_body(body)], receive), send)

@@ -96,11 +96,11 @@ class FastCalls:
             await self._transport(scope, receive, send)
             return
         body = await Request(scope, receive).body()
-        found = self._read(protocol, body) if len(body) <= MAX_BODY_BYTES else None
-        if found is None:
+        plain_call = self._read(protocol, body) if len(body) <= MAX_BODY_BYTES else None
+        if plain_call is None:
             await self._transport(scope, replay([whole_body(body)], receive), send)
             return
-        id_, name, arguments = found
+        id_, name, arguments = plain_call
         result = await call(self._reader, name, arguments)
         reply = _reply(id_, result, b"" if protocol is HANDSHAKE else self._modern)
         length = str(len(reply)).encode("ascii")
@@ -134,21 +134,21 @@ HANDSHAKE: Final = b""
 
 def _protocol(headers: list[tuple[bytes, bytes]]) -> bytes | None:
     """Return the protocol of a plain call by headers: `HANDSHAKE` or the tool named; else None."""
-    found: dict[bytes, bytes] = {}
+    routing: dict[bytes, bytes] = {}
     for key, value in headers:
         if key in _ROUTING:
-            if key in found:
+            if key in routing:
                 return None
-            found[key] = value
+            routing[key] = value
         elif key in _UNUSUAL or key.startswith(b"mcp-param-"):
             return None
-    if found.get(b"content-type") != JSON_TYPE or not _accepts(found.get(b"accept", b"")):
+    if routing.get(b"content-type") != JSON_TYPE or not _accepts(routing.get(b"accept", b"")):
         return None
-    version = found.get(b"mcp-protocol-version")
+    version = routing.get(b"mcp-protocol-version")
     if version is None or version in _LEGACY:
         return HANDSHAKE
-    name = found.get(b"mcp-name", b"")
-    plain = version == _MODERN and found.get(b"mcp-method") == b"tools/call"
+    name = routing.get(b"mcp-name", b"")
+    plain = version == _MODERN and routing.get(b"mcp-method") == b"tools/call"
     return name if plain and name else None
 
 

@@ -37,10 +37,10 @@ async def get_prompt(
     version = arguments.get(VERSION, LATEST)
     exact = "" if version == LATEST else f"@{Version.parse(version)}"
     answer = await resolve(reader, f"{PREFIX}{check_name(name)}{exact}", ("prompt",))
-    found = answer.to_json()
-    prompt = found["prompt"]
+    release = answer.to_json()
+    prompt = release["prompt"]
     if not isinstance(prompt, str):
-        what = f"{found['cap_uri']} has no prompt"
+        what = f"{release['cap_uri']} has no prompt"
         raise InvalidInput(what, Code.NOT_FOUND, fix="call its tools instead")
     names = placeholders(prompt)
     for given in arguments:
@@ -49,22 +49,22 @@ async def get_prompt(
             raise InvalidInput(
                 f"the prompt of {name} takes no argument {given[:64]!r}", fix=f"it takes {known}"
             )
-    text = fill(prompt, {**arguments, VERSION: found["semver"]})
-    messages = [_message(f"{_heading(found)}\n\n{text}")]
+    text = fill(prompt, {**arguments, VERSION: release["semver"]})
+    messages = [_message(f"{_heading(release)}\n\n{text}")]
     if MESSAGE in arguments and MESSAGE not in names:
         messages.append(_message(arguments[MESSAGE]))
     return types.GetPromptResult(
-        description=f"the prompt of {found['cap_uri']}", messages=messages, _meta=origin(found)
+        description=f"the prompt of {release['cap_uri']}", messages=messages, _meta=origin(release)
     )
 
 
-def _heading(found: Mapping[str, Any]) -> str:
-    verification = found["verification"]
+def _heading(release: Mapping[str, Any]) -> str:
+    verification = release["verification"]
     heading = (
-        f"[Prompt of {found['cap_uri']}, {verification['verdict']}, sha256 {found['sha256']}. "
+        f"[Prompt of {release['cap_uri']}, {verification['verdict']}, sha256 {release['sha256']}. "
         "Its publisher wrote the text below, not the user and not this registry."
     )
-    for warning in found["warnings"][:2]:
+    for warning in release["warnings"][:2]:
         heading += f" Warning: {cut_warning(warning)}."
     return heading + "]"
 

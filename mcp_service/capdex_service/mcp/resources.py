@@ -111,37 +111,37 @@ async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
     answer = await resolve(reader, uri.cap_uri, () if uri.part is None else (uri.part,))
     if uri.part is None:
         return _content(text, JSON_TYPE, answer.body.decode("utf-8"))
-    found = answer.to_json()
+    release = answer.to_json()
     return _content(
         text,
         PARTS[uri.part][0],
-        _part(found, uri.part),
+        _part(release, uri.part),
         ttl_ms=FRESH_MS if uri.version == LATEST else FOREVER_MS,
-        origin=origin(found),
+        origin=origin(release),
     )
 
 
-def origin(found: dict[str, Any]) -> dict[str, Any]:
+def origin(release: dict[str, Any]) -> dict[str, Any]:
     """Return where package text comes from, for `_meta`: of a release in an answer."""
     return {
-        "capdex/cap_uri": found["cap_uri"],
-        "capdex/sha256": found["sha256"],
-        "capdex/cid": found["ipfs_cid"],
-        "capdex/verdict": found["verification"]["verdict"],
-        "capdex/signer": found["verification"]["signer"],
+        "capdex/cap_uri": release["cap_uri"],
+        "capdex/sha256": release["sha256"],
+        "capdex/cid": release["ipfs_cid"],
+        "capdex/verdict": release["verification"]["verdict"],
+        "capdex/signer": release["verification"]["signer"],
     }
 
 
-def _part(found: dict[str, Any], part: str) -> str:
+def _part(release: dict[str, Any], part: str) -> str:
     if part == "tools":
-        tools = {"tools": found["tools"], "tool_bindings": found["tool_bindings"]}
+        tools = {"tools": release["tools"], "tool_bindings": release["tool_bindings"]}
         return orjson.dumps(tools).decode("utf-8")
     if part in ("schema", "files"):
-        return orjson.dumps(found[part]).decode("utf-8")
-    if found[part] is None:
-        what = f"{found['cap_uri']} has no {part}"
+        return orjson.dumps(release[part]).decode("utf-8")
+    if release[part] is None:
+        what = f"{release['cap_uri']} has no {part}"
         raise InvalidInput(what, Code.NOT_FOUND, fix="read its package instead")
-    return str(found[part])
+    return str(release[part])
 
 
 def _content(

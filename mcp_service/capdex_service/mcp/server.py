@@ -42,8 +42,8 @@ class RegistryServer(Server[Any]):
     @override
     def get_capabilities(self, *given: Any, **named: Any) -> types.ServerCapabilities:
         """Return the capabilities in one revision of the protocol."""
-        found = super().get_capabilities(*given, **named)
-        return found.model_copy(update={x: getattr(_FIXED, x) for x in _FIXED.model_fields_set})
+        fixed = {x: getattr(_FIXED, x) for x in _FIXED.model_fields_set}
+        return super().get_capabilities(*given, **named).model_copy(update=fixed)
 
 
 def build_server(

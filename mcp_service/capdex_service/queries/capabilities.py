@@ -57,9 +57,9 @@ async def list_capabilities(
         one_of("kind", kind, cap.KINDS)
     read_limit(limit, MAX_PAGE)
     start = ("", "", 0) if cursor is None else read_cursor(cursor, str, str, int)
-    found, after = await reader.run(_list, reader, kind, limit, *start, long=True)
-    body = {"capabilities": found, "next_cursor": after}
-    return await _answer(reader, body, *capability_text.manifests(found, after))
+    manifests, after = await reader.run(_list, reader, kind, limit, *start, long=True)
+    body = {"capabilities": manifests, "next_cursor": after}
+    return await _answer(reader, body, *capability_text.manifests(manifests, after))
 
 
 async def describe(reader: Reader, capability_id: str, version: str | None = None) -> Answer:
@@ -72,13 +72,13 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
     def make(connection: Connection) -> tuple[str, Rendered]:
         uri, _, tool = capability_id.partition("#")
         selected = CapabilityURI.exact(f"{uri}@{version}") if version else CapabilityURI.parse(uri)
-        found = reader.resolve(connection, selected)
-        manifest = _manifest(reader, found)
+        release = reader.resolve(connection, selected)
+        manifest = _manifest(reader, release)
         made = cap.skill(manifest)
         if tool:
             made = cap.tool_manifest(manifest, cap.find_tool(manifest, tool))
-        told = capability_text.manifest(made, found.cap_uri)
-        return selected.name, Rendered.of(made | {"package": file_of(found)}, *told)
+        told = capability_text.manifest(made, release.cap_uri)
+        return selected.name, Rendered.of(made | {"package": file_of(release)}, *told)
 
     try:
         return await reader.answer(repr(("describe", capability_id, version)), make)
@@ -101,8 +101,8 @@ async def read_level(
     level = one_of("level", level, cmp.LEVELS)
     if level == "domains":
         counts = await reader.read(read_counts, "domain", long=True)
-        found = cmp.domains(counts)
-        return await _answer(reader, found, *capability_text.domains(found))
+        domains = cmp.domains(counts)
+        return await _answer(reader, domains, *capability_text.domains(domains))
     if not of:
         of_domain = level == "manifests"
         subject, before = ("domain", "domains") if of_domain else ("package", "manifests")
@@ -122,24 +122,25 @@ def _list(
     page: list[Json] = []
     size = read_bytes = 0
     with reader.index.read() as connection:
-        names = read_names(connection, None, after, limit)
-    for found in names:
+        releases = read_names(connection, None, after, limit)
+    for release in releases:
         try:
-            data = reader.file_of(found)
+            data = reader.file_of(release)
         except Unavailable:  # this node does not hold it
             data = b""
         read_bytes += len(data)
         made = list(cap.manifests(read(data).require())) if data else []
-        for number, one in enumerate(made):
-            if (found.semver == semver and number < start) or kind not in (None, one["kind"]):
+        for number, manifest in enumerate(made):
+            was_before = release.semver == semver and number < start
+            if was_before or kind not in (None, manifest["kind"]):
                 continue
-            size += size_of(one)
+            size += size_of(manifest)
             full = len(page) == limit or size > MAX_PAGE_BYTES or read_bytes > MAX_READ_BYTES
             if page and full:
-                return page, write_cursor(after, found.semver, number)
-            page.append(one)
-        after, semver = str(found.name), ""
-    return page, write_cursor(after, "", 0) if len(names) == limit else None
+                return page, write_cursor(after, release.semver, number)
+            page.append(manifest)
+        after, semver = str(release.name), ""
+    return page, write_cursor(after, "", 0) if len(releases) == limit else None
 
 
 async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
@@ -151,10 +152,10 @@ async def _tools_of(reader: Reader, domain: str, cursor: str | None) -> Answer:
         )
     (after,) = ("",) if cursor is None else read_cursor(cursor, str)
     of = ("domain", domain)
-    found = await reader.read(read_names, of, after, DEFAULT_PAGE + 1, long=True)
-    page = found[:DEFAULT_PAGE]
+    releases = await reader.read(read_names, of, after, DEFAULT_PAGE + 1, long=True)
+    page = releases[:DEFAULT_PAGE]
     tools = [cmp.manifest(x.metadata or {}, str(x.name), x.semver) for x in page]
-    next_cursor = write_cursor(str(page[-1].name)) if len(found) > len(page) else None
+    next_cursor = write_cursor(str(page[-1].name)) if len(releases) > len(page) else None
     body: Json = {"domain": domain, "tools": tools, "next_cursor": next_cursor}
     return await _answer(reader, body, *capability_text.tools(body, next_cursor))
 
@@ -165,13 +166,13 @@ async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> 
     (start,) = (0,) if cursor is None else read_cursor(cursor, int)
 
     def make(connection: Connection) -> tuple[str, Rendered]:
-        found = reader.resolve(connection, uri)
+        release = reader.resolve(connection, uri)
         read_it, tell = _LEVELS[level]
-        answer, after = read_it(_manifest(reader, found), tool, start)
+        answer, after = read_it(_manifest(reader, release), tool, start)
         next_cursor = None if after is None else write_cursor(after)
-        body = answer | {"version": found.semver, "next_cursor": next_cursor}
+        body = answer | {"version": release.semver, "next_cursor": next_cursor}
         said, short = tell(answer, next_cursor)
-        return uri.name, Rendered.of(body, said, short | {"version": found.semver})
+        return uri.name, Rendered.of(body, said, short | {"version": release.semver})
 
     return await reader.answer(repr((level, of, start)), make)
 
@@ -180,5 +181,5 @@ async def _answer(reader: Reader, body: Json, text: str, short: Json) -> Answer:
     return Rendered.of(body, text, short).answer(await reader.moment(), reader.warning())
 
 
-def _manifest(reader: Reader, found: IndexedRelease) -> Manifest:
-    return read(reader.file_of(found)).require()
+def _manifest(reader: Reader, release: IndexedRelease) -> Manifest:
+    return read(reader.file_of(release)).require()

@@ -31,13 +31,13 @@ class FeedPlace:
     @classmethod
     def parse(cls, text: str) -> FeedPlace:
         """Read a place as answers write it; raises InvalidInput."""
-        found = _PLACE.fullmatch(text)
-        if found is None:
+        match = _PLACE.fullmatch(text)
+        if match is None:
             raise InvalidInput(
                 "since is not a place in the feed of this node",
                 fix="send next_since of the answer before, or nothing to start at the beginning",
             )
-        return cls(int(found[1]), found[2] or LAST)
+        return cls(int(match[1]), match[2] or LAST)
 
     def __str__(self) -> str:
         return str(self.revision) + ("" if self.name == LAST else f":{self.name}")
@@ -47,7 +47,7 @@ class FeedPlace:
 class Changes:
     """Some changes of the feed in its order, the place after each, and whether there are more."""
 
-    found: list[tuple[FeedPlace, Json]]
+    entries: list[tuple[FeedPlace, Json]]
     after: FeedPlace
     more: bool
     moment: Moment
@@ -71,7 +71,7 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     read_limit(limit, MAX_PAGE)
     page = await read_feed(reader, FeedPlace(0) if since is None else FeedPlace.parse(since), limit)
     body: dict[str, Any] = {
-        "changes": [change for _, change in page.found],
+        "changes": [change for _, change in page.entries],
         "next_since": str(page.after),
         "more": page.more,
     }
@@ -89,11 +89,11 @@ def _read(connection: Connection, since: FeedPlace, limit: int) -> Changes:
     feed = read_changes(connection, (since.revision, since.name), limit + 1)
     page = feed[:limit]
     listed = read_listed_releases(connection, page)
-    found = [
+    entries = [
         (FeedPlace(x.revision, x.name), _change(x.name, x.revision, listed[x.name])) for x in page
     ]
     more = len(feed) > limit
-    return Changes(found, found[-1][0] if more else FeedPlace(moment.revision), more, moment)
+    return Changes(entries, entries[-1][0] if more else FeedPlace(moment.revision), more, moment)
 
 
 def _change(name: str, revision: int, listed: Row[Any] | None) -> Json:

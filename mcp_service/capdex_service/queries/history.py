@@ -21,9 +21,9 @@ async def chain_events(reader: Reader, find: Callable[..., list[Json]], *given: 
 
     def read(connection: Connection) -> Json:
         _, position = read_revision(connection)
-        found = find(connection, *given)
-        known = read_first_seen(connection, {x["name"] for x in found if x["name"]})
-        events = [x | {"released": x["name"] in known} for x in found]
-        return {"events": events, "as_of": as_of(position)}
+        events = find(connection, *given)
+        known = read_first_seen(connection, {x["name"] for x in events if x["name"]})
+        told = [x | {"released": x["name"] in known} for x in events]
+        return {"events": told, "as_of": as_of(position)}
 
     return await reader.read(read)

@@ -29,8 +29,8 @@ async def newest_changes(reader: Reader) -> Json:
     def read(connection: Connection) -> Json:
         revision, _ = read_revision(connection)
         changes = [
-            {"name": x.name, "revision": x.revision, "deleted": x.release_id is None}
-            for x in read_newest(connection, reader.serve, PAGE)
+            {"name": change.name, "revision": change.revision, "deleted": change.release_id is None}
+            for change in read_newest(connection, reader.serve, PAGE)
         ]
         return {"changes": changes, "revision": revision}
 

@@ -78,15 +78,15 @@ async def resolve(
             why="it reads an index, and was given no chain endpoint",
             fix="ask without proof, or another node; its operator can pass --rpc-url",
         )
-    position, found, refusal = await reader.read(_at_one_block, reader, uri, frozenset(include))
+    position, resolved, refusal = await reader.read(_at_one_block, reader, uri, frozenset(include))
     if refusal is not None:
         denied = "denied" in (refusal.details or {})
         if denied or refusal.code not in (Code.NOT_FOUND, Code.YANKED):
             raise refusal  # because of the package or the operator: the chain cannot prove it
     version = None
     if kind == "exact":
-        if found is not None:
-            version = Version.parse(found[0])
+        if resolved is not None:
+            version = Version.parse(resolved[0])
         elif isinstance(uri.selector, Version):
             version = uri.selector
         else:
@@ -103,8 +103,8 @@ async def resolve(
         raise
     if refusal is not None:
         raise refusal.with_details(proof=proof)
-    assert found is not None  # noqa: S101 - there is an answer or a refusal
-    answer = found[1].answer(Moment.of(0, position), reader.warning())
+    assert resolved is not None  # noqa: S101 - there is an answer or a refusal
+    answer = resolved[1].answer(Moment.of(0, position), reader.warning())
     return replace(answer, body=answer.body[:-1] + b',"proof":' + orjson.dumps(proof) + b"}")
 
 
@@ -114,8 +114,8 @@ def _at_one_block(
     """Return the semver and answer, or the error, and the block that it is of."""
     _, position = read_revision(connection)
     try:
-        found = reader.resolve(connection, uri)
-        rendered = render_resolution(reader, connection, found, include)
+        release = reader.resolve(connection, uri)
+        rendered = render_resolution(reader, connection, release, include)
     except CapdexError as error:
         return position, None, error
-    return position, (found.semver, rendered), None
+    return position, (release.semver, rendered), None

@@ -153,36 +153,37 @@ class Reader:
 
     async def cards(self, names: Sequence[str]) -> dict[str, Card]:
         """Return the cards of those of these names that are listed, kept ones where there are."""
-        found = {name: card for name in names if (card := self._cards.get(name)) is not None}
-        if missing := [name for name in names if name not in found]:
+        cards = {name: card for name in names if (card := self._cards.get(name)) is not None}
+        if missing := [name for name in names if name not in cards]:
             made_at, made = await self.run(self._make, partial(read_cards, names=missing))
-            found |= made
+            cards |= made
             if self._moment is not None and made_at.revision == self._moment.revision:
                 self._cards |= made
                 while len(self._cards) > MAX_CARDS:
                     del self._cards[next(iter(self._cards))]
-        return found
+        return cards
 
     def resolve(self, connection: Connection, uri: CapabilityURI) -> IndexedRelease:
         """Return the release that a URI means; raises the errors of `Index.resolve`."""
         denials = self.index.denial_cache.read(connection)
         return resolution.resolve(connection, uri, self.serve, denials)
 
-    def package_of(self, found: IndexedRelease) -> Package:
+    def package_of(self, release: IndexedRelease) -> Package:
         """Return the package of a release that may be served; raises Unavailable PENDING."""
-        data = self.file_of(found)
+        data = self.file_of(release)
         document = read_yaml(data).value
         return Package(data, document if isinstance(document, dict) else {})
 
-    def file_of(self, found: IndexedRelease) -> bytes:
+    def file_of(self, release: IndexedRelease) -> bytes:
         """Return the bytes of a release that may be served; raises Unavailable PENDING."""
-        data = self._read(Cid.parse(found.cid), self.blocks)
+        data = self._read(Cid.parse(release.cid), self.blocks)
         if data is None:
+            said = {"cap_uri": release.cap_uri, "ipfs_cid": release.cid, "sha256": release.sha256}
             raise Unavailable(
-                f"this node does not hold the package of {found.cap_uri}",
+                f"this node does not hold the package of {release.cap_uri}",
                 Code.PENDING,
-                fix=f"fetch {found.cid} from IPFS, or ask another node",
-                details={"cap_uri": found.cap_uri, "ipfs_cid": found.cid, "sha256": found.sha256},
+                fix=f"fetch {release.cid} from IPFS, or ask another node",
+                details=said,
             )
         return data
 
@@ -263,8 +264,8 @@ def read_cards(
     releases = read_listed(connection, names)
     tools = read_tools(connection, [x.sequence for x in releases.values()])
     return {
-        name: Card.of(found, tools.get(found.sequence, ()), full=full)
-        for name, found in releases.items()
+        name: Card.of(release, tools.get(release.sequence, ()), full=full)
+        for name, release in releases.items()
     }
 
 

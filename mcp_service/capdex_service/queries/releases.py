@@ -52,19 +52,19 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
     def read(connection: Connection) -> ShownRelease:
         first, listed = read_shown_version(connection, name)
         wanted = version or first
-        found = wanted and read_version(connection, name, wanted)
-        if not found:
+        chosen = wanted and read_version(connection, name, wanted)
+        if not chosen:
             what = f"no release of {name} is {version}" if version else f"{name} has no release"
             raise InvalidInput(what, Code.NOT_FOUND, fix="search for it, or see all versions")
-        found = found.redacted(reader.index.denial_cache.read(connection))
+        chosen = chosen.redacted(reader.index.denial_cache.read(connection))
         state, (_, position) = read_name_state(connection, name), read_revision(connection)
         body = name_head(name, state) | {
-            "release": shown(found),
+            "release": shown(chosen),
             "versions": count_versions(connection, name),
             "has_latest": listed,
             "as_of": as_of(position),
         }
-        return ShownRelease(body, _file(reader, found))
+        return ShownRelease(body, _file(reader, chosen))
 
     _check(name, version)
     return await reader.read(read)
@@ -78,12 +78,12 @@ async def list_versions(reader: Reader, name: str, page: int) -> Json:
 
     def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
-        found = read_versions(connection, name, PAGE, (page - 1) * PAGE)
+        releases = read_versions(connection, name, PAGE, (page - 1) * PAGE)
         total = count_versions(connection, name)
         if not total:
             raise InvalidInput(f"{name} has no release", Code.NOT_FOUND, fix="search for it")
         return {
-            "releases": [shown(x.redacted(denials)) for x in found],
+            "releases": [shown(x.redacted(denials)) for x in releases],
             "total": total,
             "page": page,
             "pages": -(-total // PAGE),
@@ -103,8 +103,8 @@ async def newest_releases(
 
     def read(connection: Connection) -> list[Json]:
         denials = reader.index.denial_cache.read(connection)
-        found = read_newest_releases(connection, reader.serve, denials, limit, of, before)
-        return [shown(x) for x in found]
+        releases = read_newest_releases(connection, reader.serve, denials, limit, of, before)
+        return [shown(x) for x in releases]
 
     return await reader.read(read)
 
@@ -120,10 +120,10 @@ async def listed_by(
 
     def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
-        found = read_listed_by(connection, order, denials, limit + 1, after, facet)
+        listed = read_listed_by(connection, order, denials, limit + 1, after, facet)
         return {
-            "releases": [shown(x) for _, x in found[:limit]],
-            "following": found[limit - 1][0] if len(found) > limit else None,
+            "releases": [shown(x) for _, x in listed[:limit]],
+            "following": listed[limit - 1][0] if len(listed) > limit else None,
             "total": count_listed(connection, facet),
         }
 
@@ -142,28 +142,28 @@ async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Li
 
     def read(connection: Connection) -> list[Lineage]:
         seen = read_first_seen(connection, {name for name, _ in wanted})
-        found: list[Lineage] = []
+        traced: list[Lineage] = []
         for name, semver in wanted:
             first_seen, releases = seen.get(name, (None, 0))
             before = None
             if releases > 1:
                 before = read_version_before(connection, name, semver, reader.serve)
-            found.append((first_seen, before))
-        return found
+            traced.append((first_seen, before))
+        return traced
 
     return await reader.read(read)
 
 
-def shown(found: IndexedRelease) -> Json:
+def shown(indexed: IndexedRelease) -> Json:
     """Return a release with the fields that only pages of its name have."""
-    return release(found) | of_page(found) | {"name": found.name}
+    return release(indexed) | of_page(indexed) | {"name": indexed.name}
 
 
-def _file(reader: Reader, found: IndexedRelease) -> bytes | None:
-    if found.verdict not in reader.serve or found.denied is not None:
+def _file(reader: Reader, indexed: IndexedRelease) -> bytes | None:
+    if indexed.verdict not in reader.serve or indexed.denied is not None:
         return None
     try:
-        return reader.file_of(found)
+        return reader.file_of(indexed)
     except Unavailable:  # the page says so
         return None
 

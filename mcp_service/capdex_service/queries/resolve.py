@@ -42,8 +42,8 @@ async def resolve(
 
     def make(connection: Connection) -> tuple[str, Rendered]:
         uri = CapabilityURI.parse(cap_uri)
-        found = reader.resolve(connection, uri)
-        return uri.name, render_resolution(reader, connection, found, wanted, whole=whole)
+        release = reader.resolve(connection, uri)
+        return uri.name, render_resolution(reader, connection, release, wanted, whole=whole)
 
     return await reader.answer(question(cap_uri, wanted, whole=whole), make)
 
@@ -58,12 +58,12 @@ async def name_page(reader: Reader, name: str) -> Answer:
 
     def make(connection: Connection) -> tuple[str, Rendered]:
         denials = reader.index.denial_cache.read(connection)
-        found = [x.redacted(denials) for x in read_name(connection, name)]
-        if not found:
+        releases = [x.redacted(denials) for x in read_name(connection, name)]
+        if not releases:
             what = f"no capability is named {name}"
             raise InvalidInput(what, code=Code.NOT_FOUND, fix="search for it by what it does")
         head = name_head(name, read_name_state(connection, name))
-        return name, render_name(head, ((x, of_page(x)) for x in found))
+        return name, render_name(head, ((x, of_page(x)) for x in releases))
 
     return await reader.answer(repr(("page", check_name(name))), make)
 
@@ -71,7 +71,7 @@ async def name_page(reader: Reader, name: str) -> Answer:
 def render_resolution(
     reader: Reader,
     connection: Connection,
-    found: IndexedRelease,
+    release: IndexedRelease,
     wanted: frozenset[str],
     *,
     whole: bool = False,
@@ -79,36 +79,37 @@ def render_resolution(
     """Render a release with the wanted parts of its package, or its history."""
     more: Json = {}
     if "history" in wanted:
-        more["history"] = [_step(x) for x in read_name(connection, found.name or "")[:MAX_HISTORY]]
+        history = read_name(connection, release.name or "")[:MAX_HISTORY]
+        more["history"] = list(map(_step, history))
     if not wanted & WHOLE:
-        tools = read_tools(connection, [found.sequence]).get(found.sequence, ())
-        short = brief.resolution(found, tools)
-        return render_release(found, more, text.resolution(found, tools, more), short)
-    package = reader.package_of(found)
+        tools = read_tools(connection, [release.sequence]).get(release.sequence, ())
+        short = brief.resolution(release, tools)
+        return render_release(release, more, text.resolution(release, tools, more), short)
+    package = reader.package_of(release)
     more |= parts(package, wanted)
-    short = brief.package(found, package.document)
+    short = brief.package(release, package.document)
     if whole:
-        return render_release(found, more, text.package(found, package.document, short), short)
-    return render_release(found, more, text.resolution(found, (), more), short)
+        return render_release(release, more, text.package(release, package.document, short), short)
+    return render_release(release, more, text.resolution(release, (), more), short)
 
 
 def parts(package: Package, wanted: Collection[str]) -> Json:
     """Return the wanted parts of a package: itself, tools with bindings, prompt, schema, files."""
     document = package.document
-    found: Json = {}
+    chosen: Json = {}
     if "package" in wanted:
-        found["package"] = package.data.decode("utf-8")
+        chosen["package"] = package.data.decode("utf-8")
     if "tools" in wanted:
-        found["tools"] = document.get("tools") or []
-        found["tool_bindings"] = document.get("tool_bindings") or {}
+        chosen["tools"] = document.get("tools") or []
+        chosen["tool_bindings"] = document.get("tool_bindings") or {}
     if "prompt" in wanted:
-        found["prompt"] = document.get("prompt")
+        chosen["prompt"] = document.get("prompt")
     if "files" in wanted:
-        found["files"] = document.get("resources") or []
+        chosen["files"] = document.get("resources") or []
     if "schema" in wanted:
         schema = document.get("schema")
-        found["schema"] = parse_json(schema) if isinstance(schema, str) else schema
-    return found
+        chosen["schema"] = parse_json(schema) if isinstance(schema, str) else schema
+    return chosen
 
 
 def question(cap_uri: str, wanted: Iterable[str] = (), *, whole: bool = False) -> str:

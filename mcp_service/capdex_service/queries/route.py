@@ -25,29 +25,31 @@ async def route(reader: Reader, message: str, limit: int = DEFAULT_ROUTES) -> An
     """
     moment = await reader.moment()  # first: the answer is never older than this block
     work = partial(reader.index.route, message, limit=limit, revision=moment.revision)
-    found = await reader.run(work, long=True)
-    cards = await reader.cards([x.name for x, _ in found.packages])
-    return _render(found, cards, moment, reader.warning())
+    routed = await reader.run(work, long=True)
+    cards = await reader.cards([x.name for x, _ in routed.packages])
+    return _render(routed, cards, moment, reader.warning())
 
 
-def _render(found: Route, cards: Mapping[str, Card], moment: Moment, warning: str | None) -> Answer:
-    head = {"total": found.total, "cut": found.cut, "mode": found.mode}
+def _render(
+    routed: Route, cards: Mapping[str, Card], moment: Moment, warning: str | None
+) -> Answer:
+    head = {"total": routed.total, "cut": routed.cut, "mode": routed.mode}
     hits: list[Hit] = []
-    for one, hit in found.packages:
-        if (card := cards.get(one.name)) is None:
+    for package, hit in routed.packages:
+        if (card := cards.get(package.name)) is None:
             continue  # no longer listed
-        triggers = one.match.triggers if one.match else ()
+        triggers = package.match.triggers if package.match else ()
         fields = hit.fields if hit else ()
         more = {
-            "score": round(one.score, 6),
+            "score": round(package.score, 6),
             "matched": fields,
             "triggers": [_trigger(trigger) for trigger in triggers],
         }
         first = [f"trigger {text.cut(trigger.text, TRIGGER_TOKENS)}" for trigger in triggers[:1]]
         hits.append((card, more, [*first, *fields]))
-    made = render_hits(head, hits, max(found.total, len(hits)), fits=found.fits)
+    made = render_hits(head, hits, max(routed.total, len(hits)), fits=routed.fits)
     return made.answer(moment, warning)
 
 
-def _trigger(found: MatchedTrigger) -> Json:
-    return {"type": found.kind, "value": found.text, "broad": found.broad, "span": found.span}
+def _trigger(match: MatchedTrigger) -> Json:
+    return {"type": match.kind, "value": match.text, "broad": match.broad, "span": match.span}

@@ -79,17 +79,17 @@ def _filters(given: object) -> dict[str, Any]:
     """Return filters as an object, also from a list of `filter:value`; raises InvalidInput."""
     if given is not None and not isinstance(given, dict | list):
         raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
-    found: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
-    for one in given if isinstance(given, list) else ():
-        key, colon, value = one.partition(":") if isinstance(one, str) else ("", "", "")
+    filters: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
+    for text in given if isinstance(given, list) else ():
+        key, colon, value = text.partition(":") if isinstance(text, str) else ("", "", "")
         if not colon or key == NOT:
             raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
         if key in (HAS_PROMPT, SINCE, WINDOW):
-            found[key] = value
+            filters[key] = value
             continue
-        of = found.setdefault(NOT, {}) if key.startswith(f"{NOT}.") else found
+        of = filters.setdefault(NOT, {}) if key.startswith(f"{NOT}.") else filters
         of.setdefault(key.removeprefix(f"{NOT}."), []).extend([value] if value else ())
-    return read_arguments({"properties": _TEXTS | _OTHERS}, found)
+    return read_arguments({"properties": _TEXTS | _OTHERS}, filters)
 
 
 async def search(reader: Reader, wanted: SearchRequest) -> Answer:
@@ -120,44 +120,44 @@ async def explained_search(
             facets=wanted.facets,
             revision=moment.revision,
         )
-        found = await reader.run(work, long=True)
+        result = await reader.run(work, long=True)
         reasons: Mapping[str, Explanation] = {}
         if wanted.detail == "full":
-            cards, reasons = await reader.read(_read_full, found, wanted.query)
+            cards, reasons = await reader.read(_read_full, result, wanted.query)
         else:
-            cards = await reader.cards([hit.name for hit in found.hits])
+            cards = await reader.cards([hit.name for hit in result.hits])
             if explained:
-                reasons = await reader.read(read_reasons, found, wanted.query)
-        answer = _render(found, cards, reasons, wanted.facets, moment, reader.warning())
+                reasons = await reader.read(read_reasons, result, wanted.query)
+        answer = _render(result, cards, reasons, wanted.facets, moment, reader.warning())
         if limit == 1 or len(answer.body) + len(answer.text_json) <= MAX_REPLY_BYTES:
-            return answer, found.corrected
+            return answer, result.corrected
         limit = max(1, limit // 2)
 
 
 def _read_full(
-    connection: Connection, found: SearchResult, query: str
+    connection: Connection, result: SearchResult, query: str
 ) -> tuple[dict[str, Card], dict[str, Explanation]]:
-    names = [hit.name for hit in found.hits]
-    return read_cards(connection, names, full=True), read_reasons(connection, found, query)
+    names = [hit.name for hit in result.hits]
+    return read_cards(connection, names, full=True), read_reasons(connection, result, query)
 
 
 def _render(
-    found: SearchResult,
+    result: SearchResult,
     cards: Mapping[str, Card],
     reasons: Mapping[str, Explanation],
     facets: Sequence[str],
     moment: Moment,
     warning: str | None,
 ) -> Answer:
-    head: dict[str, Any] = {"total": found.total, "mode": found.mode}
-    head["next_cursor"] = found.next_cursor
+    head: dict[str, Any] = {"total": result.total, "mode": result.mode}
+    head["next_cursor"] = result.next_cursor
     if facets:
         head["facets"] = {
             key: [{"value": value, "count": count} for value, count in counts]
-            for key, counts in found.facets.items()
+            for key, counts in result.facets.items()
         }
     hits: list[Hit] = []
-    for hit in found.hits:
+    for hit in result.hits:
         if (card := cards.get(hit.name)) is None:
             continue  # no longer listed
         more: dict[str, Any] = {"score": round(hit.score, 6), "matched": hit.fields}
@@ -166,5 +166,5 @@ def _render(
             similarity = None if hit.similarity is None else round(hit.similarity, 3)
             more["why"] = {"tool": reason.tool, "snippet": snippet, "similarity": similarity}
         hits.append((card, more, hit.fields or (("meaning",) if hit.similarity else ())))
-    made = render_hits(head, hits, found.total, found.next_cursor, fits=found.fits)
+    made = render_hits(head, hits, result.total, result.next_cursor, fits=result.fits)
     return made.answer(moment, warning)

@@ -46,12 +46,12 @@ class Servers:
         with self._reader.index.read() as connection:
             denials = self._reader.index.denial_cache.read(connection)
             serve = self._reader.serve
-            found = read_bound(connection, wanted, serve, denials, after, limit + 1)
-            changed = read_changed_at(connection, found)
+            releases = read_bound(connection, wanted, serve, denials, after, limit + 1)
+            changed = read_changed_at(connection, releases)
         page: list[Json] = []
         read = 0
-        more = len(found) > limit
-        for release in found[:limit]:
+        more = len(releases) > limit
+        for release in releases[:limit]:
             if read > MAX_READ_BYTES:
                 more = True
                 break
@@ -65,12 +65,9 @@ class Servers:
     def versions(self, server: str, *, deleted: bool) -> Answer:
         """Return all versions of a server, newest first; raises InvalidInput NOT_FOUND."""
         name = server_json.capability_uri(server, "latest").name
-        found = [
-            x
-            for x in self._reader.index.releases(name)
-            if x.denied is None and x.verdict in self._reader.serve and (deleted or not x.yanked)
-        ]
-        highest = found[:MAX_VERSIONS]
+        served = (x for x in self._reader.index.releases(name) if x.verdict in self._reader.serve)
+        releases = [x for x in served if x.denied is None and (deleted or not x.yanked)]
+        highest = releases[:MAX_VERSIONS]
         newest_first = sorted(highest, key=lambda x: (x.timestamp, x.sequence), reverse=True)
         page = self._responses(newest_first)
         if not page:
@@ -84,22 +81,22 @@ class Servers:
         """
         uri = server_json.capability_uri(server, version)
         try:
-            found = self._reader.index.resolve(uri, serve=self._reader.serve)
+            release = self._reader.index.resolve(uri, serve=self._reader.serve)
         except CapdexError as error:
             if error.code in (Code.NOT_FOUND, Code.YANKED, Code.UNVERIFIED, Code.PENDING):
                 raise server_json.not_found(server, error.message) from None
             raise
-        listed = self._responses([found]) if deleted or not found.yanked else []
+        listed = self._responses([release]) if deleted or not release.yanked else []
         if not listed:
             raise server_json.not_found(server)
         return Answer(orjson.dumps(listed[0]), b'""')
 
-    def _responses(self, found: list[IndexedRelease]) -> list[Json]:
+    def _responses(self, releases: list[IndexedRelease]) -> list[Json]:
         with self._reader.index.read() as connection:
-            changed = read_changed_at(connection, found)
+            changed = read_changed_at(connection, releases)
         responses: list[Json] = []
         read = 0
-        for release in found:
+        for release in releases:
             if read > MAX_READ_BYTES:  # what is parsed by now is kept
                 raise Unavailable("the packages are large", Code.TIMEOUT, fix="try again")
             entry, length = self._entry(release)
@@ -108,16 +105,16 @@ class Servers:
                 responses.append(server_json.response(entry, release, changed[release.cap_uri]))
         return responses
 
-    def _entry(self, found: IndexedRelease) -> tuple[Json | None, int]:
+    def _entry(self, release: IndexedRelease) -> tuple[Json | None, int]:
         """Return the server.json of a release, if it has one, and the bytes parsed for it."""
-        key = (found.cap_uri, found.sha256)
+        key = (release.cap_uri, release.sha256)
         if (kept := self._entries.get(key)) is not None:
             return kept[0], 0
         try:
-            package = self._reader.package_of(found)
+            package = self._reader.package_of(release)
         except Unavailable:  # its bytes may come later
             return None, 0
-        entry = server_json.server(found, package.document)
+        entry = server_json.server(release, package.document)
         if len(self._entries) >= MAX_CACHED:
             self._entries.clear()  # in one step, as all here: several threads share it
         self._entries[key] = (entry,)

@@ -169,11 +169,11 @@ class Feed:
         `upto` is the revision of the reader's moment: a client that is told of a later change, and
         asks at once, could be given the answer from before it.
         """
-        after, found = (since, LAST), BATCH
-        while found == BATCH and (most is None or most > 0):
+        after, count = (since, LAST), BATCH
+        while count == BATCH and (most is None or most > 0):
             batch = await self.reader.read(read_changes, after, BATCH)
             changes = [change for change in batch if change.revision <= upto]
-            if found := len(changes):
+            if count := len(changes):
                 yield changes
                 after = (changes[-1].revision, changes[-1].name)
-            most = None if most is None else most - found
+            most = None if most is None else most - count

@@ -78,8 +78,8 @@ class Subscriptions:
             await ctx.session.send_notification(acknowledged, ctx.request_id)
             while events := await follower.next():
                 for event in events:
-                    found = event_to_notification(event, meta)
-                    await ctx.session.send_notification(found, ctx.request_id)
+                    update = event_to_notification(event, meta)
+                    await ctx.session.send_notification(update, ctx.request_id)
         return types.SubscriptionsListenResult(_meta=meta)
 
     async def close(self) -> None:

@@ -96,17 +96,17 @@ class Sessions:
     def note(self, session: str, revision: int) -> None:
         """Note that a session is in use, and was told of all changes up to a revision."""
         with suppress(OSError):  # without a free descriptor the note is left out
-            self._change(session, lambda found: found and replace(found, revision=revision))
+            self._change(session, lambda record: record and replace(record, revision=revision))
 
     def subscribe(self, session: str, uri: str, revision: int) -> None:
         """Add a subscription at a revision of the index; raises InvalidInput for too many."""
 
-        def add(found: Record | None) -> Record:
-            if found is None:
+        def add(record: Record | None) -> Record:
+            if record is None:
                 return Record(revision, frozenset({uri}))
-            if len(found.uris | {uri}) > MAX_URIS:
+            if len(record.uris | {uri}) > MAX_URIS:
                 raise too_many()
-            return replace(found, uris=found.uris | {uri})
+            return replace(record, uris=record.uris | {uri})
 
         _make_room(self._subscribed)
         (self._subscribed / session).touch(mode=0o600)
@@ -114,7 +114,7 @@ class Sessions:
 
     def unsubscribe(self, session: str, uri: str) -> None:
         """Remove a subscription; nothing happens if there is none."""
-        self._change(session, lambda found: found and replace(found, uris=found.uris - {uri}))
+        self._change(session, lambda record: record and replace(record, uris=record.uris - {uri}))
 
     def _change(self, session: str, change: Callable[[Record | None], Record | None]) -> None:
         """Change what is kept of a session, if anything is."""
@@ -173,11 +173,11 @@ def _make_room(folder: Path) -> None:
     """
     for place in (folder.parent, folder):
         place.mkdir(mode=0o700, exist_ok=True)
-    found = os.listdir(folder)  # noqa: PTH208 - on each call: names alone are fastest
-    if len(found) < MAX_FILES:
+    names = os.listdir(folder)  # noqa: PTH208 - on each call: names alone are fastest
+    if len(names) < MAX_FILES:
         return
     ages: list[tuple[float, Path]] = []
-    for name in found:
+    for name in names:
         with suppress(FileNotFoundError):
             ages.append(((folder / name).stat().st_mtime, folder / name))
     for _, path in sorted(ages)[: len(ages) - _SPARED]:

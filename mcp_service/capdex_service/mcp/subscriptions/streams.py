@@ -174,8 +174,8 @@ def _issuing(scope: Scope, send: Send) -> Send:
 
 
 def _event(event: ResourceUpdated, revision: int) -> bytes:
-    found = notification(event).model_dump(by_alias=True, mode="json", exclude_none=True)
-    data = orjson.dumps({"jsonrpc": "2.0", **found})
+    message = notification(event).model_dump(by_alias=True, mode="json", exclude_none=True)
+    data = orjson.dumps({"jsonrpc": "2.0", **message})
     return b"id: %d\nevent: message\ndata: %s\n\n" % (revision, data)
 
 
