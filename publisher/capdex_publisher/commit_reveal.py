@@ -217,15 +217,15 @@ async def commit(
     )
 
 
-def _change(registry: Registry, one: NameCommitment) -> RegistryChange:
+def _change(registry: Registry, commitment: NameCommitment) -> RegistryChange:
     async def stands(_sender: str) -> bool:  # anybody may send a commitment; it stays ours
-        return await registry.committed_at(one.commitment) != one.made_at
+        return await registry.committed_at(commitment.commitment) != commitment.made_at
 
     async def arguments() -> tuple[bytes]:
-        return (one.commitment,)
+        return (commitment.commitment,)
 
-    target = one.commitment.hex()
-    return RegistryChange("commit", one.name, registry, "commit", stands, arguments, target=target)
+    name, target = commitment.name, commitment.commitment.hex()
+    return RegistryChange("commit", name, registry, "commit", stands, arguments, target=target)
 
 
 def commitment_of(name: str, claimer: str, secret: bytes) -> bytes:

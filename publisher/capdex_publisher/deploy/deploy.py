@@ -240,8 +240,8 @@ def read_deployment(path: Path) -> DeployedContract:
         kinds = {"int": int, "str": str}
         return DeployedContract(
             **{
-                x.name: kinds.get(str(x.type), dict)(document[x.name])
-                for x in fields(DeployedContract)
+                field.name: kinds.get(str(field.type), dict)(document[field.name])
+                for field in fields(DeployedContract)
             }
         )
     except (OSError, ValueError, KeyError, TypeError) as error:

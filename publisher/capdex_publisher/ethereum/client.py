@@ -113,8 +113,9 @@ class Chain:
 
     async def block_number_of(self, block: Block, field: str) -> int:
         """Return a number that a block's header has: its `timestamp` or `gasLimit`, for example."""
+        parameters = [_tag(block), False]
         return await self.rpc.call(
-            "eth_getBlockByNumber", [_tag(block), False], lambda found: quantity(_get(found, field))
+            "eth_getBlockByNumber", parameters, lambda header: quantity(_get(header, field))
         )
 
     async def nonce(self, address: str, block: Literal["latest", "pending"]) -> int:

@@ -96,24 +96,24 @@ async def look_up_all(
     """Look up packages side by side; for each return its candidate, or why it is refused."""
     slots = asyncio.Semaphore(MAX_CONCURRENT_LOOKUPS)
 
-    async def one(package: VerifiedPackage) -> ReleaseCandidate | CapdexError:
+    async def attempt(package: VerifiedPackage) -> ReleaseCandidate | CapdexError:
         async with slots:
             try:
                 return await look_up(package, registry=registry, fee_cap_wei=fee_cap_wei)
             except CapdexError as error:
                 return error
 
-    return await asyncio.gather(*map(one, packages))
+    return await asyncio.gather(*map(attempt, packages))
 
 
 def refuse_conflicts(
-    found: Sequence[ReleaseCandidate | CapdexError],
+    outcomes: Sequence[ReleaseCandidate | CapdexError],
 ) -> list[ReleaseCandidate | CapdexError]:
     """Refuse all but the first of one version, and all but the first of names that look alike."""
     uris: set[str] = set()
     names: dict[str, str] = {}  # by skeleton
     kept: list[ReleaseCandidate | CapdexError] = []
-    for candidate in found:
+    for candidate in outcomes:
         if isinstance(candidate, ReleaseCandidate):
             uri, name = candidate.uri, candidate.name
             first = names.setdefault(skeleton(name), name)
@@ -195,9 +195,9 @@ async def compare_with_previous(
     """
     version = Version.parse(candidate.announcement.semver)
     in_call = {
-        Version.parse(x.announcement.semver): x.package.manifest
-        for x in beside
-        if x.name == candidate.name
+        Version.parse(other.announcement.semver): other.package.manifest
+        for other in beside
+        if other.name == candidate.name
     }
     on_chain: dict[Version, ReleaseState] = {}
     if not candidate.claims_name:

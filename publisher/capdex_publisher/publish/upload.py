@@ -76,14 +76,14 @@ class Uploader:
         """
         began, slots = time.monotonic(), asyncio.Semaphore(MAX_CONCURRENT_UPLOADS)
 
-        async def one(data: bytes) -> str:
+        async def upload(data: bytes) -> str:
             async with slots:
                 blocks = divide(data)
                 await self._put(data, blocks[0][0])
                 return [await self._read_back(cid) for cid, _ in blocks][-1]
 
         files = list(files)
-        sources = await together([one(data) for data in files])
+        sources = await together([upload(data) for data in files])
         took = time.monotonic() - began
         return FilesUploaded(cap_uri, len(files), sum(map(len, files)), took, sources[-1])
 
@@ -93,7 +93,7 @@ class Uploader:
         """Upload several side by side; return a result or an error for each, in their order."""
         slots = asyncio.Semaphore(MAX_CONCURRENT_UPLOADS)
 
-        async def one(data: bytes) -> Uploaded | CapdexError:
+        async def attempt(data: bytes) -> Uploaded | CapdexError:
             async with slots:
                 try:
                     uploaded = await self.upload(data)
@@ -102,7 +102,7 @@ class Uploader:
             on_step(uploaded)
             return uploaded
 
-        return await asyncio.gather(*map(one, packages))
+        return await asyncio.gather(*map(attempt, packages))
 
     async def _put(self, data: bytes, cid: Cid) -> None:
         stored = await self.storage.put(data)

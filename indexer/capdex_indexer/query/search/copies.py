@@ -88,7 +88,8 @@ class NearNames:
 
         def near(name: str) -> set[str]:
             mistaken = mistakes_of(name)
-            return {x for part, live in parts for x in part.near(name, mistaken, live)} - gone
+            others = (part.near(name, mistaken, live) for part, live in parts)
+            return set[str]().union(*others) - gone
 
         return near
 
@@ -122,12 +123,12 @@ _Compared = tuple[int, list[str]]  # since when a name is there, and the older n
 
 def _looked_up(connection: Connection, names: Collection[str], near: Near) -> dict[str, _Compared]:
     others = {name: near(name) for name in names}
-    claims = _claims(connection, {*others, *(x for some in others.values() for x in some)})
+    claims = _claims(connection, set(others).union(*others.values()))
     for name in names:
         for other in others[name]:
             if other not in others and _is_older(claims, name, other):
                 others[other] = near(other)
-    missing = {x for some in others.values() for x in some} - claims.keys()
+    missing = set[str]().union(*others.values()) - claims.keys()
     claims |= _claims(connection, missing)
     return {name: _oldest(claims, name, some) for name, some in others.items()}
 

@@ -70,7 +70,7 @@ async def import_mcp(
     return replace(draft, notes=[*draft.notes, *added])
 
 
-class _Found:
+class _Answers:
     """What a server said of itself, and its tools."""
 
     def __init__(self, client: mcp.Client) -> None:
@@ -85,7 +85,7 @@ class _Found:
         self.goes_on = False  # after as many as are looked at
 
 
-async def _ask(server: Server, errors: TextIO) -> _Found:
+async def _ask(server: Server, errors: TextIO) -> _Answers:
     import httpx2
     import mcp
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -112,7 +112,7 @@ async def _ask(server: Server, errors: TextIO) -> _Found:
         client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
         async with http, client:
-            answers, cursor = _Found(client), None
+            answers, cursor = _Answers(client), None
             seen: set[str | None] = set()
             while cursor not in seen and len(seen) < MAX_PAGES and len(answers.tools) < MAX_LISTED:
                 seen.add(cursor)
@@ -167,15 +167,15 @@ async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str 
     return tools, page.next_cursor or None
 
 
-def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:
-    own = name or name_of(found.name) or "mcp-tools"
+def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:
+    own = name or name_of(answers.name) or "mcp-tools"
     address = service or (placeholder_url("mcp") if url_fault(url) else url)
     notes: list[Note] = []
-    if own not in (name, found.name):
-        notes.append(Note(DOCUMENT, "name", "changed", found.name, own))
+    if own not in (name, answers.name):
+        notes.append(Note(DOCUMENT, "name", "changed", answers.name, own))
     tools: list[DraftTool] = []
     names: list[str] = []
-    for tool in found.tools[:MAX_LISTED]:
+    for tool in answers.tools[:MAX_LISTED]:
         given = tool.get("name") if isinstance(tool, dict) else None
         source = clean(given if isinstance(given, str) else "")[:128] or "a tool without a name"
         if fault := _fault(tool, names):
@@ -188,7 +188,7 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         made, lost = tool_of(tool, source, binding)
         notes += lost
         tools.append(made)
-    if found.goes_on:
+    if answers.goes_on:
         raise InvalidInput(
             "the server lists too many tools, and no router calls one of them",
             why=f"over {MAX_PAGES} pages or {MAX_LISTED} tools",
@@ -207,14 +207,14 @@ def _draft(found: _Found, url: str, service: str, name: str, wanted: Sequence[st
         why = "others call the server by https, at the URL of --service"
         notes.append(Note(DOCUMENT, "command", "left out", "", why))
     for kind in ("prompts", "resources"):
-        if getattr(found.capabilities, kind, None):
+        if getattr(answers.capabilities, kind, None):
             why = "a package has tools and one prompt"
             notes.append(Note(DOCUMENT, kind, "left out", "", why))
-    title = found.title or own.replace("-", " ").title()
+    title = answers.title or own.replace("-", " ").title()
     return Draft(
-        *(own, title, found.description),
-        prompt=found.instructions,
-        homepage=found.website,
+        *(own, title, answers.description),
+        prompt=answers.instructions,
+        homepage=answers.website,
         tools=tools,
         notes=notes,
     )

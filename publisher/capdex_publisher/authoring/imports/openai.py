@@ -190,7 +190,7 @@ def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
     for words in (_LISTS, _HOLDERS) if isinstance(value, dict) and depth < 4 else ():
         held = [value[x] for x in words if isinstance(value.get(x), dict | list)]
         if held:
-            return [tool for x in held for tool in tools_in(x, groups, depth + 1)]
+            return [tool for part in held for tool in tools_in(part, groups, depth + 1)]
     return [value] if isinstance(value, dict) and not _OF_TOOL.isdisjoint(value) else []
 
 

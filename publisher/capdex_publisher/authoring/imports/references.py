@@ -121,7 +121,7 @@ def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[s
         return frozenset()
     members = [x.get("properties") for x in united(document, value, old=old)]
     listed = [x for x in members if isinstance(x, dict)]
-    names = {x for own in listed for x in own if is_read_only(own[x], document, old=old)}
+    names = {name for own in listed for name in own if is_read_only(own[name], document, old=old)}
     return frozenset(names | ({OPENED} if len(listed) > 1 else set()))
 
 

@@ -158,7 +158,7 @@ class Resolver:
             return ""
         mapping = given.get("mapping") if isinstance(given, dict) else None
         lists = [x for word in ("oneOf", "anyOf") if isinstance(x := value.get(word), list)]
-        choices = [x for parts in lists for x in parts if isinstance(x, dict)]
+        choices = [choice for parts in lists for choice in parts if isinstance(choice, dict)]
         named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._values(x, name)]
         schemas = ", ".join(x.rpartition("/")[2] for x in named)
         told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
@@ -189,7 +189,7 @@ class Resolver:
         root = self._document or self._root
         parts = united(root, choice, old=self._old)
         listed = [x["properties"] for x in parts if isinstance(x.get("properties"), dict)]
-        members = [x for own in listed for x in united(root, own.get(name), old=self._old)]
+        members = [part for own in listed for part in united(root, own.get(name), old=self._old)]
         values = [x.get("enum", [x["const"]] if "const" in x else None) for x in members]
         known = [set(map(str, x)) for x in values if isinstance(x, list)]
         return set.intersection(*known) if known else set()

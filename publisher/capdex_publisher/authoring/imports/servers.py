@@ -87,7 +87,7 @@ def listed(value: Json) -> dict[str, Json]:
         return {str(value.get("name")): bundle["mcp_config"]}  # manifest.json of an MCP bundle
     inner = value.get("mcp")  # in the settings of VS Code
     holders = [value, inner] if isinstance(inner, dict) else [value]
-    lists = [x.get(word) for x in holders for word in _LISTS]
+    lists = [holder.get(word) for holder in holders for word in _LISTS]
     named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
     for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
         given = entries.items() if isinstance(entries, dict) else ()
@@ -187,7 +187,8 @@ def _of_entry(entry: Json, path: Path, value: Json) -> Server:
             fix="set these variables, or give the command with its values: capdex init --from-mcp "
             + shlex.quote(_line(entry)),
         )
-    headers = [clean(x) for x in _HEADERS if isinstance(entry.get(x), dict) for x in entry[x]]
+    held = [entry[x] for x in _HEADERS if isinstance(entry.get(x), dict)]
+    headers = [clean(name) for names in held for name in names]
     headers += ["Authorization"] if entry.get(_BEARER) else []
     unread = [clean(x) for x in entry if x not in _READ and not _OF_HOST.fullmatch(str(x))]
     if url:

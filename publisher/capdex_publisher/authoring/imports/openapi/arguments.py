@@ -95,10 +95,10 @@ class Arguments:
                 merged[key] = parameter
         return list(merged.values())
 
-    def _described(self, given: object, found: Json) -> Json:
+    def _described(self, given: object, target: Json) -> Json:
         """Return what a reference leads to, with the description that stands beside it."""
         own = beside(self._document.value, given).get("description")
-        return found if own is None or self._document.is_old else {**found, "description": own}
+        return target if own is None or self._document.is_old else {**target, "description": own}
 
     def _add_parameter(self, item: Json) -> None:
         place, name = str(item.get("in")), item["name"]
@@ -227,7 +227,7 @@ class Arguments:
             lambda x: _IS_JSON.fullmatch(x) or x in _AS_JSON,
             lambda x: x == swagger.FORM,
         )
-        key = next((x for test in tests for x in content if test(bare[x])), None)
+        key = next((name for test in tests for name in content if test(bare[name])), None)
         if key is None:
             raise Unsendable("body", "a binding sends JSON or a form", listed or "of no media type")
         if len(content) > 1:
