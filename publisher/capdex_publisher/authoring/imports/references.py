@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urljoin
 
@@ -92,23 +92,25 @@ def is_read_only(schema: object, document: Json | None, *, old: bool) -> bool:
     return any(isinstance(x, dict) and x.get("readOnly") is True for x in parts)
 
 
-def united(document: Json | None, value: object, *, old: bool) -> list[Json]:
+def united(
+    document: Json | None, value: object, *, old: bool, words: Sequence[str] = ("allOf",)
+) -> list[Json]:
     """Return a schema and what its references and `allOf` add to it: they judge one value.
 
-    `old`: of a dialect that ignores what stands beside a reference.
+    `old`: of a dialect that ignores what stands beside a reference. `words` have the parts.
     """
     schemas, waiting = list[Json](), [value]
     while waiting and len(schemas) < MAX_REFERENCES:
         schema = waiting.pop()
         if not isinstance(schema, dict) or any(schema is x for x in schemas):
             continue
-        reference, parts = schema.get("$ref"), schema.get("allOf")
+        reference, lists = schema.get("$ref"), [schema.get(x) for x in words]
         is_alone = old and isinstance(reference, str)
         schemas.append({} if is_alone else schema)
         if isinstance(reference, str):
             waiting.append(found_at(document, reference))
-        if not is_alone and isinstance(parts, list):
-            waiting += parts
+        for parts in lists:
+            waiting += parts if not is_alone and isinstance(parts, list) else []
     return schemas
 
 

@@ -582,3 +582,61 @@ def test_a_member_that_no_value_fits_stays_one(manifest_of: ManifestOf) -> None:
     parameters = manifest_of(package).tools[0].parameters
     assert Validation().check(parameters, {"b": 1}) is None
     assert Validation().check(parameters, {"a": 1}) == "at a: {} is not allowed for 1"
+
+
+def sent(package: Imported, manifest_of: ManifestOf, **arguments: Any) -> tuple[str, bytes | None]:
+    outgoing = RequestTemplate.of(manifest_of(package).bindings["op"]).fill(arguments)
+    return outgoing.url.raw_query_string, outgoing.body
+
+
+def test_members_of_an_open_body_of_delete_are_sent_in_the_body(manifest_of: ManifestOf) -> None:
+    package = imported(posting({**B, "additionalProperties": True}), method="delete")
+    body = {"a": "1", "other": "2"}
+    assert sent(package, manifest_of, body=body) == ("", b'{"a":"1","other":"2"}')
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+def test_a_body_that_must_be_sent_is_sent_without_members(
+    method: str, manifest_of: ManifestOf
+) -> None:
+    keys = {x: {"type": "apiKey", "in": "header", "name": f"X-{x}"} for x in ("a", "b")}
+    package = imported(
+        {**posting(B), "security": [{"a": [], "b": []}]},
+        method=method,
+        components={"securitySchemes": keys},
+    )
+    assert sent(package, manifest_of) == ("", b"{}")
+
+
+@pytest.mark.parametrize("word", ["allOf", "anyOf", "oneOf"])
+def test_an_object_in_one_of_a_choice_that_is_sent_as_json_text_is_said(word: str) -> None:
+    choice = {word: [{"type": "object", "properties": {"in": B}}]}
+    parameter = {"name": "q", "in": "query", "style": "deepObject", "schema": choice}
+    said = imported({"parameters": [parameter]})
+    assert rows(said)["query q"] == ("changed", "deepObject")
+
+
+def test_a_key_without_the_name_of_its_header_is_refused() -> None:
+    schemes = {"site": {"type": "apiKey", "in": "header"}}
+    with pytest.raises(InvalidInput) as error:
+        imported({"security": [{"site": []}]}, components={"securitySchemes": schemes})
+    assert "security site (apiKey) refused: a binding cannot authenticate so" in error.value.why
+
+
+def test_long_names_that_begin_alike_are_arguments_of_their_own(manifest_of: ManifestOf) -> None:
+    names = [f"service.logging.destinations.monitored.resources.of.this.{x}" for x in "abcd"]
+    names = [f"{x}.labels.{y}" for x in names for y in "xyz"]
+    listed = [{"name": x, "in": "query", "schema": TEXT} for x in names]
+    package = imported({"parameters": listed})
+    keys = list(manifest_of(package).tools[0].parameters["properties"])
+    assert len(keys) == len(names)
+    query, _ = sent(package, manifest_of, **dict.fromkeys(keys, "1"))
+    assert sorted(query.split("&")) == [f"{x}=1" for x in names]
+
+
+def test_parts_among_parts_of_a_body_are_each_looked_at_once() -> None:
+    refs = [[{"$ref": f"#/components/schemas/S{i}"}] * 12 for i in range(1, 9)]
+    schemas: Json = {f"S{i}": {"allOf": x} for i, x in enumerate(refs)} | {"S8": {"type": "object"}}
+    schema = {"$ref": "#/components/schemas/S0"}
+    with pytest.raises(InvalidInput, match="can carry none"):  # and not after hours
+        imported(posting(schema), method="post", components={"schemas": schemas})

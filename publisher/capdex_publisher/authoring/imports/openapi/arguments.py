@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, count
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
@@ -20,6 +21,7 @@ from capdex_publisher.authoring.imports.schemas import Resolver
 
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
 _AS_JSON: Final = ("*/*", "application/*", "text/json")  # sent as JSON, and said
+_MAX_KEY_CHARS: Final = 64  # of an argument that a placeholder names
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
 _IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2; Swagger: the second alone
 
@@ -252,7 +254,7 @@ class Arguments:
         encoding = media.get("encoding") if is_form else None
         described = clean(body.get("description"))
         examples = self._examples("body", media)
-        if flat is None:
+        if flat is None or (flat.more and self._usual == "query"):  # members have no place there
             if is_form and "object" not in forms.kinds(self._document, schema):
                 raise Unsendable("body", "a form is an object", kind)
             if encoding:
@@ -316,9 +318,9 @@ class Arguments:
         self, place: str, name: str, schema: object, rule: Json, told: str, examples: list[Any]
     ) -> str:
         """Add an argument; return the name that it has in the tool."""
-        key = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
-        while key in self.properties:
-            key = f"{key}_{place}"[:64] if not key.endswith(place) else f"{key}_"
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
+        keys = chain([plain, f"{plain}_{place}"], (f"{plain[:50]}_{i}" for i in count(2)))
+        key = next(x for x in keys if x not in self.properties and len(x) <= _MAX_KEY_CHARS)
         if SECRET_WORDS.fullmatch(name):
             why = f"an argument, which a model is asked for: no secret is sent in a {place}"
             self._operation.note(f"{place} {name}", "changed", "a secret by its name", why)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from capdex.json import Json
 from capdex.json_schema.keywords import ANNOTATIONS
 from capdex.manifest.bindings.http_request import STYLES
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Unsendable
-from capdex_publisher.authoring.imports.references import beside
+from capdex_publisher.authoring.imports.references import MAX_REFERENCES, beside, united
 
 SCALAR: Final = frozenset(["scalar"])
 ANY: Final = frozenset(["scalar", "array", "object"])
 MAX_PARTS: Final = 8  # of schemas in one another that are looked at
+_COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 _TYPES: Final[dict[type, str]] = {dict: "object", list: "array"}
 # Words that leave a schema an object of its `properties` and nothing else.
 _PLAIN: Final = frozenset(
@@ -51,12 +52,11 @@ def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[st
 
 def nests(document: ApiDocument, schema: object) -> bool:
     """Return True if a list or an object may hold another one, for which no style has a form."""
-    target = document.target(schema)
-    if not isinstance(target, dict):
-        return False
-    own = target.get("properties")
-    below = [*(own.values() if isinstance(own, dict) else ())]
-    below += [target.get("items"), target.get("additionalProperties")]
+    below: list[Any] = []
+    for part in united(document.value, schema, old=document.is_old, words=_COMPOSED):
+        own = part.get("properties")
+        below += own.values() if isinstance(own, dict) else ()
+        below += [part.get("items"), part.get("additionalProperties")]
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
 
@@ -96,11 +96,20 @@ class Properties(NamedTuple):
     more: bool | None = None  # whether others are welcome, where the schema says it
 
 
-def properties(document: ApiDocument, schema: object, depth: int = 0) -> Properties | None:
-    """Return the members of a schema that says nothing else; None if it does."""
-    target = document.target(schema)
-    if not isinstance(target, dict) or depth > MAX_PARTS or target.get("nullable") is True:
+def properties(
+    document: ApiDocument, schema: object, seen: set[int] | None = None
+) -> Properties | None:
+    """Return the members of a schema that says nothing else; None if it does.
+
+    `seen` are the ids of the schemas that it is a part of, and of their other parts.
+    """
+    target, is_part = document.target(schema), seen is not None
+    seen = set() if seen is None else seen
+    if not isinstance(target, dict) or target.get("nullable") is True:
         return None
+    if id(target) in seen or len(seen) > MAX_REFERENCES:
+        return None
+    seen.add(id(target))
     if not document.is_old and beside(document.value, schema).keys() - ANNOTATIONS:
         return None
     if any(key not in _PLAIN and not key.startswith("x-") for key in map(str, target)):
@@ -115,7 +124,7 @@ def properties(document: ApiDocument, schema: object, depth: int = 0) -> Propert
     required = [str(x) for x in needed] if isinstance(needed, list) else []
     more = None if extra is None else extra is not False
     for part in parts if isinstance(parts := target.get("allOf"), list) else ():
-        members = properties(document, part, depth + 1)
+        members = properties(document, part, seen)
         if members is None or (schemas.keys() & members.schemas.keys()):
             return None
         schemas |= members.schemas
@@ -124,7 +133,7 @@ def properties(document: ApiDocument, schema: object, depth: int = 0) -> Propert
     if schemas.keys() & own.keys():
         return None
     schemas |= own
-    schemas |= {name: {} for name in required if name not in schemas and not depth}
-    if not schemas and not depth:
+    schemas |= {name: {} for name in required if name not in schemas and not is_part}
+    if not schemas and not is_part:
         return None
     return Properties(schemas, tuple(dict.fromkeys(required)), more)

@@ -95,8 +95,8 @@ def _auth(scheme: Json, scopes: list[Any], operation: Operation, name: str) -> J
     type_, kind = scheme.get("type"), str(scheme.get("scheme", "")).lower()
     if type_ == "http" and kind in ("bearer", "basic"):
         return {"type": kind}
-    if type_ == "apiKey" and scheme.get("in") in ("header", "query", "cookie"):
-        place, sent = scheme["in"], str(scheme.get("name"))
+    place, sent = scheme.get("in"), scheme.get("name")
+    if type_ == "apiKey" and place in ("header", "query", "cookie") and isinstance(sent, str):
         if (how := scheme.get("x-amazon-apigateway-authtype")) == "awsSigv4":
             raise Unsendable("security", "each request needs a signature of its own", how)
         fault = header_fault(sent) if place == "header" else None

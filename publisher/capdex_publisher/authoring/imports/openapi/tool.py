@@ -120,6 +120,6 @@ def _binding(method: str, url: str, arguments: Arguments) -> Json:
         headers = {} if usual else {"headers": {"Content-Type": body["content"]}}
         return {"type": "http_post", "url": url, **rules, **headers, **first_auth}
     made: Json = {"type": "http", "method": method.upper(), "url": url, **rules}
-    if body is not None and (not usual or method == "delete"):
+    if body is not None:
         made["body"] = {key: x for key, x in body.items() if x != JSON} or body
     return made | ({"auth": auth} if auth else {})
