@@ -34,8 +34,8 @@ def commit_of(root: Path) -> str | None:
 def absolute(page: str, repository: str, ref: str) -> str:
     """Return a page of the repository's root with its relative links and pictures as addresses."""
 
-    def address(found: re.Match[str]) -> str:
-        picture, text, target = found.groups()
+    def address(match: re.Match[str]) -> str:
+        picture, text, target = match.groups()
         if picture:
             return f"!{text}({repository}/raw/{ref}/{target})"
         inner = _RELATIVE.sub(address, text)

@@ -64,9 +64,9 @@ class Samples:
         count = 0
         while True:
             try:
-                found = await status()
-                self.note(found)
-                self.add(read_sample(found, time.time()), count)
+                answer = await status()
+                self.note(answer)
+                self.add(read_sample(answer, time.time()), count)
             except (CapdexError, OSError, ValueError) as error:
                 log.debug("no sample", why=str(error))  # the chart has a gap
             count += 1

@@ -53,12 +53,12 @@ class PageRequest:
     @classmethod
     def read(cls, path: str, parts: Mapping[str, str], query: bytes, base: str) -> PageRequest:
         """Read a request; raises InvalidInput for a query that is not UTF-8 or has NUL."""
-        found: dict[str, tuple[str, ...]] = {}
+        fields: dict[str, tuple[str, ...]] = {}
         for name, value in pairs(query):
             if "\0" in value:
                 raise InvalidInput(f"{name[:64]} has a NUL character")
-            found[name] = (*found.get(name, ()), value)
-        return cls(path, parts, found, base)
+            fields[name] = (*fields.get(name, ()), value)
+        return cls(path, parts, fields, base)
 
     def text(self, name: str, default: str = "") -> str:
         """Return the first value of a parameter without white space around it."""

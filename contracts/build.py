@@ -71,12 +71,12 @@ def standard_json(source: str) -> dict[str, Any]:
 
 def closure(source: str) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of a source and of all that it imports."""
-    found, wanted = set[str](), [source]
+    seen, wanted = set[str](), [source]
     while wanted:
         name = wanted.pop()
-        if name in found:
+        if name in seen:
             continue
-        found.add(name)
+        seen.add(name)
         text = locate(name).read_text("utf-8")
         yield name, text
         wanted += [resolve(name, path) for path in IMPORT.findall(text)]

@@ -124,25 +124,25 @@ class Answers:
             response = problem(error)
             response.headers.update(SECURITY)
             return response
-        found = public_error(error)
+        public = public_error(error)
         refused = {
-            "code": str(found.code),
-            "message": found.message,
-            "why": found.why,
-            "fix": found.fix,
-            "http": found.kind.http,
-            "explained": found.code in all_codes(),
+            "code": str(public.code),
+            "message": public.message,
+            "why": public.why,
+            "fix": public.fix,
+            "http": public.kind.http,
+            "explained": public.code in all_codes(),
         }
-        title = "Not found" if found.kind.http == 404 else "Error"
+        title = "Not found" if public.kind.http == 404 else "Error"
         view = form or View("error.html", title, {})
         data = view.data | {"refused": refused}
         if form is None:
-            lost = found.code == Code.NOT_FOUND
+            lost = public.code == Code.NOT_FOUND
             data["near"] = await self._near(request) if lost else []
-        view = replace(view, data=data, status=found.kind.http, live=True)
+        view = replace(view, data=data, status=public.kind.http, live=True)
         page_request = PageRequest(request.url.path, {}, {}, "")
         response = self.render(view, page_request, as_json=False).response(request)
-        if found.kind.retryable:
+        if public.kind.retryable:
             response.headers["Retry-After"] = "1"
         return response
 
@@ -181,11 +181,11 @@ async def _read_form(request: Request) -> dict[str, bytes]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("multipart/form-data", "application/x-www-form-urlencoded"):
         return {"file": await request.body()}
-    found: dict[str, bytes] = {}
+    fields: dict[str, bytes] = {}
     try:
         async with request.form(max_files=1, max_fields=4, max_part_size=1 << 20) as form:
             for name, value in form.items():
-                found[name] = value.encode() if isinstance(value, str) else await value.read()
+                fields[name] = value.encode() if isinstance(value, str) else await value.read()
     except Exception as error:  # noqa: BLE001 - of the parser, for whatever was sent
         raise InvalidInput("the form cannot be read", why=str(error)[:200]) from None
-    return found
+    return fields

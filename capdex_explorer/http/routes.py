@@ -85,14 +85,14 @@ class Explorer:
         self.answers = answers = Answers(site, build_environment(addresses, site.block_explorers))
 
         async def static(request: Request) -> Response:
-            found = files.get(request.url.path)
-            if found is None:
+            file = files.get(request.url.path)
+            if file is None:
                 raise HTTPException(404)
             headers = {**SECURITY, "Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
             if accepts(request.headers.get("accept-encoding", ""), "gzip"):
                 headers["Content-Encoding"] = "gzip"
-                return Response(found.packed, 200, headers, found.media_type)
-            return Response(found.body, 200, headers, found.media_type)
+                return Response(file.packed, 200, headers, file.media_type)
+            return Response(file.body, 200, headers, file.media_type)
 
         async def icon(request: Request) -> Response:
             return Response(status_code=308, headers={"Location": addresses["icon.svg"]})
@@ -115,7 +115,7 @@ class Explorer:
                 if wanted is None:
                     return await endpoint(request)
                 try:
-                    found = await site.reader.read(site.reader.resolve, wanted)
+                    release = await site.reader.read(site.reader.resolve, wanted)
                 except InvalidInput:
                     if not request.url.path.endswith(".svg"):
                         raise
@@ -123,7 +123,7 @@ class Explorer:
                 rest = request.url.path.split("/", 4)[4:]
                 suffix = ".json" if not rest and request.url.path.endswith(".json") else ""
                 suffix += f"?{request.url.query}" if request.url.query else ""
-                return RedirectResponse("/".join(("/c", name, found.semver, *rest)) + suffix)
+                return RedirectResponse("/".join(("/c", name, release.semver, *rest)) + suffix)
 
             return answer
 

@@ -22,15 +22,15 @@ async def open_release(
     site: Site, name: str, version: str | None
 ) -> tuple[ShownRelease, Manifest | None]:
     """Return a release and its manifest, which is None if this node does not serve its file."""
-    found = await find_release(site.reader, name, version)
-    if found.data is None:
-        return found, None
-    digest: str = found.json["release"]["sha256"]
+    shown = await find_release(site.reader, name, version)
+    if shown.data is None:
+        return shown, None
+    digest: str = shown.json["release"]["sha256"]
     if digest not in _CACHED:
-        _CACHED[digest] = (await site.reader.run(read, found.data, long=True)).require()
+        _CACHED[digest] = (await site.reader.run(read, shown.data, long=True)).require()
         while len(_CACHED) > MAX_CACHED:
             _CACHED.popitem(last=False)
-    return found, _CACHED[digest]
+    return shown, _CACHED[digest]
 
 
 def contents_of(manifest: Manifest) -> Json:

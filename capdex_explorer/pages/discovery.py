@@ -48,12 +48,12 @@ async def badge(site: Site, request: PageRequest) -> bytes:
     """Return the badge of a name or release as SVG: an image, too, if there is no such release."""
     name, version = request.parts["name"], request.parts.get("version")
     try:
-        found = await find_release(site.reader, name, None if version == LATEST else version)
+        shown = await find_release(site.reader, name, None if version == LATEST else version)
     except InvalidInput as error:
         return badge_svg(
             visible(name[:40]), MISSING, str(error.code).replace("_", " ").lower()
         ).encode()
-    release = found.json["release"]
+    release = shown.json["release"]
     await add_growth(site, [release])
     badge, marks = badge_of(release), marks_of(release)
     kinds = [badge.kind, *(mark.kind for mark in marks)]
@@ -64,8 +64,8 @@ async def badge(site: Site, request: PageRequest) -> bytes:
 
 async def near_names(site: Site, wanted: str) -> list[str]:
     """Return the listed names that are most like a text, the nearest first."""
-    found = await names_like(site.reader, wanted[:2], MAX_COMPARED)
-    near = get_close_matches(wanted.lower(), found, NEAR, 0.6)
+    names = await names_like(site.reader, wanted[:2], MAX_COMPARED)
+    near = get_close_matches(wanted.lower(), names, NEAR, 0.6)
     return near or get_close_matches(
         wanted.lower(), await names_like(site.reader, "", MAX_COMPARED), NEAR, 0.75
     )
@@ -78,13 +78,13 @@ async def llms(site: Site, request: PageRequest) -> bytes:
 
 async def docs(site: Site, request: PageRequest) -> View:
     """Show how capdex is got and the node's HTTP interface, from its OpenAPI document."""
-    found = orjson.loads(document())
+    openapi = orjson.loads(document())
     operations = [
         {"path": path, "method": method.upper()} | operation
-        for path, methods in found["paths"].items()
+        for path, methods in openapi["paths"].items()
         for method, operation in methods.items()
     ]
-    data = {"about": found["info"], "operations": operations, "base": request.base}
+    data = {"about": openapi["info"], "operations": operations, "base": request.base}
     return View("docs.html", "Documentation", data)
 
 

@@ -30,14 +30,14 @@ async def file_check(site: Site, request: PageRequest) -> View:
         )
     text = data.decode("utf-8", "replace")
     try:
-        found = await site.validate(data, request.client)
+        checked = await site.validate(data, request.client)
     except CapdexError as error:  # nobody has to choose or paste it again
         raise FormRefused(error, _view(text)) from error
     result: Json = {
-        "verdict": found["verdict"],
-        "problems": found["problems"],
-        "errors": sum(problem["severity"] == Severity.ERROR for problem in found["problems"]),
-        "lines": _lines(text, found["problems"]),
+        "verdict": checked["verdict"],
+        "problems": checked["problems"],
+        "errors": sum(problem["severity"] == Severity.ERROR for problem in checked["problems"]),
+        "lines": _lines(text, checked["problems"]),
     }
     return _view(text, result)
 
@@ -63,7 +63,7 @@ def _lines(text: str, problems: Sequence[Json]) -> list[Json]:
     for problem in problems:
         at[max(1, problem["line"])].append(problem)
     lines = text.split("\n")
-    near = {x for line in at for x in range(line - CONTEXT, line + CONTEXT + 1)}
+    near = {number for line in at for number in range(line - CONTEXT, line + CONTEXT + 1)}
     numbers = sorted(near & set(range(1, len(lines) + 1)))[:MAX_LINES]
     return [
         {

@@ -39,7 +39,7 @@ async def files(site: Site, request: PageRequest) -> View:
 def _shown(held: bytes | None, request: PageRequest) -> Json:
     """Return whether a file is here, what it is if it is no text, or else its lines."""
     kind = None if held is None else kind_of(held)
-    found: Json = {"held": held is not None, "kind": kind, "lines": None}
+    fields: Json = {"held": held is not None, "kind": kind, "lines": None}
     if held is None or kind is not None:
-        return found
-    return found | lines_from(held.decode("utf-8"), request, MAX_CHARS)
+        return fields
+    return fields | lines_from(held.decode("utf-8"), request, MAX_CHARS)

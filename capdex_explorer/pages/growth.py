@@ -45,8 +45,8 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
         release["first_seen"], release["growth"] = first_seen, None
         release["like"] = copied.get(name_of(release))
         if before is not None and release["verification"]["verdict"] is not None:
-            found = await _growth(site, release, *before)
-            release["growth"] = found if found.get("words") or found.get("makers") else None
+            growth = await _growth(site, release, *before)
+            release["growth"] = growth if growth.get("words") or growth.get("makers") else None
 
 
 async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:

@@ -22,8 +22,8 @@ async def node(site: Site, request: PageRequest) -> View:
     status = await site.status()
     site.samples.note(status)
     pasted = request.text("other")
-    for one in status["rejections"]:
-        one["address"] = _address_of(one["cap_uri"])
+    for rejection in status["rejections"]:
+        rejection["address"] = _address_of(rejection["cap_uri"])
     data = {
         "status": status,
         "waiting": [x._asdict() for x in await site.reader.read(read_waiting)],
@@ -42,11 +42,11 @@ async def node(site: Site, request: PageRequest) -> View:
 async def explanation(site: Site, request: PageRequest) -> View:
     """Show what a code of an error or reason means, and what to do."""
     code = request.parts["code"].upper()
-    found = all_codes().get(code)
-    if found is None:
+    entry = all_codes().get(code)
+    if entry is None:
         raise not_found(f"there is no code {code[:40]}", "see /help for all of them")
-    data = {"code": code, "explanation": found._asdict()}
-    return View("explanation.html", code, data, description=found.cause)
+    data = {"code": code, "explanation": entry._asdict()}
+    return View("explanation.html", code, data, description=entry.cause)
 
 
 async def explanations(site: Site, request: PageRequest) -> View:
@@ -88,17 +88,17 @@ def _compare(site: Site, status: Json, pasted: str, request: PageRequest) -> Jso
 def _read_other(pasted: str, request: PageRequest) -> tuple[str, int | None]:
     """Return a digest (0x hex) and the block it is of, None if nothing says so."""
     block = request.number("block", 0) or None
-    if found := _DIGEST.fullmatch(pasted):
-        return "0x" + found[1].lower(), block
+    if match := _DIGEST.fullmatch(pasted):
+        return "0x" + match[1].lower(), block
     try:
         status: Any = json.loads(pasted[:MAX_PASTED_CHARS])
         digest, number = status["index_digest"], status["chain"]["block_number"]
-        found = _DIGEST.fullmatch(digest)
-        if found is None or isinstance(number, bool) or not isinstance(number, int):
+        match = _DIGEST.fullmatch(digest)
+        if match is None or isinstance(number, bool) or not isinstance(number, int):
             raise ValueError("no digest")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InvalidInput(
             "this is neither an index digest nor the JSON of another node's /status",
             fix="paste what `curl https://OTHER-NODE/status` prints",
         ) from None
-    return "0x" + found[1].lower(), number
+    return "0x" + match[1].lower(), number

@@ -33,8 +33,8 @@ LINE_CHARS: Final = 40  # that a line number takes
 
 async def overview(site: Site, request: PageRequest) -> View:
     """Show what a release is and does, and where its bytes come from."""
-    found, manifest, data = await open_page(site, request, "overview")
-    data |= await _proof(site, request, found.json["release"])
+    shown, manifest, data = await open_page(site, request, "overview")
+    data |= await _proof(site, request, shown.json["release"])
     listed = await list_versions(site.reader, request.parts["name"], 1)
     data["newest"] = listed["releases"][:SHOWN_VERSIONS]
     await add_growth(site, data["newest"])
@@ -63,19 +63,19 @@ async def texts(site: Site, request: PageRequest) -> View:
 
 async def exact_bytes(site: Site, request: PageRequest) -> View:
     """Show the file of a release, line by line."""
-    found, manifest, data = await open_page(site, request, "bytes")
+    shown, manifest, data = await open_page(site, request, "bytes")
     data |= {"lines": None, "size_bytes": None, "first_line": 1, "before": None, "after": None}
-    if found.data is not None:
-        text = found.data.decode("utf-8")
-        data |= {"size_bytes": len(found.data)} | lines_from(text, request, MAX_FILE_CHARS)
+    if shown.data is not None:
+        text = shown.data.decode("utf-8")
+        data |= {"size_bytes": len(shown.data)} | lines_from(text, request, MAX_FILE_CHARS)
     return page_view("package_bytes.html", data, manifest, "exact bytes")
 
 
 async def checks(site: Site, request: PageRequest) -> View:
     """Show each check of a release; with `proof` prove it from the contract's storage."""
-    found, manifest, data = await open_page(site, request, "checks")
-    data |= await _proof(site, request, found.json["release"])
-    data["bytes_address"] = "" if found.data is None else data["address"] + "/bytes"
+    shown, manifest, data = await open_page(site, request, "checks")
+    data |= await _proof(site, request, shown.json["release"])
+    data["bytes_address"] = "" if shown.data is None else data["address"] + "/bytes"
     live = data["proof"] is not None
     return page_view("package_checks.html", data, manifest, "checks", live=live)
 
@@ -98,16 +98,16 @@ async def open_page(
 ) -> tuple[ShownRelease, Manifest | None, dict[str, Any]]:
     """Return a release, its manifest (None if this node does not serve it) and the page's data."""
     name, version = request.parts["name"], request.parts.get("version")
-    found, manifest = await open_release(site, name, version)
-    release = found.json["release"]
+    shown, manifest = await open_release(site, name, version)
+    release = shown.json["release"]
     await add_growth(site, [release])
-    data = found.json | {
+    data = shown.json | {
         "tab": tab,
         "address": f"/c/{name}/{release['semver']}",
         "contents": None if manifest is None else contents_of(manifest),
         "instead": await _replacement(site, release),
     }
-    return found, manifest, data
+    return shown, manifest, data
 
 
 async def _replacement(site: Site, release: Json) -> Json | None:
@@ -120,14 +120,14 @@ async def _replacement(site: Site, release: Json) -> Json | None:
         return None
     fate = ", which this node does not list"
     try:
-        found = (await find_release(site.reader, name)).json["release"]
-        if found["latest"]:
-            fate = ", which is deprecated, too" if found["status"]["name_deprecated"] else ""
+        instead = (await find_release(site.reader, name)).json["release"]
+        if instead["latest"]:
+            fate = ", which is deprecated, too" if instead["status"]["name_deprecated"] else ""
     except InvalidInput:
-        found = {"latest": False}
+        instead = {"latest": False}
     if name == release["name"]:
-        found, fate = {"latest": False}, ", which is this name itself"
-    return {"name": name, "listed": found["latest"], "fate": fate}
+        instead, fate = {"latest": False}, ", which is this name itself"
+    return {"name": name, "listed": instead["latest"], "fate": fate}
 
 
 def _hits(manifest: Manifest, message: str) -> list[Json]:
@@ -135,14 +135,14 @@ def _hits(manifest: Manifest, message: str) -> list[Json]:
     page = TriggerSet().with_packages([(manifest.uri.name, manifest.triggers)]).match(message, 1)
     return [
         {
-            "type": str(one.kind),
-            "value": one.text,
-            "broad": one.broad,
+            "type": str(trigger.kind),
+            "value": trigger.text,
+            "broad": trigger.broad,
             "score": round(match.score, 3),
-            "snippet": {"text": message, "highlights": [one.span] if one.span else []},
+            "snippet": {"text": message, "highlights": [trigger.span] if trigger.span else []},
         }
         for match in page.matches
-        for one in match.triggers
+        for trigger in match.triggers
     ]
 
 
@@ -206,14 +206,14 @@ async def _prove(site: Site, release: Json) -> Json:
         if error.code in (Code.DATABASE_UNAVAILABLE, Code.INTERNAL):
             raise
         return {"held": False, "error": error.to_json()}
-    found = next(iter(proven.releases), None)
+    on_chain = next(iter(proven.releases), None)
     return {
-        "held": found is not None and found.sha256.hex() == release["sha256"],
+        "held": on_chain is not None and on_chain.sha256.hex() == release["sha256"],
         "error": None,
         "block_number": proven.block.number,
         "block_hash": "0x" + proven.block.hash.hex(),
-        "sha256": None if found is None else found.sha256.hex(),
-        "yanked": found is not None and found.yanked,
+        "sha256": None if on_chain is None else on_chain.sha256.hex(),
+        "yanked": on_chain is not None and on_chain.yanked,
     }
 
 
@@ -244,7 +244,7 @@ def page_view(
 
 def _linked_data(manifest: Manifest, release: Json) -> Json:
     """Return the release as schema.org describes software."""
-    found = {
+    fields = {
         "@context": "https://schema.org",
         "@type": "SoftwareApplication",
         "name": title_of(release) or release["name"],
@@ -256,4 +256,4 @@ def _linked_data(manifest: Manifest, release: Json) -> Json:
         "keywords": ", ".join(manifest.tags),
         "author": {"@type": "Person", "identifier": release["verification"]["signer"]},
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in fields.items() if value}

@@ -22,11 +22,11 @@ _ATOM: Final = "http://www.w3.org/2005/Atom"
 async def recent(site: Site, request: PageRequest) -> View:
     """Show the newest releases; a script adds those that come while the page is open."""
     before = request.number("before", 0) or None
-    found = await newest_releases(site.reader, NEWEST + 1, before=before)
-    end = str(found[NEWEST - 1]["chain"]["sequence"]) if len(found) > NEWEST else None
-    await add_growth(site, found[:NEWEST])
+    releases = await newest_releases(site.reader, NEWEST + 1, before=before)
+    end = str(releases[NEWEST - 1]["chain"]["sequence"]) if len(releases) > NEWEST else None
+    await add_growth(site, releases[:NEWEST])
     data = {
-        "releases": found[:NEWEST],
+        "releases": releases[:NEWEST],
         "first": before and request.address(before=None),
         "after": end and request.address(before=end),
     }
@@ -67,9 +67,9 @@ async def feed(site: Site, request: PageRequest) -> bytes:
         if account is None:
             raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
         of, title, page = ("publisher", account), f"publications of {account}", f"/p/{account}"
-    found = await newest_releases(site.reader, NEWEST, of)
-    await add_growth(site, found)
-    return atom(request, f"capdex: {title}", page, [_entry(x) for x in found])
+    releases = await newest_releases(site.reader, NEWEST, of)
+    await add_growth(site, releases)
+    return atom(request, f"capdex: {title}", page, [_entry(x) for x in releases])
 
 
 def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> bytes:
@@ -80,14 +80,14 @@ def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> by
     SubElement(feed, "link", rel="self", href=f"{request.base}{request.path}")
     SubElement(feed, "link", rel="alternate", href=f"{request.base}{page}")
     SubElement(feed, "updated").text = _time(max((x["at"] for x in entries), default=0))
-    for one in entries:
-        entry = SubElement(feed, "entry")
-        SubElement(entry, "title").text = visible(one["title"])
-        SubElement(entry, "id").text = one["id"]
-        SubElement(entry, "link", rel="alternate", href=f"{request.base}{one['address']}")
-        SubElement(entry, "updated").text = _time(one["at"])
-        SubElement(SubElement(entry, "author"), "name").text = visible(one["author"])
-        SubElement(entry, "summary").text = visible(one["summary"])
+    for entry in entries:
+        element = SubElement(feed, "entry")
+        SubElement(element, "title").text = visible(entry["title"])
+        SubElement(element, "id").text = entry["id"]
+        SubElement(element, "link", rel="alternate", href=f"{request.base}{entry['address']}")
+        SubElement(element, "updated").text = _time(entry["at"])
+        SubElement(SubElement(element, "author"), "name").text = visible(entry["author"])
+        SubElement(element, "summary").text = visible(entry["summary"])
     return bytes(tostring(feed, "utf-8", xml_declaration=True))
 
 

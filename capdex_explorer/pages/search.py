@@ -36,7 +36,7 @@ EXAMPLES: Final = (
 
 async def home(site: Site, request: PageRequest) -> View:
     """Show what this is for, how an agent is connected, and the newest names."""
-    found = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
+    answer = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
     lists = [await listed_by(site.reader, x, NEWEST) for x in ("newest", "votes")]
     newest, voted = (x["releases"] for x in lists)
     await add_growth(site, [*newest, *voted])
@@ -44,10 +44,10 @@ async def home(site: Site, request: PageRequest) -> View:
         "newest": newest,
         "voted": voted,
         "connections": connections(request.base),
-        "facets": found["facets"],
-        "total": found["total"],
+        "facets": answer["facets"],
+        "total": answer["total"],
         "examples": list(EXAMPLES),
-        "as_of": found["as_of"],
+        "as_of": answer["as_of"],
     }
     description = "Find capabilities for AI agents, and see where every byte of them comes from."
     return View("home.html", "capdex", data, description=description, feed="/feed.atom")
@@ -111,9 +111,9 @@ async def triggered(site: Site, request: PageRequest) -> View:
 
 async def browse(site: Site, request: PageRequest) -> View:
     """Show the listed names in an order, and the domains, tags and languages with most of them."""
-    found = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
+    answer = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
     names = await names_in_order(site, request)
-    data = {"names": names, "facets": found["facets"], "chosen": {}}
+    data = {"names": names, "facets": answer["facets"], "chosen": {}}
     _add_addresses(data, replace(request, path="/search", query={}))
     return View("browse.html", "Browse", data, feed="/feed.atom")
 
@@ -139,11 +139,11 @@ def _add_addresses(data: Json, request: PageRequest) -> None:
     """Add to each value of a facet the address of the search with it, or without it."""
     for name, values in data["facets"].items():
         chosen = data["chosen"].get(name, [])
-        for one in values:
-            one["chosen"] = one["value"] in chosen
-            kept = [x for x in chosen if x != one["value"]]
-            after = kept if one["chosen"] else [*chosen, one["value"]]
-            one["address"] = request.address(cursor=None, **{name: after})
+        for choice in values:
+            choice["chosen"] = choice["value"] in chosen
+            kept = [x for x in chosen if x != choice["value"]]
+            after = kept if choice["chosen"] else [*chosen, choice["value"]]
+            choice["address"] = request.address(cursor=None, **{name: after})
 
 
 async def of_value(key: str, site: Site, request: PageRequest) -> View:

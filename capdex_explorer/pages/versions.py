@@ -34,11 +34,11 @@ async def versions(site: Site, request: PageRequest) -> View:
     name = request.parts["name"]
     _, _, head = await open_page(site, request, "versions")
     listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
-    found = listed["releases"]
-    if not found:
+    releases = listed["releases"]
+    if not releases:
         raise not_found(f"{name} has no page {listed['page']} of versions", "see the first page")
-    await add_growth(site, found)
-    for release, before in zip(found, [*found[1:], None], strict=True):
+    await add_growth(site, releases)
+    for release, before in zip(releases, [*releases[1:], None], strict=True):
         release["step"] = _step(before, release)
         release["before"] = before and before["semver"]
     return _view("versions.html", f"Versions of {name}", head | {"listed": listed})
@@ -48,8 +48,8 @@ async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
     _, _, head = await open_page(site, request, "history")
-    found = await chain_events(site.reader, read_name_history, name, request.before_event())
-    return _view("history.html", f"History of {name}", head | found)
+    events = await chain_events(site.reader, read_name_history, name, request.before_event())
+    return _view("history.html", f"History of {name}", head | events)
 
 
 async def block(site: Site, request: PageRequest) -> View:
@@ -77,7 +77,7 @@ async def diff(site: Site, request: PageRequest) -> View:
                 "this node does not serve one of the two versions",
                 fix="choose verified versions",
             )
-        files = [found.data or b"" for found, _ in sides]
+        files = [shown.data or b"" for shown, _ in sides]
         data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
     listed = await list_versions(site.reader, name, 1)
     held = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
@@ -93,7 +93,7 @@ def _view(template: str, title: str, data: Json) -> View:
 
 def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
     """Return the changes of meaning, the steps required and taken, and the changed lines."""
-    found = compare(old, new)
+    difference = compare(old, new)
     before, after = old.uri.version, new.uri.version
     first, second = (data.decode("utf-8").split("\n") for data in (was, now))
     text = None
@@ -103,13 +103,13 @@ def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
     lengths = accumulate(len(line) + LINE_CHARS for line in text or ())
     shown = sum(1 for _ in takewhile(lambda length: length <= MAX_DIFF_CHARS, lengths))
     return {
-        "changes": [_shown(change) for change in found.changes[:MAX_CHANGES]],
-        "more_changes": max(0, len(found.changes) - MAX_CHANGES),
-        "risks": [_shown(change) for change in found.risks[:MAX_CHANGES]],
-        "more_risks": max(0, len(found.risks) - MAX_CHANGES),
-        "required": str(found.required_after(before, after)) if after > before else None,
+        "changes": [_shown(change) for change in difference.changes[:MAX_CHANGES]],
+        "more_changes": max(0, len(difference.changes) - MAX_CHANGES),
+        "risks": [_shown(change) for change in difference.risks[:MAX_CHANGES]],
+        "more_risks": max(0, len(difference.risks) - MAX_CHANGES),
+        "required": str(difference.required_after(before, after)) if after > before else None,
         "taken": str(taken_step(before, after)) if after > before else None,
-        "schema_conflict": found.schema_conflict,
+        "schema_conflict": difference.schema_conflict,
         "text": text and text[:shown],
         "cut": text is not None and len(text) > shown,
     }
@@ -117,11 +117,11 @@ def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
 
 def _shown(change: Change) -> Json:
     """Return the part of a change that a page shows."""
-    found = change.to_json()
+    fields = change.to_json()
     return {
-        "path": cut(found["path"], MORE, MAX_MESSAGE_CHARS),
-        "step": found["step"],
-        "message": cut(found["message"], MORE, MAX_MESSAGE_CHARS),
+        "path": cut(fields["path"], MORE, MAX_MESSAGE_CHARS),
+        "step": fields["step"],
+        "message": cut(fields["message"], MORE, MAX_MESSAGE_CHARS),
     }
 
 

@@ -57,7 +57,7 @@ def connections(
         "gemini": f"gemini mcp add --transport http capdex {base}/mcp",
     }
     exact = uri and f"capdex install {uri.name}@{uri.selector}"
-    found = []
+    snippets = []
     for host, title in HOSTS.items():
         text, note = commands.get(host, settings), ""
         if skill and exact:
@@ -65,19 +65,19 @@ def connections(
             note = f"Checks the package and its files, shows what it may do, and asks. {_WRITTEN}"
         elif exact:
             text, note = f"capdex add-to {host}\n{exact}", _INSTALLED
-        found.append(Snippet(title, text, note, links.get(host, "")))
+        snippets.append(Snippet(title, text, note, links.get(host, "")))
     then = f"Then ask the agent for {uri}." if uri else "For every host that speaks MCP over HTTP."
-    found.append(Snippet("Other", settings, then))
+    snippets.append(Snippet("Other", settings, then))
     if exact and uri:
         file = f"capdex get {uri.name}@{uri.selector}"
-        found.append(Snippet("File", file, "Downloads the file and checks it by the chain."))
-    return [snippet._asdict() for snippet in found]
+        snippets.append(Snippet("File", file, "Downloads the file and checks it by the chain."))
+    return [snippet._asdict() for snippet in snippets]
 
 
 def checking_commands(release: dict[str, Any], base: str) -> list[dict[str, str]]:
     """Return commands by which a reader checks a release without this node's word for it."""
     cid, uri = release["ipfs_cid"], release["cap_uri"]
-    found = [
+    snippets = [
         Snippet(
             "The bytes",
             f"curl -s '{base}/ipfs/{cid}?format=raw' | sha256sum",
@@ -94,4 +94,4 @@ def checking_commands(release: dict[str, Any], base: str) -> list[dict[str, str]
             "runs every check on this page again, on your machine",
         ),
     ]
-    return [snippet._asdict() for snippet in found]
+    return [snippet._asdict() for snippet in snippets]

@@ -100,12 +100,12 @@ def duration(seconds: float | None) -> str:
         return "unknown"
     if seconds < 1:
         return "0 s" if seconds < 0.05 else f"{seconds:.1f} s"
-    found, left = [], int(seconds)
+    parts, left = [], int(seconds)
     for name, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
         if left >= size:
-            found.append(f"{left // size} {name}")
+            parts.append(f"{left // size} {name}")
             left %= size
-    return " ".join(found[:2])
+    return " ".join(parts[:2])
 
 
 def cut(text: str, rest: str = "see the exact bytes", most: int = MAX_TEXT_CHARS) -> str:
@@ -140,11 +140,11 @@ def size(size_bytes: int) -> str:
 
 def highlighted(snippet: dict[str, Any]) -> Markup:
     """Return the text of a snippet with its highlights in mark elements."""
-    text, found, at = str(snippet["text"]), Markup(), 0
+    text, markup, at = str(snippet["text"]), Markup(), 0
     spans: Sequence[Sequence[int]] = snippet.get("highlights") or ()
     for begin, end in spans:
         if at <= begin < end <= len(text):
-            found += escape(visible(text[at:begin]))
-            found += Markup("<mark>{}</mark>").format(visible(text[begin:end]))
+            markup += escape(visible(text[at:begin]))
+            markup += Markup("<mark>{}</mark>").format(visible(text[begin:end]))
             at = end
-    return found + escape(visible(text[at:]))
+    return markup + escape(visible(text[at:]))

@@ -123,27 +123,27 @@ def marks_of(release: dict[str, Any]) -> list[Mark]:
     """Return what a reader should know of a release before its publisher's words."""
     status, name = release["status"], name_of(release)
     page = f"/c/{name}/{release['semver']}"
-    found = []
+    marks = []
     if release.get("denied"):
-        found.append(Mark("poor", "not served here"))
+        marks.append(Mark("poor", "not served here"))
     if status["yanked"]:
-        found.append(Mark("poor", "yanked"))
+        marks.append(Mark("poor", "yanked"))
     if like := release.get("like"):
-        found.append(Mark("poor", f"like the older name {like} of another owner", f"/c/{like}"))
+        marks.append(Mark("poor", f"like the older name {like} of another owner", f"/c/{like}"))
     if status["deprecated"] or status["name_deprecated"]:
-        found.append(Mark("fair", "deprecated"))
+        marks.append(Mark("fair", "deprecated"))
     codes = (release["verification"]["lint"] or {}).get("codes") or ()
     words = dict.fromkeys(_LINT_WORDS.get(x, _LINT_WORDS[LABELS[Reason(x)]]) for x in codes)
-    found += [Mark("fair", x, f"{page}/checks#problems") for x in words]
+    marks += [Mark("fair", x, f"{page}/checks#problems") for x in words]
     if growth := release.get("growth"):
         old, new = quote(growth["before"], safe=""), quote(release["semver"], safe="")
         if growth["makers"]:
             makers = f"by {growth['makers']} than {growth['before']}"
-            found.append(Mark("fair", makers, f"{page}/checks"))
+            marks.append(Mark("fair", makers, f"{page}/checks"))
         if growth["words"]:
             more = f"asks for more than {growth['before']}: {growth['words']}"
-            found.append(Mark("fair", more, f"/c/{name}/diff?old={old}&new={new}"))
-    return found
+            marks.append(Mark("fair", more, f"/c/{name}/diff?old={old}&new={new}"))
+    return marks
 
 
 def title_of(release: dict[str, Any]) -> str:
