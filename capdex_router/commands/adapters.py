@@ -48,7 +48,7 @@ def parse(data: bytes, capability: bytes | None = None) -> CommandTool:
     """
     manifest = parse_manifest(data)
     intents = parse_capability(data if capability is None else capability)
-    programs = {one.template.elements[0].literal for one in intents}
+    programs = {intent.template.elements[0].literal for intent in intents}
     if len(programs) != 1:
         raise InvalidInput(
             "the commands of a tool begin with one program",

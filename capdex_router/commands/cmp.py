@@ -56,7 +56,7 @@ class Cmp:
             ref = ref_of(tool, intent)
             return await self.invoker.invoke(ref.capability_id, None, arguments, caller)
 
-        domains = tuple(one.domain or "general" for one in self.catalog.latest())
+        domains = tuple(listed.domain or "general" for listed in self.catalog.latest())
         return await Protocol(self.learned.tools(), invoke, domains).answer(request)
 
 
@@ -111,20 +111,20 @@ class Protocol:
 
     async def _domains(self, _params: Json, *, rpc: bool) -> Json:
         del rpc
-        tools = (one.manifest.domain for one in self.tools)
+        tools = (tool.manifest.domain for tool in self.tools)
         return {"domains": list(dict.fromkeys([*tools, *self.domains]))}
 
     async def _manifests(self, params: Json, *, rpc: bool) -> Json:
-        domain, found = self._in_domain(params)
-        if domain and not found and domain not in self.domains:
+        domain, tools = self._in_domain(params)
+        if domain and not tools and domain not in self.domains:
             raise InvalidInput(
                 f"no tool is of the domain {domain[:64]!r}",
                 Code.NOT_FOUND,
                 fix="cmp.domains lists the domains",
             )
         if rpc:
-            return {"manifests": [one.manifest.to_json() for one in found]}
-        shown = ({"name": x.manifest.name, "summary": x.manifest.summary} for x in found)
+            return {"manifests": [tool.manifest.to_json() for tool in tools]}
+        shown = ({"name": tool.manifest.name, "summary": tool.manifest.summary} for tool in tools)
         return {"tools": list(shown)}
 
     async def _capabilities(self, params: Json, *, rpc: bool) -> Json:
@@ -132,7 +132,7 @@ class Protocol:
             row: Json = {"patterns": list(intent.patterns), "confirm": is_guarded(intent)}
             return {**row, "destructive": intent.destructive} if rpc else row
 
-        return {"intents": [shown(one) for one in self._tool(params).intents]}
+        return {"intents": [shown(intent) for intent in self._tool(params).intents]}
 
     async def _schema(self, params: Json, *, rpc: bool) -> Json:
         del rpc
@@ -152,9 +152,9 @@ class Protocol:
             raise InvalidInput(
                 "the context must be an object", fix='give it as in {"context": {"path": "."}}'
             )
-        want, one = _required(params, "want"), params.get("tool") is not None
-        found = match(want, [self._tool(params)] if one else self._in_domain(params)[1])
-        tool, intent = found.tool, found.intent
+        want, named = _required(params, "want"), params.get("tool") is not None
+        hit = match(want, [self._tool(params)] if named else self._in_domain(params)[1])
+        tool, intent = hit.tool, hit.intent
         arguments = given(intent, context)
         command = intent.template.display(arguments)
         shown = {"tool": tool.manifest.name, "command": command}
@@ -176,7 +176,7 @@ class Protocol:
     def _in_domain(self, params: Json) -> tuple[str | None, list[CommandTool]]:
         """Return the domain that a request names, and the tools in it; without one all of them."""
         domain = None if params.get("domain") is None else _required(params, "domain")
-        return domain, [one for one in self.tools if domain in (None, one.manifest.domain)]
+        return domain, [tool for tool in self.tools if domain in (None, tool.manifest.domain)]
 
     def _tool(self, params: Json) -> CommandTool:
         name = _required(params, "tool")

@@ -74,8 +74,8 @@ class CommandExecutor:
 def digest_of(program: Path) -> str:
     """Return the sha256 of a program in hex, or nothing if it cannot be read."""
     try:
-        found = program.stat()
-        return _digest(program, found.st_ino, found.st_size, found.st_ctime_ns)
+        status = program.stat()
+        return _digest(program, status.st_ino, status.st_size, status.st_ctime_ns)
     except OSError:
         return ""
 

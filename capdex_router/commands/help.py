@@ -67,8 +67,8 @@ def parse_help(data: bytes) -> Help:
         columns = (columns or len(cells) > 2) and all(map(_WORD.fullmatch, cells))
         if listing and columns:
             subcommands.update(dict.fromkeys(cells))
-        elif listing and (found := _SUBCOMMAND.match(line)):
-            subcommands[found[1]] = None
+        elif listing and (match := _SUBCOMMAND.match(line)):
+            subcommands[match[1]] = None
         for name in _MENTION.findall(line):
             options.setdefault(name.rstrip(".-"), False)
     return Help(options, tuple(filter(_WORD.fullmatch, subcommands)))
@@ -77,13 +77,13 @@ def parse_help(data: bytes) -> Help:
 def listed(line: str) -> list[dict[str, str]]:
     """Return the options that a line lists: the names of each, and the value behind each name."""
     column = line.strip().partition("  ")[0]
-    found: list[dict[str, str]] = []
+    options: list[dict[str, str]] = []
     same = False
     while column.startswith("-") and (match := _OPTION.match(column)):
         name, value = match[1], match[2] or ""
-        found += [] if same else [{}]
-        found[-1].setdefault(re.sub(r"\[no-?\]", "", name), value)
-        found[-1].setdefault(re.sub(r"[\[\]]", "", name), value)
+        options += [] if same else [{}]
+        options[-1].setdefault(re.sub(r"\[no-?\]", "", name), value)
+        options[-1].setdefault(re.sub(r"[\[\]]", "", name), value)
         rest = column[match.end() :]
         column = rest.lstrip(" ,|/")
         gap = rest[: len(rest) - len(column)]
@@ -91,9 +91,9 @@ def listed(line: str) -> list[dict[str, str]]:
         same = "," in gap or gap == "|" or (len(name) == 2 and not value and column[:2] == "--")
         if not gap:
             break
-    return found
+    return options
 
 
 def needed(names: Mapping[str, str]) -> str:
     """Return the value that an option needs, as the help writes it; nothing if it needs none."""
-    return next((one for one in names.values() if one and not _OPTIONAL.match(one)), "")
+    return next((form for form in names.values() if form and not _OPTIONAL.match(form)), "")

@@ -40,14 +40,14 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     one of READ_ONLY and nothing is `writable`.
     """
     text = lines(page)
-    found = list(_USAGE.finditer("\n".join(text)))
-    usages = [one for one in found if one[2].split()[:1] == [command]] or found
-    rest = "".join(f"{one[2]} ".replace(f" {command} ", " ", 1) for one in usages)
+    matches = list(_USAGE.finditer("\n".join(text)))
+    usages = [match for match in matches if match[2].split()[:1] == [command]] or matches
+    rest = "".join(f"{match[2]} ".replace(f" {command} ", " ", 1) for match in usages)
     rest, in_usage = _outlined(rest[:MAX_USAGE_CHARS])
     options = _options([*text, *in_usage], set(parse_help(page).options))
-    if not found and not options:
+    if not matches and not options:
         return None
-    words = _words(rest, options, certain=len(found) == 1 and not found[0][3])
+    words = _words(rest, options, certain=len(matches) == 1 and not matches[0][3])
     written = " ".join(filter(None, (shlex.quote(program), command, *words)))
     operands = tuple(filter(None, words.values()))
     given = (*operands, *islice(options.values(), MAX_PARAMETERS - MAX_WORDS))
@@ -64,11 +64,11 @@ def _outlined(usage: str) -> tuple[str, list[str]]:
 
     A word that may be left out begins with "?" then, and `[OPTIONS]` is "options".
     """
-    rest = re.sub(r"<([^<>]{1,60})>", lambda one: re.sub(r"\W+", "_", one[1]), usage)
+    rest = re.sub(r"<([^<>]{1,60})>", lambda match: re.sub(r"\W+", "_", match[1]), usage)
     rest, options = rest.replace("[no-]", ""), []
     while group := _GROUP.search(rest):
         inner = group[1].strip()
-        plain = " ".join(f"?{one.strip('?')}" for one in inner.split())
+        plain = " ".join(f"?{word.strip('?')}" for word in inner.split())
         if _SET.match(inner):
             options.append(inner)
             plain = ""
@@ -80,17 +80,18 @@ def _outlined(usage: str) -> tuple[str, list[str]]:
 
 def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
     """Return a parameter for each option that some lines list, by the names of the parameters."""
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for line, below in pairwise((*text, "")):
         about = line.strip().partition("  ")[2].strip() or below.strip()
         for names in listed(line):
-            first = max(names, key=lambda one: one.startswith("--"))
-            end = "=" if names[first].startswith("=") else " " if needed(names) else ""
-            one = _parameter(first, needed(names), "" if about[:1] == "-" else about, first + end)
+            first = max(names, key=lambda name: name.startswith("--"))
+            form = needed(names)
+            end = "=" if names[first].startswith("=") else " " if form else ""
+            option = _parameter(first, form, "" if about[:1] == "-" else about, first + end)
             if first in known:
-                found.setdefault(one.name, one)
+                parameters.setdefault(option.name, option)
             known -= names.keys()
-    return found
+    return parameters
 
 
 def _words(
@@ -103,14 +104,14 @@ def _words(
     words: dict[str, Parameter | None] = {}
     for word in re.sub(r" \| *\S+", "", re.sub(r"[ ?]*\.{3}", "... ", usage)).split():
         plain = word.strip("?(){}")
-        one = _parameter(plain.lower(), word)
-        name = one.name + "_" * (one.name in options)
+        operand = _parameter(plain.lower(), word)
+        name = operand.name + "_" * (operand.name in options)
         if plain == "--" or _OPTIONS.fullmatch(plain):
             words[plain if plain == "--" else OPTIONS] = None
         elif re.match(r"\w", plain) and len(words) < MAX_WORDS:
-            kind = "array<string>" if f"{{{name}}}" in words else one.type
+            kind = "array<string>" if f"{{{name}}}" in words else operand.type
             needs = certain and word[0] not in "?{"
-            words[f"{{{name}}}"] = replace(one, name=name, type=kind, required=needs)
+            words[f"{{{name}}}"] = replace(operand, name=name, type=kind, required=needs)
     return words if OPTIONS in words else {OPTIONS: None, **words}
 
 

@@ -58,20 +58,20 @@ class Learned:
     def to_json(self) -> dict[str, Any]:
         """Return an adapter (CMP v0.1.0, 8.1) that has in `learned` what was found out."""
         intents = [
-            {**one.to_json(), "idempotent": one.idempotent, "outputParser": one.kind}
-            for one in self.tool.intents
+            {**intent.to_json(), "idempotent": intent.idempotent, "outputParser": intent.kind}
+            for intent in self.tool.intents
         ]
         return {
             "adapter": True,
             **self.tool.manifest.to_json(),
             "wraps": self.tool.manifest.binary,
             "intents": intents,
-            "samples": [[one.intent, dict(one.values)] for one in self.tool.samples],
+            "samples": [[sample.intent, dict(sample.values)] for sample in self.tool.samples],
             "learned": {
                 "program": str(self.program),
                 "sha256": self.digest,
                 "help": asdict(self.help),
-                "commands": {name: asdict(one) for name, one in self.commands.items()},
+                "commands": {name: asdict(help_) for name, help_ in self.commands.items()},
                 "successes": [sorted(codes) for codes in self.successes],
                 "writable": self.writable,
                 "readable": [str(path) for path in self.readable],
@@ -97,24 +97,24 @@ class Learned:
             raise InvalidInput("a learned tool is too long to read", fix="learn the program again")
         try:
             value = orjson.loads(data)
-            found = value["learned"]
-            known = Help.from_json(found["help"])
-            commands = {name: Help.from_json(one) for name, one in found["commands"].items()}
-            read = [parse_intent(one) for one in value["intents"]]
-            intents = tuple(sheltered(one, known, commands) for one in read)
-            successes = tuple(frozenset(map(int, codes)) for codes in found["successes"])
+            learned = value["learned"]
+            known = Help.from_json(learned["help"])
+            commands = {name: Help.from_json(help_) for name, help_ in learned["commands"].items()}
+            read = [parse_intent(entry) for entry in value["intents"]]
+            intents = tuple(sheltered(intent, known, commands) for intent in read)
+            successes = tuple(frozenset(map(int, codes)) for codes in learned["successes"])
             if len(successes) != len(intents):
                 raise ValueError("an intent has no exit codes")
             return cls(
                 CommandTool(manifest_of(value), intents, parse_samples(value, len(intents))),
-                Path(found["program"]),
-                str(found["sha256"]),
+                Path(learned["program"]),
+                str(learned["sha256"]),
                 known,
                 commands,
                 successes,
-                dict(found["evidence"]),
-                found["writable"] is True,
-                tuple(Path(path) for path in found["readable"]),
+                dict(learned["evidence"]),
+                learned["writable"] is True,
+                tuple(Path(path) for path in learned["readable"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput(
@@ -125,27 +125,27 @@ class Learned:
 def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[ProbeValues, ...]:
     """Return the `samples` of an adapter with so many intents; raises InvalidInput."""
     try:
-        found = tuple(
+        samples = tuple(
             ProbeValues(intent, dict(values)) for intent, values in value.get("samples", ())
         )
     except (ValueError, TypeError):
-        found = (ProbeValues(-1, {}),)
-    if len(found) > MAX_SAMPLES or not all(one.intent in range(intents) for one in found):
+        samples = (ProbeValues(-1, {}),)
+    if len(samples) > MAX_SAMPLES or not all(sample.intent in range(intents) for sample in samples):
         raise InvalidInput(
             "the samples of an adapter are wrong",
             why=f"expected at most {MAX_SAMPLES} pairs of the number of an intent and its values",
             fix="correct samples in the adapter, or leave them out",
         )
-    return found
+    return samples
 
 
 def command_of(template: CommandTemplate) -> tuple[str, ...]:
     """Return the words between the program and the first option or value."""
     words: list[str] = []
-    for one in template.elements[1:]:
-        if one.name is not None or one.literal.startswith("-") or len(words) == MAX_COMMAND_WORDS:
+    for element in template.elements[1 : 1 + MAX_COMMAND_WORDS]:
+        if element.name is not None or element.literal.startswith("-"):
             break
-        words.append(one.literal)
+        words.append(element.literal)
     return tuple(words)
 
 
@@ -158,8 +158,8 @@ def sheltered(intent: Intent, main: Help, commands: Mapping[str, Help]) -> Inten
     template = CommandTemplate.parse(intent.template.text, intent.template.parameters)
     command = commands.get(" ".join(command_of(template)), main)
     known = Help({**main.options, **command.options}, ())
-    glued = [one.literal.rstrip("= ") for one in template.elements if one.name and one.literal]
-    unknown = [one for one in (*template.options(), *glued) if one not in known.options]
+    glued = [x.literal.rstrip("= ") for x in template.elements if x.name and x.literal]
+    unknown = [option for option in (*template.options(), *glued) if option not in known.options]
     if unknown:
         raise InvalidInput(
             f"the help does not list {', '.join(unknown)}",

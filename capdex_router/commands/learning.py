@@ -65,7 +65,7 @@ class Learning:
         router is taken, or its help alone. Raises InvalidInput for a program that is not there, has
         no help, or does not have the options that its intents use.
         """
-        path = _found(program)
+        path = _path_of(program)
         adapter = adapter or adapters.find(Path(program).name)
         if adapter.manifest.binary != Path(program).name:
             raise InvalidInput(
@@ -102,7 +102,7 @@ class Learning:
 
         Raises InvalidInput if it does not have the options any more.
         """
-        written = old.tool.intents if any(one.patterns for one in old.tool.intents) else ()
+        written = old.tool.intents if any(intent.patterns for intent in old.tool.intents) else ()
         adapter = replace(old.tool, intents=written)
         new = await self._probed(old.program, adapter, old.readable, writable=old.writable)
         self.audit.write("learn", capability_id=owner_name(new), digest=new.content, again=True)
@@ -119,10 +119,10 @@ class Learning:
                 "give the name of a program",
                 fix=f"a person can run: {shlex.join(['capdex', 'learn', program])}",
             )
-        found = await self.study(program)
-        await agree(self.proposal(found), asker, self.audit.write)
-        self.keep(found)
-        return owner_name(found)
+        learned = await self.study(program)
+        await agree(self.proposal(learned), asker, self.audit.write)
+        self.keep(learned)
+        return owner_name(learned)
 
     def _forget_grants(self, name: str) -> None:
         old = self.store.all().get(name.removeprefix(PREFIX))
@@ -173,8 +173,8 @@ class Learning:
 
             name = adapter.manifest.binary
             intents = adapter.intents or await by_help(name, path, run, writable=writable)
-            found = await learn(replace(adapter, intents=intents), path, run)
-        return replace(found, writable=writable, readable=readable)
+            learned = await learn(replace(adapter, intents=intents), path, run)
+        return replace(learned, writable=writable, readable=readable)
 
 
 def _with_content(folder: str) -> Path:
@@ -190,18 +190,18 @@ def owner_name(learned: Learned) -> str:
 
 
 def _commands(learned: Learned) -> Iterator[str]:
-    for one in learned.tool.intents:
-        asks = " (asks each time)" if is_guarded(one) else ""
-        phrase = f"{quoted(one.patterns[0])}: " if one.patterns else ""
-        yield f"{phrase}{quoted(one.template.text, MAX_COMMAND_CHARS)}{asks}"
+    for intent in learned.tool.intents:
+        asks = " (asks each time)" if is_guarded(intent) else ""
+        phrase = f"{quoted(intent.patterns[0])}: " if intent.patterns else ""
+        yield f"{phrase}{quoted(intent.template.text, MAX_COMMAND_CHARS)}{asks}"
 
 
-def _found(program: str) -> Path:
-    found = shutil.which(program)
-    if found is None:
+def _path_of(program: str) -> Path:
+    path = shutil.which(program)
+    if path is None:
         raise InvalidInput(
             f"there is no program {clean(program)!r}",
             Code.NOT_FOUND,
             fix="install it; with its path a person can run: capdex learn PATH",
         )
-    return Path(found).resolve()
+    return Path(path).resolve()

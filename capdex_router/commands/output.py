@@ -26,8 +26,8 @@ def parse(kind: Kind, data: bytes, *, truncated: bool = False) -> dict[str, Any]
         raise _invalid(kind, f"over {len(data)} bytes")
     if truncated:
         data = data[: data.rfind(b"\n") + 1]
-    found = _parsed(kind, data)
-    return {**found, "truncated": True} if truncated else found
+    parsed = _parsed(kind, data)
+    return {**parsed, "truncated": True} if truncated else parsed
 
 
 def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:

@@ -48,26 +48,26 @@ async def learn(tool: CommandTool, program: Path, run: Run) -> Learned:
     text = await _help((str(program),), run)
     known = parse_help(text)
     commands: dict[str, Help] = {}
-    for words in filter(None, (command_of(one.template) for one in tool.intents)):
+    for words in filter(None, (command_of(intent.template) for intent in tool.intents)):
         if " ".join(words) not in commands:
             commands[" ".join(words)] = parse_help(await _help((str(program), *words), run))
-    found = [sheltered(one, known, commands) for one in tool.intents]
-    successes = [frozenset((0,)) for _ in found]
+    intents = [sheltered(intent, known, commands) for intent in tool.intents]
+    successes = [frozenset((0,)) for _ in intents]
     probes = []
     for sample in tool.samples:
-        intent = found[sample.intent]
+        intent = intents[sample.intent]
         argv = (str(program), *intent.template.argv(sample.values)[1:])
         ran = await run(argv)
         successes[sample.intent] |= {ran.exit_code}
         if intent.kind is None and ran.stdout.strip():
-            found[sample.intent] = replace(intent, kind=kind_of(ran.stdout))
+            intents[sample.intent] = replace(intent, kind=kind_of(ran.stdout))
         probes.append({"argv": list(argv), "exit_code": ran.exit_code})
     number = _VERSION.search((version.stdout or version.stderr)[:1000].decode(errors="replace"))
     return Learned(
         replace(
             tool,
             manifest=replace(tool.manifest, version=number[0] if number else "0.0.0"),
-            intents=tuple(found),
+            intents=tuple(intents),
         ),
         program,
         digest,
@@ -90,17 +90,17 @@ async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tupl
     text = await _help((str(program),), run)
     rows = [line.strip().partition("  ") for line in lines(text)]
     about = {head.rstrip(":*"): said.strip() for head, _, said in reversed(rows)}
-    found: list[Intent] = []
+    intents: list[Intent] = []
     for command in (*parse_help(text).subcommands[:MAX_COMMANDS], ""):
         with contextlib.suppress(Unavailable):  # it waits for something: no tool of an agent
             page = await _help((str(program), command), run) if command else text
-            one = made(name, command, page, about.get(command, ""), writable=writable)
+            intent = made(name, command, page, about.get(command, ""), writable=writable)
             # The help of the program again is that of no subcommand.
-            found += [one] if one and (page != text or not (command or found)) else []
-    if not found:
+            intents += [intent] if intent and (page != text or not (command or intents)) else []
+    if not intents:
         why = f"the help of {name} lists no options and no usage"
         raise InvalidInput(why, Code.NOT_FOUND, fix="write intents, and add --intents FILE")
-    return tuple(found)
+    return tuple(intents)
 
 
 async def _help(argv: tuple[str, ...], run: Run) -> bytes:

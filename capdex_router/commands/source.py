@@ -77,15 +77,15 @@ class LearnedTools:
 
     def tools(self) -> tuple[CommandTool, ...]:
         """Return the tools as CMP has them."""
-        return tuple(one.tool for one in self.learning.store.all().values())
+        return tuple(learned.tool for learned in self.learning.store.all().values())
 
     def named(self, want: str, context: Json) -> tuple[str, Json]:
         """Return the id of the one intent that a wish names (CMP, Execute: Intent), and its input.
 
         Raises InvalidInput AMBIGUOUS with candidates, or NOT_FOUND.
         """
-        found = match(want, self.tools())
-        return ref_of(found.tool, found.intent).capability_id, given(found.intent, context)
+        hit = match(want, self.tools())
+        return ref_of(hit.tool, hit.intent).capability_id, given(hit.intent, context)
 
     async def renew(self, capability_id: str) -> None:
         """Learn a tool again if its program has other bytes than it had: what was agreed to goes.
@@ -130,7 +130,7 @@ def refs(tool: CommandTool) -> tuple[CapabilityRef, ...]:
         words = _phrases(intent) if intent.patterns else command_of(intent.template)
         phrase = next(iter(words), "")
         name = _NO_NAME.sub("-", phrase.lower())[:MAX_NAME_CHARS].strip("-") or "run"
-        same = sum(1 for one in names if re.fullmatch(re.escape(name) + r"(-\d+)?", one))
+        same = sum(1 for other in names if re.fullmatch(re.escape(name) + r"(-\d+)?", other))
         names.append(f"{name}-{same + 1}" if same else name)
     manifest = tool.manifest
     return tuple(
@@ -145,12 +145,12 @@ def ref_of(tool: CommandTool, intent: Intent) -> CapabilityRef:
 
 def given(intent: Intent, context: Json) -> Json:
     """Return what a context has of the parameters of an intent."""
-    names = [one.name for one in intent.template.parameters]
+    names = [parameter.name for parameter in intent.template.parameters]
     return {name: context[name] for name in names if name in context}
 
 
 def _phrases(intent: Intent) -> list[str]:
-    return [one for one in intent.patterns if not one.startswith("re:")]
+    return [pattern for pattern in intent.patterns if not pattern.startswith("re:")]
 
 
 def _tool_of(capability_id: str) -> str:

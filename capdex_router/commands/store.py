@@ -31,21 +31,21 @@ class LearnedStore:
     @property
     def revision(self) -> object:
         """A value that is equal as long as no tool is learned, learned again or forgotten."""
-        found = []
+        entries = []
         with suppress(FileNotFoundError), os.scandir(self._directory) as folders:
             for folder in folders:
                 with suppress(OSError):
                     stat = (Path(folder) / FILE).stat()
-                    found.append((folder.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
-        return tuple(sorted(found)[:MAX_TOOLS])
+                    entries.append((folder.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return tuple(sorted(entries)[:MAX_TOOLS])
 
     def all(self) -> dict[str, Learned]:
         """Return the tools by name, in order; one whose file is damaged is left out, and logged."""
         revision = self.revision
         if revision != self._seen:
             names = [entry[0] for entry in revision] if isinstance(revision, tuple) else []
-            found = ((name, self._read(name)) for name in names)
-            self._tools = {name: one for name, one in found if one is not None}
+            pairs = ((name, self._read(name)) for name in names)
+            self._tools = {name: learned for name, learned in pairs if learned is not None}
             self._seen = revision
         return self._tools
 
@@ -68,10 +68,10 @@ class LearnedStore:
     def _read(self, name: str) -> Learned | None:
         path = self._directory / name / FILE
         try:
-            found = Learned.from_json(read_bounded(path, MAX_LEARNED_BYTES) or b"")
-            if found.tool.manifest.name != name:
+            learned = Learned.from_json(read_bounded(path, MAX_LEARNED_BYTES) or b"")
+            if learned.tool.manifest.name != name:
                 raise InvalidInput("it has the name of another tool", fix="learn the program again")
         except CapdexError as error:
             log.warning("a learned tool is left out", file=str(path), why=str(error)[:200])
             return None
-        return found
+        return learned

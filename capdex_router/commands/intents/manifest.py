@@ -82,10 +82,10 @@ class Intent:
         """Return the JSON Schema of the parameters."""
         shown = ("description", "default", "enum")
         properties = {
-            one.name: {**_TYPES[one.type], **_stated(one, shown)}
-            for one in self.template.parameters
+            parameter.name: {**_TYPES[parameter.type], **_stated(parameter, shown)}
+            for parameter in self.template.parameters
         }
-        required = [one.name for one in self.template.parameters if one.required]
+        required = [parameter.name for parameter in self.template.parameters if parameter.required]
         schema = {"type": "object", "properties": properties, "required": required}
         # A misspelled `dry_run` that is passed over would let the command run.
         return schema if self.patterns else {**schema, "additionalProperties": False}
@@ -96,8 +96,8 @@ class Intent:
             "patterns": list(self.patterns),
             "command": self.template.text,
             "params": {
-                one.name: {"type": one.type, **_stated(one, _STATED)}
-                for one in self.template.parameters
+                parameter.name: {"type": parameter.type, **_stated(parameter, _STATED)}
+                for parameter in self.template.parameters
             },
             **({"returns": self.returns} if self.returns is not None else {}),
             "confirm": self.confirm,
@@ -149,42 +149,42 @@ def parse_capability(data: bytes) -> tuple[Intent, ...]:
     """Read the intents of a `capability.json`, or of an adapter's file; raises InvalidInput."""
     value = _object(_json(data), "the capability")
     intents = _list(value.get("intents"), "intents", MAX_INTENTS)
-    return tuple(parse_intent(one) for one in intents)
+    return tuple(parse_intent(entry) for entry in intents)
 
 
 def parse_intent(value: object) -> Intent:
     """Read one intent (CMP v0.1.0, 4.1); raises InvalidInput."""
-    found = _object(value, "an intent")
+    fields = _object(value, "an intent")
     patterns = tuple(
-        _pattern(one) for one in _list(found.get("patterns"), "patterns", MAX_PATTERNS)
+        _pattern(pattern) for pattern in _list(fields.get("patterns"), "patterns", MAX_PATTERNS)
     )
-    text = found.get("command", found.get("template"))
-    kind = found.get("outputParser")
-    returns = found.get("returns")
+    text = fields.get("command", fields.get("template"))
+    kind = fields.get("outputParser")
+    returns = fields.get("returns")
     if kind is not None and kind not in KINDS:
         raise _wrong("outputParser", f"one of {', '.join(KINDS)}")
     return Intent(
         patterns,
-        CommandTemplate.parse(_text(text, "command", MAX_CHARS), _parameters(found)),
+        CommandTemplate.parse(_text(text, "command", MAX_CHARS), _parameters(fields)),
         None if returns is None else _object(returns, "returns"),
-        _flag(found, "confirm", default=False),
-        _flag(found, "destructive", default=False),
-        _flag(found, "idempotent", default=True),
+        _flag(fields, "confirm", default=False),
+        _flag(fields, "destructive", default=False),
+        _flag(fields, "idempotent", default=True),
         kind,
-        _text(found.get("summary", ""), "summary"),
+        _text(fields.get("summary", ""), "summary"),
     )
 
 
 def _parameters(intent: dict[str, Any]) -> tuple[Parameter, ...]:
-    found = _object(intent.get("params", {}), "params")
-    if len(found) > MAX_PARAMETERS:
+    params = _object(intent.get("params", {}), "params")
+    if len(params) > MAX_PARAMETERS:
         raise _wrong("params", f"at most {MAX_PARAMETERS}")
-    return tuple(_parameter(name, _object(value, "a param")) for name, value in found.items())
+    return tuple(_parameter(name, _object(value, "a param")) for name, value in params.items())
 
 
-def _stated(one: Parameter, names: tuple[str, ...]) -> dict[str, Any]:
+def _stated(parameter: Parameter, names: tuple[str, ...]) -> dict[str, Any]:
     """Return those of some fields that say something; the default may be false, 0 or empty."""
-    values = {name: getattr(one, name) for name in names}
+    values = {name: getattr(parameter, name) for name in names}
     said = {name: x for name, x in values.items() if x or (name == "default" and x is not None)}
     return {name: list(x) if name == "enum" else x for name, x in said.items()}
 
@@ -254,10 +254,10 @@ def _text(value: object, what: str, limit: int = MAX_TEXT_CHARS) -> str:
 
 
 def _flag(value: dict[str, Any], key: str, *, default: bool) -> bool:
-    found = value.get(key, default)
-    if not isinstance(found, bool):
+    flag = value.get(key, default)
+    if not isinstance(flag, bool):
         raise _wrong(key, "true or false")
-    return found
+    return flag
 
 
 def _object(value: object, what: str) -> dict[str, Any]:

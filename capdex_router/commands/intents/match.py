@@ -52,12 +52,12 @@ def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
             fix="say in one sentence what is to be done",
         )
     text = words.plain(want)
-    found = words.words(text)
-    said = words.meanings(found)
+    tokens = words.words(text)
+    said = words.meanings(tokens)
     scored = (
-        IntentMatch(tool, one, max((_score(text, said, x) for x in one.patterns), default=0.0))
+        IntentMatch(tool, intent, max((_score(text, said, x) for x in intent.patterns), default=0))
         for tool in tools
-        for one in tool.intents
+        for intent in tool.intents
     )
     near = sorted((x for x in scored if x.score >= _SOME), key=lambda x: -x.score)
     if not near:
@@ -67,13 +67,13 @@ def match(want: str, tools: Iterable[CommandTool]) -> IntentMatch:
             why=f"the wish is {want[:80]!r}",
             fix="find what fits, then call it by its uri",
         )
-    if words.negates(found):
+    if words.negates(tokens):
         raise _ambiguous(near, "the wish has a negation")
     open_to = [
-        one
-        for one in near
-        if not is_guarded(one.intent)
-        or (one.score >= THRESHOLD and words.orders(text, _verbs(one.intent.patterns)))
+        hit
+        for hit in near
+        if not is_guarded(hit.intent)
+        or (hit.score >= THRESHOLD and words.orders(text, _verbs(hit.intent.patterns)))
     ]
     if not open_to or open_to[0].score < THRESHOLD:
         why = "an intent that changes or removes something needs a plain order"
@@ -87,7 +87,7 @@ def is_guarded(intent: Intent) -> bool:
     """Return True if an intent confirms, destroys or removes, by its file or by its words."""
     if intent.confirm or intent.destructive:
         return True
-    parts = [one.literal for one in intent.template.elements if one.name is None]
+    parts = [element.literal for element in intent.template.elements if element.name is None]
     plain = {part.lstrip("-").lower() for part in parts[1:]} | {parts[0]}
     return bool(words.GUARDED & (plain | _verbs(intent.patterns)))
 
@@ -114,14 +114,14 @@ def _regex(pattern: str) -> re2._Regexp:
 
 @lru_cache(maxsize=1024)
 def _verbs(patterns: tuple[str, ...]) -> frozenset[str]:
-    phrases = [one for one in patterns if not one.startswith("re:")]
-    first = {found[0] for one in phrases if (found := words.words(words.plain(one)))}
+    phrases = [pattern for pattern in patterns if not pattern.startswith("re:")]
+    first = {tokens[0] for phrase in phrases if (tokens := words.words(words.plain(phrase)))}
     # A regular expression has no first word: each word in it that removes counts.
     inside = {
         word
-        for one in patterns
-        if one.startswith("re:")
-        for word in re.findall(r"[a-z]+", one[3:].lower())
+        for pattern in patterns
+        if pattern.startswith("re:")
+        for word in re.findall(r"[a-z]+", pattern[3:].lower())
         if word in words.GUARDED
     }
     return frozenset(first | inside)
@@ -130,11 +130,11 @@ def _verbs(patterns: tuple[str, ...]) -> frozenset[str]:
 def _ambiguous(near: list[IntentMatch], why: str) -> InvalidInput:
     candidates = [
         {
-            "tool": one.tool.manifest.name,
-            "domain": one.tool.manifest.domain,
-            "pattern": one.intent.patterns[0],
+            "tool": hit.tool.manifest.name,
+            "domain": hit.tool.manifest.domain,
+            "pattern": hit.intent.patterns[0],
         }
-        for one in near[:MAX_CANDIDATES]
+        for hit in near[:MAX_CANDIDATES]
     ]
     return InvalidInput(
         "the wish does not name one intent",

@@ -71,16 +71,15 @@ class CommandTemplate:
         elements: list[Element] = []
         for word in words:
             if word == OPTIONS:
-                elements += [Element(one.option, one.name) for one in parameters if one.option]
+                elements += [Element(x.option, x.name) for x in parameters if x.option]
             else:
-                behind = any(one.literal == "--" and one.name is None for one in elements)
-                elements.append(_element(word, text, behind=behind))
+                elements.append(_element(word, text, behind=Element("--") in elements))
         if not elements or elements[0].name or not elements[0].literal.strip():
             raise _wrong(text, "its first word must name the program")
         if elements[0].literal.startswith("-"):
             raise _wrong(text, "its program begins with '-'")
-        used = {one.name for one in elements if one.name}
-        known = {one.name for one in parameters}
+        used = {element.name for element in elements if element.name}
+        known = {parameter.name for parameter in parameters}
         if unused := sorted(known - used):
             raise _wrong(text, f"it has no placeholder for {', '.join(unused)}")
         missing = sorted(used - known)
@@ -113,13 +112,13 @@ class CommandTemplate:
 
     def options(self) -> tuple[str, ...]:
         """Return the options that the template itself writes, in order."""
-        found = []
-        for one in self.elements[1:]:
-            if one.name is None and one.literal == "--":
+        options = []
+        for element in self.elements[1:]:
+            if element.name is None and element.literal == "--":
                 break
-            if one.literal.startswith("-") and one.literal != "-":
-                found.append(one.literal.partition("=")[0].rstrip())
-        return tuple(found)
+            if element.literal.startswith("-") and element.literal != "-":
+                options.append(element.literal.partition("=")[0].rstrip())
+        return tuple(options)
 
     def sheltered(self, valued: Collection[str]) -> Self:
         """Return this template with each placeholder glued to its option or behind one `--`.
@@ -132,17 +131,17 @@ class CommandTemplate:
         options: list[Element] = []
         operands: list[Element] = []
         behind = False
-        for one in self.elements[1:]:
+        for element in self.elements[1:]:
             previous = options[-1].literal if options else ""
-            if not behind and one.literal == "--" and one.name is None:
+            if not behind and element.literal == "--" and element.name is None:
                 behind = True
-            elif behind or (one.name and not one.literal and previous not in valued):
-                operands.append(Element(one.literal, one.name))
-            elif one.name and not one.literal:
+            elif behind or (element.name and not element.literal and previous not in valued):
+                operands.append(Element(element.literal, element.name))
+            elif element.name and not element.literal:
                 glued = previous.startswith("--")
-                options[-1] = Element(previous + (" ", "=")[glued], one.name, joined=glued)
+                options[-1] = Element(previous + (" ", "=")[glued], element.name, joined=glued)
             else:
-                options.append(one)
+                options.append(element)
         dashes = [Element("--")] if operands else []
         elements = (self.elements[0], *options, *dashes, *operands)
         return type(self)(self.text, elements, self.parameters)
@@ -150,39 +149,39 @@ class CommandTemplate:
     def _filled(self, values: Mapping[str, Any]) -> list[tuple[str, Element]]:
         filled: list[tuple[str, Element]] = []
         spread = OPTIONS in self.text
-        for one in self.elements:
-            if one.name is None:
-                filled.append((one.literal, one))
+        for element in self.elements:
+            if element.name is None:
+                filled.append((element.literal, element))
                 continue
-            parameter = self._parameter(one.name)
-            value = values.get(one.name)
+            parameter = self._parameter(element.name)
+            value = values.get(element.name)
             value = parameter.default if value is None else value
             if value is not None:
                 items = [value]
                 if spread and parameter.type[:6] == "array<" and isinstance(value, list):
                     items, parameter = value, replace(parameter, type=parameter.type[6:-1])
                 for item in items:
-                    filled += _written(one, _text(item, parameter), parameter)
+                    filled += _written(element, _text(item, parameter), parameter)
             elif parameter.required:
                 raise InvalidInput(
-                    f"the command needs a value for {one.name}",
+                    f"the command needs a value for {element.name}",
                     why=f"its template is {self.text}",
-                    fix=f"give {one.name} in the input",
+                    fix=f"give {element.name} in the input",
                 )
-            elif not spread and not one.literal:
+            elif not spread and not element.literal:
                 before = filled[-1][1]
                 if before.name is None and _OPTION.match(before.literal):
                     filled.pop()
         return filled
 
     def _parameter(self, name: str) -> Parameter:
-        return next(one for one in self.parameters if one.name == name)
+        return next(parameter for parameter in self.parameters if parameter.name == name)
 
 
 def _element(word: str, text: str, *, behind: bool) -> Element:
-    found = _PLACEHOLDER.fullmatch(word)
-    if found:
-        return Element(found[1] or "", found[2], sheltered=behind or bool(found[1]))
+    match = _PLACEHOLDER.fullmatch(word)
+    if match:
+        return Element(match[1] or "", match[2], sheltered=behind or bool(match[1]))
     if "{" in word or "}" in word:
         raise _wrong(text, f"a placeholder stands alone or glued as --name={{value}}: {word!r}")
     if _OPERATOR.fullmatch(word):
@@ -190,15 +189,16 @@ def _element(word: str, text: str, *, behind: bool) -> Element:
     return Element(word)
 
 
-def _written(one: Element, text: str, parameter: Parameter) -> list[tuple[str, Element]]:
+def _written(element: Element, text: str, parameter: Parameter) -> list[tuple[str, Element]]:
     if parameter.option and parameter.type == "boolean":
-        return [(one.literal, Element(one.literal))] if text == "true" else []
-    apart = one.literal.endswith(" ")
-    if (apart or not one.sheltered) and text.startswith("-"):
+        return [(element.literal, Element(element.literal))] if text == "true" else []
+    apart = element.literal.endswith(" ")
+    if (apart or not element.sheltered) and text.startswith("-"):
         raise _refused(parameter, "a value that begins with '-' would be an option")
     if apart:
-        return [(one.literal[:-1], Element(one.literal[:-1])), (text, Element("", one.name))]
-    return [(one.literal + text, one)]
+        option = element.literal[:-1]
+        return [(option, Element(option)), (text, Element("", element.name))]
+    return [(element.literal + text, element)]
 
 
 def _text(value: object, parameter: Parameter) -> str:
@@ -207,7 +207,7 @@ def _text(value: object, parameter: Parameter) -> str:
     if parameter.type.startswith("array<"):
         if not isinstance(value, list):
             raise _refused(parameter, "it must be a list")
-        parts = [_scalar(one, parameter.type[6:-1], parameter) for one in value]
+        parts = [_scalar(item, parameter.type[6:-1], parameter) for item in value]
         if any("," in part or not part for part in parts):
             raise _refused(
                 parameter, "its items are joined by commas; none may be empty or have one"
@@ -241,7 +241,7 @@ def _scalar(value: object, kind: str, parameter: Parameter) -> str:
 
 
 def _quoted(value: str) -> str:
-    shown = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value)
+    shown = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", value)
     return "'" + shown.replace("'", "'\"'\"'") + "'"
 
 

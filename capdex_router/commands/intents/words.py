@@ -132,15 +132,15 @@ def meaning(word: str) -> str:
     return _GROUP.get(stem(word), stem(word))
 
 
-def meanings(found: list[str]) -> frozenset[str]:
+def meanings(tokens: list[str]) -> frozenset[str]:
     """Return the groups and stems of the words that carry a meaning; of all, if none does."""
-    full = [word for word in found if word not in _EMPTY]
-    return frozenset(map(meaning, full or found))
+    full = [word for word in tokens if word not in _EMPTY]
+    return frozenset(map(meaning, full or tokens))
 
 
-def negates(found: list[str]) -> bool:
+def negates(tokens: list[str]) -> bool:
     """Return True if one of the words negates."""
-    return any(word in NEGATIONS or word.endswith("n't") for word in found)
+    return any(word in NEGATIONS or word.endswith("n't") for word in tokens)
 
 
 def orders(text: str, verbs: frozenset[str]) -> bool:
@@ -148,26 +148,26 @@ def orders(text: str, verbs: frozenset[str]) -> bool:
 
     `verbs` are in their base form; a removal may be said by any word for it.
     """
-    found = words(text)
-    if not found or len(found) > MAX_WORDS or negates(found):
+    tokens = words(text)
+    if not tokens or len(tokens) > MAX_WORDS or negates(tokens):
         return False
     # Letters beyond the Latin ones: a negation in them would not be known.
     if any(char.isalpha() and char > "\u024f" for char in text):
         return False
-    rest, asked = _after_opening(found)
+    rest, asked = _after_opening(tokens)
     wanted = verbs | (_REMOVALS if verbs & _REMOVALS else frozenset())
     if not rest or rest[0] not in wanted or _QUOTE.search(text[: text.find(rest[0])]):
         return False
     tail = rest[1:]
     # "can you delete emails" asks about an ability, "would you delete these emails" about a will.
-    polite = "please" in found or (asked == "ability" and bool(_POINTING.intersection(tail)))
+    polite = "please" in tokens or (asked == "ability" and bool(_POINTING.intersection(tail)))
     if (asked or "?" in text) and not (asked and polite):
         return False
     return not DOUBTS.intersection(tail) and not _states(tail)
 
 
-def _after_opening(found: list[str]) -> tuple[list[str], str]:
-    rest, asked, moved = tuple(found), "", True
+def _after_opening(tokens: list[str]) -> tuple[list[str], str]:
+    rest, asked, moved = tuple(tokens), "", True
     while moved:
         moved = False
         for phrase in _LEADING:

@@ -90,9 +90,9 @@ class Sandbox:
     @classmethod
     def find(cls, *, limits: ProcessLimits = ProcessLimits()) -> Self:
         """Return the sandbox of this machine; raises UsageError CONFIG if there is none."""
-        found = _bundled() or shutil.which("bwrap")
+        bwrap = _bundled() or shutil.which("bwrap")
         known = platform.machine() in seccomp.MACHINES
-        if found is None or not known:
+        if bwrap is None or not known:
             raise UsageError(
                 "no sandbox for programs was found",
                 Code.CONFIG,
@@ -101,7 +101,7 @@ class Sandbox:
                 else f"the system calls of a machine of kind {platform.machine()} are not known",
                 fix="install bubblewrap (apt install bubblewrap) on x86-64 or aarch64",
             )
-        return cls(Path(found), limits)
+        return cls(Path(bwrap), limits)
 
     async def run(
         self, argv: Sequence[str], around: Surroundings, *, timeout_s: float
@@ -252,20 +252,20 @@ def _pid(pidfd: int) -> int:
 
 
 async def _until(pipe: FileIO, limit: int) -> tuple[bytes, bool]:
-    found = bytearray()
+    output = bytearray()
     while chunk := await _read(pipe):
-        found += chunk
-        if len(found) > limit:
-            return bytes(found[:limit]), True
-    return bytes(found), False
+        output += chunk
+        if len(output) > limit:
+            return bytes(output[:limit]), True
+    return bytes(output), False
 
 
 async def _head(pipe: FileIO, limit: int) -> bytes:
     # What is over the limit is read and dropped: a full pipe would stop the process.
-    found = bytearray()
+    head = bytearray()
     while chunk := await _read(pipe):
-        found += chunk[: limit - len(found)]
-    return bytes(found)
+        head += chunk[: limit - len(head)]
+    return bytes(head)
 
 
 async def _read(pipe: FileIO) -> bytes:
