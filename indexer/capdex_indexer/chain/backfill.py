@@ -114,14 +114,14 @@ class Backfill:
                 if not running:
                     return
                 wanted, task = running[0]
-                found = await task
+                answered = await task
                 running.popleft()
-                reached = found[1].upto.number
+                reached = answered[1].upto.number
                 if reached < wanted:  # it was too wide, and so are those after it
                     await end([task for _, task in running])
                     running.clear()
                     first = reached + 1
-                yield found
+                yield answered
         finally:
             await end([task for _, task in running])
 
@@ -197,8 +197,7 @@ class Backfill:
 
 async def read_headers(rpc: Rpc, numbers: Sequence[int]) -> list[Header]:
     """Return the headers at these heights; raise ChainChanged if one below the head is missing."""
-    found = await rpc.blocks(numbers)
-    headers = [header for header in found if header is not None]
+    headers = [header for header in await rpc.blocks(numbers) if header is not None]
     if [header.number for header in headers] != list(numbers):
         raise ChainChanged("it has no block, or another, at a height below its own head")
     return headers

@@ -155,8 +155,8 @@ class ReorgDetector:
         size = 1  # nearly always the newest one or two
         while refs:
             chunk, refs = refs[-size:], refs[:-size]
-            found = await self._rpc.blocks([ref.number for ref in chunk])
-            for ref, header in zip(reversed(chunk), reversed(found), strict=True):
+            headers = await self._rpc.blocks([ref.number for ref in chunk])
+            for ref, header in zip(reversed(chunk), reversed(headers), strict=True):
                 if header is None:
                     raise ChainChanged(f"it has no block {ref.number}, below its own head")
                 if header.hash == ref.hash:

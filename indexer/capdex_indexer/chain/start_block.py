@@ -55,15 +55,15 @@ async def locate_once(
 ) -> RegistryLocation:
     """Do what `locate_registry` does, and raise an RpcError for a rate limit, too."""
     answers = await rpc.survey("eth_chainId", (), quantity)
-    for one in answers:
-        if isinstance(one.answer, int) and one.answer != chain_id:
+    for report in answers:
+        if isinstance(report.answer, int) and report.answer != chain_id:
             raise Refused(
-                f"the RPC endpoint speaks for chain {one.answer}, not {chain_id}",
+                f"the RPC endpoint speaks for chain {report.answer}, not {chain_id}",
                 Code.WRONG_CHAIN,
-                why=f"{one.label} answers eth_chainId with {one.answer}",
+                why=f"{report.label} answers eth_chainId with {report.answer}",
                 fix="pass the endpoint of the configured chain, or configure the chain you mean",
             )
-    silent = [one.answer for one in answers if isinstance(one.answer, RpcError)]
+    silent = [report.answer for report in answers if isinstance(report.answer, RpcError)]
     if len(silent) == len(answers):
         raise silent[0]
     rpc.expect(chain_id)
@@ -115,7 +115,7 @@ async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
         return False
     label = rpc.endpoint
     codes = await rpc.survey("eth_getCode", [hex_(registry), "latest"], unhex)
-    if not any(one.answer and isinstance(one.answer, bytes) for one in codes):
+    if not any(x.answer and isinstance(x.answer, bytes) for x in codes):
         return False
     rpc.blame("it knows no code where others do", label)
     return True

@@ -82,10 +82,12 @@ def read_listed(connection: Connection, names: Iterable[str]) -> dict[str, Index
     return {row.name: release for row, release in zip(rows, releases, strict=True)}
 
 
-def read_reasons(connection: Connection, found: SearchResult, query: str) -> dict[str, Explanation]:
+def read_reasons(
+    connection: Connection, result: SearchResult, query: str
+) -> dict[str, Explanation]:
     """Return why each hit was found, by name."""
     if not query.strip():
         return {}
-    names = [hit.name for hit in found.hits]
-    wanted = wanted_tokens(query, found.corrected)
+    names = [hit.name for hit in result.hits]
+    wanted = wanted_tokens(query, result.corrected)
     return {x.name: explain(x, wanted) for x in read_documents(connection, names)}
