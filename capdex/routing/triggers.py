@@ -62,9 +62,9 @@ class TriggerSet(SegmentSet[Segment]):
     def hits(self, message: str) -> list[TriggerHit]:
         """Return the triggers of all packages that the beginning of a message hits."""
         return [
-            TriggerHit(self.name(slot), x.pattern.kind, x.pattern.value, x.level, x.width)
-            for x in self._find(Message.of(message))[0]
-            for slot in x.slots.tolist()
+            TriggerHit(self.name(slot), hit.pattern.kind, hit.pattern.value, hit.level, hit.width)
+            for hit in self._find(Message.of(message))[0]
+            for slot in hit.slots.tolist()
         ]
 
     def match(self, message: str, limit: int) -> TriggerPage:

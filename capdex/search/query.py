@@ -93,7 +93,7 @@ def corrections(
     A word is misspelt if none of its terms is `known`. `near` gives the terms near to any of some
     forms of a word, with their distances.
     """
-    misspelt = [x for x in words if x.written and not any(y in known for y in x.shares)]
+    misspelt = [x for x in words if x.written and not any(term in known for term in x.shares)]
     corrected: dict[str, list[str]] = {}
     for word in misspelt[:MAX_MISSPELT]:
         forms = sorted({word.token, word.written, word.written + WRITTEN})

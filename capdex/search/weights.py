@@ -53,8 +53,8 @@ def weigh(document: Document) -> WeightedTerms:
         for x in FIELDS
     ]
     tools = [
-        _count([(x.name, TOOL_NAME_WEIGHT), (x.description, 1.0), (x.parameters, 1.0)])
-        for x in document.tools
+        _count([(tool.name, TOOL_NAME_WEIGHT), (tool.description, 1.0), (tool.parameters, 1.0)])
+        for tool in document.tools
     ]
     counted = [(bit, *_count([field])) for bit, field in enumerate(fields)]
     counts: dict[str, float] = {}

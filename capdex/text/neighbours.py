@@ -41,9 +41,9 @@ class Neighbours:
         places = np.searchsorted(self._sums, mistaken)
         inside = places < len(self._sums)
         places, mistaken = places[inside], mistaken[inside]
-        candidates = self._order[places[self._sums[places] == mistaken]]
-        candidates = candidates if live is None else candidates[live[candidates]]
-        return {x for at in candidates.tolist() if distance(name, x := self._names[at], 1) == 1}
+        slots = self._order[places[self._sums[places] == mistaken]]
+        slots = slots if live is None else slots[live[slots]]
+        return {other for at in slots.tolist() if distance(name, other := self._names[at], 1) == 1}
 
 
 def mistakes_of(name: str) -> Sums:
