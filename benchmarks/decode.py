@@ -67,9 +67,9 @@ def main(count: int, rounds: int) -> None:
 
     def timed(stage: str, call: Callable[[], T]) -> T:
         started = time.process_time()
-        found = call()
+        made = call()
         times.setdefault(stage, []).append((time.process_time() - started) * 1e6 / count)
-        return found
+        return made
 
     for number in range(rounds + 1):  # the first one warms up
         body = reply(count, f"round-{number}")  # names that nothing remembers yet
@@ -85,7 +85,7 @@ def main(count: int, rounds: int) -> None:
 
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}")
     print(f"{count} events of {len(body) // count} bytes, {rounds} rounds, medians")
-    middle = {stage: statistics.median(found[1:]) for stage, found in times.items()}
+    middle = {stage: statistics.median(took[1:]) for stage, took in times.items()}
     middle["all of it"] = sum(middle.values())
     for stage, us in middle.items():
         print(f"{stage:28s} {us:8.2f} µs an event  {1e6 / us:11,.0f}/s")

@@ -143,7 +143,7 @@ def stages(data: bytes) -> dict[str, Callable[[], object]]:
     account = checksum_address(ACCOUNT)
     announcement = Announcement(CHAIN_ID, account, str(uri), str(uri.version), cid.text, cid.digest)
     text, author, written = manifest.document["schema"], manifest.author, manifest.signature
-    patterns = [one.value for one in manifest.triggers if one.type == "regex"]
+    patterns = [trigger.value for trigger in manifest.triggers if trigger.type == "regex"]
     document = manifest.document | {"schema": manifest.schema}
 
     def check_schemas() -> None:
@@ -233,8 +233,8 @@ async def ours(url: str, step: BlockRange, verifier: Verifier, folder: Path) -> 
             await asyncio.sleep(0.02)
         seconds = time.perf_counter() - started
         others = "SELECT cap_uri, reason, message FROM release WHERE verdict IS NOT 'verified'"
-        if found := connection.execute(others).fetchall():
-            raise SystemExit(f"{len(found)} packages were not verified: {found[0]}")
+        if refused := connection.execute(others).fetchall():
+            raise SystemExit(f"{len(refused)} packages were not verified: {refused[0]}")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     await gateway.close()

@@ -56,8 +56,9 @@ def main() -> None:
     with network.running(into / "run" / "network") as net:
         home = tried.install_all(net)
 
-        def by_framework(one: frameworks.Framework) -> tried.Tried:
-            return asyncio.run(tried.through(one, frameworks.install(one, into), net, home))
+        def by_framework(framework: frameworks.Framework) -> tried.Tried:
+            python = frameworks.install(framework, into)
+            return asyncio.run(tried.through(framework, python, net, home))
 
         clients: list[tuple[str, Callable[[], tried.Tried]]] = [
             *((x.name, partial(sdks.through, x, net, home)) for x in sdks.all_of_them(into)),
@@ -67,10 +68,10 @@ def main() -> None:
         rows = [attempt(*x) for x in clients if not options.only or x[0] in options.only]
         days = {}
         looped = [x for x in frameworks.FRAMEWORKS if options.loop and x.name in LOOPED]
-        for number, one in enumerate(looped):
-            print("loop", one.name, file=sys.stderr, flush=True)
-            python = frameworks.install(one, into)
-            days[one.name] = asyncio.run(loop.day(number, one, python, net))
+        for number, framework in enumerate(looped):
+            print("loop", framework.name, file=sys.stderr, flush=True)
+            python = frameworks.install(framework, into)
+            days[framework.name] = asyncio.run(loop.day(number, framework, python, net))
     (into / "answers.json").write_text(tables.dump(rows), "utf-8")
     made = {
         ("conformance", "clients"): tables.clients(rows),

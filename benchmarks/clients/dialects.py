@@ -40,7 +40,7 @@ def _next(
 
 
 def _ours(functions: Iterable[Json]) -> list[Json]:
-    return [one for one in functions if "capdex" in one["name"]]
+    return [x for x in functions if "capdex" in x["name"]]
 
 
 def _events(events: Sequence[tuple[str, Json]]) -> tuple[str, bytes]:
@@ -53,8 +53,8 @@ def texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from texts(one)
+        for block in value:
+            yield from texts(block)
     elif isinstance(value, dict):
         yield from texts(value.get("text", ""))
 
@@ -64,7 +64,7 @@ def _responses(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
     nothing: Json = {"name": "", "tools": []}
     within = next((x for x in spaces if "capdex" in x["name"]), nothing)
     given = asked["input"] if isinstance(asked["input"], list) else []
-    done: list[Json] = [one for one in given if one.get("type") == "function_call_output"]
+    done: list[Json] = [x for x in given if x.get("type") == "function_call_output"]
     said = list(texts(done[-1]["output"])) if done else []
     wanted = _next(model, within["tools"], said, size)
     number = len(model.requests)
@@ -97,7 +97,7 @@ def _responses(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
     ]
-    return _events([(one["type"], one | {"sequence_number": i}) for i, one in enumerate(steps)])
+    return _events([(step["type"], step | {"sequence_number": i}) for i, step in enumerate(steps)])
 
 
 def _messages(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
@@ -105,9 +105,9 @@ def _messages(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
     for message in asked["messages"]:  # reminders of the host may follow the results
         if message["role"] == "assistant":
             said = []
-        for one in message["content"] if isinstance(message["content"], list) else []:
-            if one.get("type") == "tool_result":
-                said += texts(one.get("content"))
+        for part in message["content"] if isinstance(message["content"], list) else []:
+            if part.get("type") == "tool_result":
+                said += texts(part.get("content"))
     wanted = _next(model, _ours(asked.get("tools", [])), said, size)
     number = len(model.requests)
     empty: Json = {"type": "text", "text": ""}
@@ -141,19 +141,19 @@ def _messages(model: Model, asked: Json, size: int) -> tuple[str, bytes]:
         {"type": "message_delta", "delta": ended, "usage": USAGE},
         {"type": "message_stop"},
     ]
-    return _events([(one["type"], one) for one in steps])
+    return _events([(step["type"], step) for step in steps])
 
 
 def _contents(model: Model, asked: Json, size: int, *, stream: bool) -> tuple[str, bytes]:
     functions = _ours(
-        one for tool in asked.get("tools", []) for one in tool.get("functionDeclarations", [])
+        x for tool in asked.get("tools", []) for x in tool.get("functionDeclarations", [])
     )
     answers = [
         part["functionResponse"]["response"]
         for part in asked["contents"][-1].get("parts", [])
         if "functionResponse" in part
     ]
-    said = [str(one.get("output", one.get("error", one))) for one in answers]
+    said = [str(answer.get("output", answer.get("error", answer))) for answer in answers]
     wanted = _next(model, functions, said, size)
     part: Json = {"text": LAST}
     if wanted is not None:

@@ -191,9 +191,9 @@ def running(folder: Path) -> Iterator[Network]:
             stderr=log,
         )
     try:
-        found = _ready(folder, up)
+        urls = _ready(folder, up)
         address = f"http://127.0.0.1:{service.server_port}"
-        network = Network(folder, found["mcp_url"], address, author)
+        network = Network(folder, urls["mcp_url"], address, author)
         for name in SERVICES:
             state = ("state.create", "state.query") if name == "diary" else ()
             network.publish(name, "0.1.0", state)

@@ -141,7 +141,7 @@ def _asked(
         return Asked(failure="it did not connect")
     tools = answers[0].get("result", [])
     texts = [
-        "".join(one.get("text", "") for one in answer.get("result", {}).get("content", []))
+        "".join(part.get("text", "") for part in answer.get("result", {}).get("content", []))
         for answer in answers[1:]
     ]
     pairs = list(zip(plan, texts, strict=False))

@@ -67,14 +67,14 @@ def questions(dice: random.Random) -> dict[str, Callable[[], tuple[str, dict[str
         picked = [dice.choice(filled.VERBS + filled.NOUNS) for _ in range(count)]
         return f"q={quote(' '.join(picked))}"
 
-    one = "/c/{name}/{version}"
+    page = "/c/{name}/{version}"
     return {
-        "package": of_name(one),
-        "tools": of_name(f"{one}/tools"),
-        "prompt and state": of_name(f"{one}/texts"),
-        "exact bytes": of_name(f"{one}/bytes"),
-        "checks": of_name(f"{one}/checks"),
-        "triggers": of_name(f"{one}/triggers", "message=convert+miles"),
+        "package": of_name(page),
+        "tools": of_name(f"{page}/tools"),
+        "prompt and state": of_name(f"{page}/texts"),
+        "exact bytes": of_name(f"{page}/bytes"),
+        "checks": of_name(f"{page}/checks"),
+        "triggers": of_name(f"{page}/triggers", "message=convert+miles"),
         "versions": of_name("/c/{name}/versions"),
         "history": of_name("/c/{name}/history"),
         "search, one word": lambda: ("/search", {}, words(1)),
@@ -183,10 +183,10 @@ def one_round(what: str, paged: bool) -> str:
         said = f"| {what} | {took[len(took) // 2]:.1f} | {took[len(took) * 95 // 100]:.1f} |"
         if pages is None:
             return said + " | | | |"
-        found = pages.result()
-        times = sorted(found.times_ms)
-        rate, middle, late = len(times) / found.seconds, len(times) // 2, len(times) * 99 // 100
-        return said + f" {rate:.0f} | {times[middle]:.1f} | {times[late]:.1f} | {found.errors} |"
+        outcome = pages.result()
+        times = sorted(outcome.times_ms)
+        rate, middle, late = len(times) / outcome.seconds, len(times) // 2, len(times) * 99 // 100
+        return said + f" {rate:.0f} | {times[middle]:.1f} | {times[late]:.1f} | {outcome.errors} |"
 
 
 def requests(author: Author) -> list[bytes]:

@@ -92,8 +92,8 @@ def backfill(folder: Path, chain: Chain, db: str) -> float:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     with psycopg.connect(db) as connection:
-        found = connection.execute("SELECT count(*) FROM bench.published").fetchone()
-    assert found == (chain.events,), f"Ponder stored {found} of {chain.events}"
+        stored = connection.execute("SELECT count(*) FROM bench.published").fetchone()
+    assert stored == (chain.events,), f"Ponder stored {stored} of {chain.events}"
     return ready - backfill_began(log)
 
 

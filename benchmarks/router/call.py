@@ -92,7 +92,7 @@ async def measure(port: int, count: int, folder: Path) -> None:
     )
     async with (
         aiohttp.ClientSession() as session,
-        runtime(port, folder / "here") as found,
+        runtime(port, folder / "here") as opened,
         Client(server) as client,
     ):
 
@@ -101,7 +101,7 @@ async def measure(port: int, count: int, folder: Path) -> None:
                 await reply.json()
 
         async def inside() -> None:
-            result = await found.invoker.invoke(f"{NAME}#get", "1.0.0", OSLO, Caller())
+            result = await opened.invoker.invoke(f"{NAME}#get", "1.0.0", OSLO, Caller())
             assert result.ok, result
 
         async def outside() -> None:

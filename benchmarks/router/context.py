@@ -123,17 +123,17 @@ async def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     tokens = Count()
     made = await filled.make(max(SIZES))
-    packages = [verify(announced(*one), one[2]) for one in made]
+    packages = [verify(announced(*package), package[2]) for package in made]
     seen = set()
     for size in SIZES:
         with TemporaryDirectory() as folder:
             home = Home.open(Path(folder) / "data" / "router")
             for at in range(0, size, 500):
                 put(home, packages[at : min(at + 500, size)])
-            found = await definitions(Path(folder))
-            seen.add(found)
+            listing = await definitions(Path(folder))
+            seen.add(listing)
             print(
-                f"{size} installed: {tokens(found.decode())} tokens; "
+                f"{size} installed: {tokens(listing.decode())} tokens; "
                 f"each tool listed: {sum(map(tokens, naive(packages[:size])))}"
             )
             if size == max(SIZES):

@@ -180,7 +180,7 @@ def labelled(folder: Path, others: dict[str, list[Listed]], meaning: str) -> Non
     """Ask the questions of all sets in a folder."""
     random_ = random.Random(1)  # noqa: S311 - data of a benchmark
     sets = {path.parent.name: read(path.parent) for path in sorted(folder.rglob("qrels.tsv"))}
-    documents = {name: one for packages, _ in sets.values() for name, one in packages.items()}
+    documents = {k: v for packages, _ in sets.values() for k, v in packages.items()}
     everything = list((documents | others).values())[: max(SIZES)]
     before = memory_mb()
     search = Search(Catalog([Source(everything)]))
@@ -197,16 +197,16 @@ def labelled(folder: Path, others: dict[str, list[Listed]], meaning: str) -> Non
         )
     print(f"{len(everything)} installed, mean of the sets: {fmean(shares):.1%}")
     for size in SIZES[:-1]:
-        found = []
+        recalls = []
         for _, questions in sets.values():
             for question in random_.sample(questions, min(len(questions), ASKED_FEW)):
                 rest = random_.sample(sorted(documents.keys() - question.right), size)
                 here = [*sorted(question.right)[:size], *rest][:size]
                 few = Search(Catalog([Source(documents[name] for name in here)]))
-                found.append(recall(few, [question]))
+                recalls.append(recall(few, [question]))
         print(
-            f"{size} installed, questions of all sets: right one in five {fmean(found):.1%}, "
-            f"n = {len(found)}"
+            f"{size} installed, questions of all sets: right one in five {fmean(recalls):.1%}, "
+            f"n = {len(recalls)}"
         )
 
 

@@ -154,8 +154,8 @@ class Table:
             for server in servers:
                 for question in questions_of(server):
                     key = (server.name, question.name, connections)
-                    found = self._found[key]
-                    if not found:
+                    loads = self._found[key]
+                    if not loads:
                         continue
                     own, whole = (self.processor_ms(key, whole=x) for x in (False, True))
                     cells = [server.name, question.name, str(self._first[key[:2]].answer_bytes)]
@@ -164,9 +164,9 @@ class Table:
                         theirs = self.processor_ms(reference, whole=is_whole)
                         quotients = [a / b for a, b in zip(ours, theirs, strict=False)]
                         cells.append(f"{median(quotients):.2f}" if quotients else "")
-                    cells.append(f"{median(len(x.times_ms) / x.seconds for x in found):,.0f}")
+                    cells.append(f"{median(len(x.times_ms) / x.seconds for x in loads):,.0f}")
                     for share in (0.5, 0.99):
-                        times = [x.times_ms[int(len(x.times_ms) * share)] for x in found]
+                        times = [x.times_ms[int(len(x.times_ms) * share)] for x in loads]
                         cells.append(f"{median(times):.2f}")
                     print("| " + " | ".join(cells) + " |")
         sys.stdout.flush()
@@ -188,23 +188,23 @@ def main() -> None:
         for database, names, workers in CHOSEN:
             name = f"capdex, {database}, {names // 1000}k, {workers} worker{'s' * (workers > 1)}"
             url, kept = urls[database, names], blocks(folder, names)
-            one = parts.enter_context(node(name, url, kept, folder, workers=workers))
-            one.names, one.workers = names, workers
-            one.database = postmaster(folder / "ours") if database == "PostgreSQL" else None
-            nodes.append(one)
-            turns.add(one)
+            server = parts.enter_context(node(name, url, kept, folder, workers=workers))
+            server.names, server.workers = names, workers
+            server.database = postmaster(folder / "ours") if database == "PostgreSQL" else None
+            nodes.append(server)
+            turns.add(server)
         if "registry" in BESIDE:
-            one = parts.enter_context(registry(REGISTRY, KEPT / "registry", NAMES, folder))
-            one.names = NAMES
-            turns.add(one)
+            server = parts.enter_context(registry(REGISTRY, KEPT / "registry", NAMES, folder))
+            server.names = NAMES
+            turns.add(server)
         if "typescript" in BESIDE:
             answers = answers_for_typescript(nodes[0], folder)
             for sessions in (True, False):
-                one = parts.enter_context(
+                server = parts.enter_context(
                     typescript(TYPESCRIPT[sessions], answers, folder, sessions)
                 )
-                one.names = NAMES
-                turns.add(one)
+                server.names = NAMES
+                turns.add(server)
         turns.take()
 
 

@@ -255,8 +255,8 @@ def _seeded(server: Any, count: int, folder: Path) -> str:
     name = f"registry_{count}"
     url = str(server.get_uri(database=name))
     with psycopg.connect(server.get_uri()) as connection:
-        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
-        if found.fetchone():
+        existing = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
+        if existing.fetchone():
             return url
     part = f"{name}_part"
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:

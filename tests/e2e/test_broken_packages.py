@@ -101,8 +101,8 @@ async def test_broken_announcements_are_kept_with_their_reason_and_never_served(
     registry.announce("wrong-semver", "1.0.0", data, semver="2.0.0")
     # Its bytes were overwritten where they lay: absence, which is never final, and no verdict.
     lost = blocks.write(b"what the publisher meant")
-    (found,) = (shell / "blocks").rglob(lost.text)
-    found.write_bytes(b"what somebody made of it")
+    (stored,) = (shell / "blocks").rglob(lost.text)
+    stored.write_bytes(b"what somebody made of it")
     registry.announce(LOST, "1.0.0", b"what the publisher meant")
     url = serve(registry, f"dir:{shell / 'blocks'}", 1 + len(BROKEN))
 

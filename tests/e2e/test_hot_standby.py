@@ -130,8 +130,8 @@ async def test_a_reader_answers_and_follows_the_chain_from_a_hot_standby(
     publish("second")  # and by replication the reader has it
     eventually(lambda: http(f"{url}/v1/resolve?uri=did:nuwa:cap:second")[0] == 200)
     async with Client(f"{url}/mcp") as client:
-        found = await client.call_tool("search_capabilities", {"query_string": "second"})
-        hits = found.structured_content["list_of_results"]
+        answer = await client.call_tool("search_capabilities", {"query_string": "second"})
+        hits = answer.structured_content["list_of_results"]
         assert [x["acp_metadata"]["id"] for x in hits] == ["did:nuwa:cap:second@1.0.0"]
         whole = {"cap_uri": "did:nuwa:cap:second", "include": ["package"]}
         assert not (await client.call_tool("resolve_capability", whole)).is_error

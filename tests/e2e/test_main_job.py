@@ -99,23 +99,23 @@ async def test_a_published_package_is_found_verified_and_fetched_by_every_client
     clients = [(f"{url}/mcp", mode) for mode in ERAS] + [(stdio_client(stdio), "auto")]
     asked = {"query_string": "what is the weather in a city", "filters": {"author": author.did}}
     for target, mode in clients[:2]:
-        failed, found = await over_mcp(target, "resolve_capability", mode, cap_uri=cap_uri)
+        failed, answer = await over_mcp(target, "resolve_capability", mode, cap_uri=cap_uri)
         assert not failed
-        assert_is_the_release(found, author, done)
+        assert_is_the_release(answer, author, done)
         failed, results = await over_mcp(target, "search_capabilities", mode, **asked)
         assert not failed
         assert [x["cap_uri"] for x in results["list_of_results"]] == [cap_uri]
         assert_is_the_release(results["list_of_results"][0], author, done)
-    failed, found = await over_mcp(clients[2][0], "resolve_capability", cap_uri=cap_uri)
+    failed, answer = await over_mcp(clients[2][0], "resolve_capability", cap_uri=cap_uri)
     assert not failed
-    assert_is_the_release(found, author, done)
+    assert_is_the_release(answer, author, done)
 
     listed = inspector(f"{url}/mcp", "--method", "tools/list", home=shell.folder)
     assert {tool["name"] for tool in listed["tools"]} == TOOLS
     called = ("--method", "tools/call", "--tool-name", "resolve_capability")
     given = ("--tool-arg", f"cap_uri=did:nuwa:cap:{NAME}", "--tool-arg", "detail=full")
-    found = inspector(f"{url}/mcp", *called, *given, home=shell.folder)
-    assert_is_the_release(found["structuredContent"], author, done)
+    answer = inspector(f"{url}/mcp", *called, *given, home=shell.folder)
+    assert_is_the_release(answer["structuredContent"], author, done)
 
     assert node.stop() == 130
 

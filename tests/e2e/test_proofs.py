@@ -294,10 +294,10 @@ async def test_the_recorded_documents_are_those_of_a_chain(
         "older": (prover, uri("weather"), older),
         "elsewhere": (prover_of(endpoint, other.registry), uri("weather"), head),
     }
-    found: dict[str, Any] = {}
+    documents: dict[str, Any] = {}
     for name, (by, wanted, block) in asked.items():
         version = None if wanted.selector is None else wanted.version
-        found[name] = {
+        documents[name] = {
             "uri": str(wanted),
             "answer": old_answer
             if name == "older"
@@ -308,7 +308,7 @@ async def test_the_recorded_documents_are_those_of_a_chain(
         "chain_id": 31337,
         "contract": books.registry.address,
         "block_hash": "0x" + block_hash.hex(),
-        "documents": found,
+        "documents": documents,
     }
     if WRITE:
         RECORDED.parent.mkdir(exist_ok=True)

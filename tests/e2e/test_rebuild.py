@@ -216,8 +216,8 @@ def expected(
     string, account = ["string"], ["string", "address"]
     yield (at, "log", [], [], "bytes24,uint64"), (head.head, head.count)
     yield (contracts.votes, "log", [], [], "bytes24,uint64"), (polled.head, polled.count)
-    for one in history.accounts:
-        yield (at, "nonces", ["address"], [one], "uint256"), (ledger.nonces.get(one, 0),)
+    for address in history.accounts:
+        yield (at, "nonces", ["address"], [address], "uint256"), (ledger.nonces.get(address, 0),)
     for commitment in sorted(history.commitments | {bytes(32)}):
         made_at = ledger.commitments.get(commitment, 0)
         yield (at, "committedAt", ["bytes32"], [commitment], "uint256"), (made_at,)
@@ -239,11 +239,11 @@ def expected(
             (at, "nameOfSkeleton", string, [skeleton(name)], "string"),
             (same[0] if same else "",),
         )
-        for one in history.accounts:
-            maintains = one in owned.maintainers
-            yield (at, "isMaintainer", account, [name, one], "bool"), (maintains,)
-            vote = votes.vote_of(name, one)
-            yield (contracts.votes, "voteOf", account, [name, one], "int8"), (vote,)
+        for address in history.accounts:
+            maintains = address in owned.maintainers
+            yield (at, "isMaintainer", account, [name, address], "bool"), (maintains,)
+            vote = votes.vote_of(name, address)
+            yield (contracts.votes, "voteOf", account, [name, address], "int8"), (vote,)
         yield (contracts.votes, "tally", string, [name], "uint256,uint256"), votes.tally(name)
         releases = tuple(
             (f"{PREFIX}{name}@{x.semver}", x.semver, x.cid, x.sha256, x.yanked, x.deprecated)
@@ -296,17 +296,17 @@ def index_says_the_same(
             assert standing.renounced == state.renounced
             assert standing.maintainers == state.maintainers
             assert (standing.upvotes, standing.downvotes) == votes.tally(name)
-            found = {x.semver: x for x in index.releases(name)}
-            assert len(found) == len(state.releases)
+            indexed = {x.semver: x for x in index.releases(name)}
+            assert len(indexed) == len(state.releases)
             for release in state.releases:
-                one = found[release.semver]
-                assert (one.cid, one.sha256) == (release.cid, release.sha256.hex())
-                assert (one.publisher, one.sequence) == (release.publisher, release.sequence)
-                assert (one.yanked, one.yank_reason) == (release.yanked, release.yank_reason)
-                assert one.deprecated == release.deprecated
-                assert one.deprecation_message == release.message
-                assert one.name_deprecated == state.deprecated
-                assert (one.name_message, one.replaced_by) == (state.message, state.replaced_by)
+                row = indexed[release.semver]
+                assert (row.cid, row.sha256) == (release.cid, release.sha256.hex())
+                assert (row.publisher, row.sequence) == (release.publisher, release.sequence)
+                assert (row.yanked, row.yank_reason) == (release.yanked, release.yank_reason)
+                assert row.deprecated == release.deprecated
+                assert row.deprecation_message == release.message
+                assert row.name_deprecated == state.deprecated
+                assert (row.name_message, row.replaced_by) == (state.message, state.replaced_by)
                 told += 1
         return told
     finally:

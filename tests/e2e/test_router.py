@@ -172,47 +172,47 @@ async def test_an_agent_installs_routes_calls_switches_and_upgrades(
     network: Any, service: str, publish: Callable[..., None], era: str
 ) -> None:
     person = Person()
-    async with agent(network, service, person, era) as one:
-        failed, found = await one.ask("find", want="weather of a city")
+    async with agent(network, service, person, era) as host:
+        failed, listing = await host.ask("find", want="weather of a city")
         assert not failed
-        assert found.startswith("local-weather Tells the weather of a city. [registry 0.1.0, by ")
-        assert "install it first" in found
+        assert listing.startswith("local-weather Tells the weather of a city. [registry 0.1.0, by ")
+        assert "install it first" in listing
 
         for name in (WEATHER, TEA):
-            failed, said = await one.ask("manage", action="install", target=name)
+            failed, said = await host.ask("manage", action="install", target=name)
             assert not failed, said
         assert len(person.asked) == 2
         assert "api.weather.example" in person.asked[0]
 
-        first = await one.routed("What will the weather be in Oslo?")
+        first = await host.routed("What will the weather be in Oslo?")
         assert (first["capability"], first["tools"]) == (WEATHER, [f"{WEATHER}#current"])
         assert "weather" in first["why"]
         assert "Answer in one sentence." in first["prompt_of_publisher"]
-        assert (await one.routed("And tomorrow?"))["capability"] == WEATHER
-        assert (await one.routed("How long shall I steep green tea?"))["capability"] == TEA
-        assert (await one.routed("/switch local-weather"))["capability"] == WEATHER
-        assert (await one.routed("/back"))["capability"] == TEA
+        assert (await host.routed("And tomorrow?"))["capability"] == WEATHER
+        assert (await host.routed("How long shall I steep green tea?"))["capability"] == TEA
+        assert (await host.routed("/switch local-weather"))["capability"] == WEATHER
+        assert (await host.routed("/back"))["capability"] == TEA
 
-        _, result = await one.ask("call", uri=f"{WEATHER}#current", input={"subject": "Oslo"})
+        _, result = await host.ask("call", uri=f"{WEATHER}#current", input={"subject": "Oslo"})
         assert (result["ok"], "error" in result) == (True, False)
         assert result["output"] == {"subject": "Oslo", "degrees": 12.5}
         assert len(person.asked) == 2, "the installation was the consent to this host"
 
-        _, result = await one.ask("call", uri=f"{TEA}#current", input={"subject": "the end"})
+        _, result = await host.ask("call", uri=f"{TEA}#current", input={"subject": "the end"})
         assert result["output"]["done"] is True
-        assert (await one.routed("Good."))["fallback"], "done takes it off the stack"
+        assert (await host.routed("Good."))["fallback"], "done takes it off the stack"
 
         # A version that may do more is asked about; without a yes the old one stays.
         publish(WEATHER, "0.2.0", permissions='["state.delete"]')
         person.agrees = False
-        failed, said = await one.ask("manage", action="upgrade", target=WEATHER)
+        failed, said = await host.ask("manage", action="upgrade", target=WEATHER)
         assert (failed, said["error"]["code"]) == (True, "PERMISSION_DENIED")
         assert "state.delete" in person.asked[-1]
-        assert (await one.ask("describe", uri=WEATHER, level=1))[1].startswith(f"{WEATHER}@0.1.0")
+        assert (await host.ask("describe", uri=WEATHER, level=1))[1].startswith(f"{WEATHER}@0.1.0")
         person.agrees = True
-        failed, said = await one.ask("manage", action="upgrade", target=WEATHER)
+        failed, said = await host.ask("manage", action="upgrade", target=WEATHER)
         assert not failed, said
-        assert (await one.ask("describe", uri=WEATHER, level=1))[1].startswith(f"{WEATHER}@0.2.0")
+        assert (await host.ask("describe", uri=WEATHER, level=1))[1].startswith(f"{WEATHER}@0.2.0")
     assert network.json("audit")["broken"] is None
     assert network.json("sync", "--check")["packages"] == 2
 

@@ -133,9 +133,9 @@ def test_an_index_goes_to_another_machine_in_one_file_while_its_node_runs_on(
     watch = indexes.Watch(second)
     other.wait_for(lambda: watch()[0] == RELEASES + 4, "the new event was there")
     BlockDirectory(shell / "blocks").write(making.package_bytes("newest", publisher=None))
-    for one, where in ((first, db), (other, second)):
+    for running, where in ((first, db), (other, second)):
         seen = indexes.Watch(where)
-        one.wait_for(lambda seen=seen: seen.judged_at() == head(registry), "all was judged")
+        running.wait_for(lambda seen=seen: seen.judged_at() == head(registry), "all was judged")
     first.wait_for(lambda: digests(db) == digests(second), "the votes were read as far")
     assert not indexes.differences(indexes.contents(db), indexes.contents(second))
     assert digests(db) == digests(second)

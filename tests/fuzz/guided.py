@@ -31,7 +31,7 @@ ROOM = HEAD.size + 2 * MAX_BYTES
 
 def main() -> None:
     name, count, seed, folder = sys.argv[1:5]
-    (target,) = (one for one in TARGETS if one.name == name)
+    (target,) = (x for x in TARGETS if x.name == name)
     place = Path(folder) / f"{name}.at"
     place.write_bytes(bytes(ROOM))
     with place.open("r+b") as file:

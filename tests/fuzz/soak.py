@@ -197,21 +197,21 @@ def main() -> int:
     parser.add_argument("--again", nargs=2, metavar=("TARGET", "FILE"))
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    found = {target.name: target for target in targets(given.targets)}
+    chosen = {target.name: target for target in targets(given.targets)}
     if given.again:
         name, file = given.again
-        print(found[name].check(Path(file).read_bytes()))
+        print(chosen[name].check(Path(file).read_bytes()))
         return 0
     if given.child:
         name, first, last = given.child
-        work(found[name], given.seed, int(first), int(last), given.keep)
+        work(chosen[name], given.seed, int(first), int(last), given.keep)
         return 0
     folder = given.keep or Path(tempfile.mkdtemp(prefix="soak-fuzz-"))
     folder.mkdir(parents=True, exist_ok=True)
-    found = {name: one for name, one in found.items() if not given.only or name in given.only}
-    whole = sum(target.share for target in found.values())
+    chosen = {name: x for name, x in chosen.items() if not given.only or name in given.only}
+    whole = sum(target.share for target in chosen.values())
     passed = failed = 0
-    for target in found.values():
+    for target in chosen.values():
         count = max(1, given.count * target.share // whole)
         runs = [(soak, count)]
         if importlib.util.find_spec("atheris") and not given.blind:

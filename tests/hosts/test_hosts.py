@@ -113,8 +113,8 @@ def codex_status(folder: Path, env: dict[str, str]) -> dict[str, Any]:
         thread = asked(2, "thread/start", {"cwd": str(folder)})["thread"]["id"]
         states = (x["params"]["status"] for x in lines if x.get("method") == STARTUP)
         assert next(x for x in states if x != "starting") == "ready"
-        found = asked(3, "mcpServerStatus/list", {"threadId": thread})["data"]
-        return {one["name"]: one for one in found}
+        servers = asked(3, "mcpServerStatus/list", {"threadId": thread})["data"]
+        return {server["name"]: server for server in servers}
     finally:
         process.kill()
         process.communicate()

@@ -144,8 +144,8 @@ async def test_up_publish_search_show_the_router_and_the_explorer(
     # The agent's tool, without a node beside it, asks the node of the other installation.
     node = {"CAPDEX_NODE_URL": up["http_url"], "CAPDEX_MCP_URL": up["mcp_url"]}
     for installation in (whole, base):
-        found = installation("search", "how long should tea steep", "--format", "human", **node)
-        assert found.startswith("tea-timer")
+        listing = installation("search", "how long should tea steep", "--format", "human", **node)
+        assert listing.startswith("tea-timer")
         assert "tea-timer" in installation("show", "tea-timer", **node)
 
     assert f"{EXAMPLES} packages, {EXAMPLES} published now" in (whole.folder / "err").read_text()

@@ -119,12 +119,12 @@ def faults(db: str, reference: str) -> list[str]:
             }
             if mine.content is not None:
                 pairs["content digests"] = [mine.content, other.content]
-            found = [
+            wrong = [
                 f"at block {number} the {what} differ" for what, (a, b) in pairs.items() if a != b
             ]
             if strange := set(rows(ours, JUDGED)) - set(rows(theirs, JUDGED)):
-                found.append(f"at block {number} there are other verdicts: {strange!s:.600}")
-            return found
+                wrong.append(f"at block {number} there are other verdicts: {strange!s:.600}")
+            return wrong
     finally:
         engine.dispose()
         whole.dispose()

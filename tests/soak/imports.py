@@ -128,33 +128,33 @@ class Document:
 
     def example(self, schema: Any, random: Random, depth: int = 0) -> Any:
         """A value of about the type of a schema, with characters that are often sent wrongly."""
-        found = self.target(schema)
-        found = found if isinstance(found, dict) else {}
-        if "const" in found:
-            return found["const"]
-        enum = [x for x in found.get("enum") or [] if x is not None]
+        target = self.target(schema)
+        target = target if isinstance(target, dict) else {}
+        if "const" in target:
+            return target["const"]
+        enum = [x for x in target.get("enum") or [] if x is not None]
         if enum:
             return random.choice(enum)
         for word in ("oneOf", "anyOf"):
-            if found.get(word) and not isinstance(found.get("properties"), dict):
-                return self.example(found[word][0], random, depth + 1)
-        kind = found.get("type")
+            if target.get(word) and not isinstance(target.get("properties"), dict):
+                return self.example(target[word][0], random, depth + 1)
+        kind = target.get("type")
         kind = kind[0] if isinstance(kind, list) and kind else kind
-        if found.get("allOf") and not isinstance(found.get("properties"), dict):
-            parts = [self.example(x, random, depth + 1) for x in found["allOf"]]
+        if target.get("allOf") and not isinstance(target.get("properties"), dict):
+            parts = [self.example(x, random, depth + 1) for x in target["allOf"]]
             objects = [x for x in parts if isinstance(x, dict)]
             return {k: v for x in objects for k, v in x.items()} if objects else parts[0]
-        if kind == "object" or (kind is None and isinstance(found.get("properties"), dict)):
-            own = found.get("properties")
+        if kind == "object" or (kind is None and isinstance(target.get("properties"), dict)):
+            own = target.get("properties")
             own = own if isinstance(own, dict) and depth < 3 else {}
             items = [(k, x) for k, x in own.items() if not self.is_read_only(x)][:6]
             made = {str(k): self.example(x, random, depth + 1) for k, x in items}
-            extra = found.get("additionalProperties")
+            extra = target.get("additionalProperties")
             if isinstance(extra, dict) and extra and depth < 3:
                 made["other"] = self.example(extra, random, depth + 1)
             return made
         if kind == "array":
-            return [self.example(found.get("items"), random, depth + 1) for _ in range(2)]
+            return [self.example(target.get("items"), random, depth + 1) for _ in range(2)]
         if kind == "boolean":
             return random.random() < 0.5
         if kind == "integer":
@@ -395,27 +395,27 @@ class Judge:
             "?" in path or "//" in path
         ):  # placeholders that the library does not fill
             return {}, {}
-        for one in document.parameters(operation, item):
-            listed.append({key: x for key, x in one.items() if key != "default"})
-            schema = one.get("schema", one if swagger else {})
-            content = one.get("content")
+        for entry in document.parameters(operation, item):
+            listed.append({key: x for key, x in entry.items() if key != "default"})
+            schema = entry.get("schema", entry if swagger else {})
+            content = entry.get("content")
             if isinstance(content, dict) and content:
                 schema = next(iter(content.values())).get("schema")
             elif not swagger:
                 listed[-1]["schema"] = document.target(schema) or {}
-            if _differs(one, document.target(schema)):
+            if _differs(entry, document.target(schema)):
                 return {}, {}
-            if whole or one.get("required") is True or one.get("in") in ("path", "body"):
+            if whole or entry.get("required") is True or entry.get("in") in ("path", "body"):
                 value = document.example(schema, random)
-                if one.get("in") == "header":  # which holds ASCII alone
+                if entry.get("in") == "header":  # which holds ASCII alone
                     value = json.loads(json.dumps(value, ensure_ascii=False).replace("ü", "u"))
                 if value == "":  # which the library does not send
                     continue
-                values[f"{one.get('in')}.{one['name']}"] = value
-                body = value if one.get("in") == "body" else body
-                is_form = content is None and one.get("style", "form") == "form"
-                if one.get("in") == "query" and is_form and one.get("explode") is not False:
-                    members += value if isinstance(value, dict) else [one["name"]]
+                values[f"{entry.get('in')}.{entry['name']}"] = value
+                body = value if entry.get("in") == "body" else body
+                is_form = content is None and entry.get("style", "form") == "form"
+                if entry.get("in") == "query" and is_form and entry.get("explode") is not False:
+                    members += value if isinstance(value, dict) else [entry["name"]]
         if len({*members}) < len(members):
             return {}, {}  # of two parameters of one name the library sends the last
         kind = (binding.get("body") or {}).get("content") or binding.get("headers", {}).get(
@@ -456,8 +456,8 @@ class Judge:
         components = document.value.get("components")
         schemes = components.get("securitySchemes") if isinstance(components, dict) else None
         if isinstance(schemes, dict):
-            found = {key: document.target(x) for key, x in schemes.items()}
-            spec["components"] = {"securitySchemes": found}
+            resolved = {key: document.target(x) for key, x in schemes.items()}
+            spec["components"] = {"securitySchemes": resolved}
         shared = {"servers": item["servers"]} if item.get("servers") else {}
         operation = {**own, "operationId": "op", "parameters": listed}
         # Swagger-client does not fill the placeholders of a path with a fragment.

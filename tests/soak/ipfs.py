@@ -182,15 +182,15 @@ class Soak:
         wrong = []
         with self.store() as (store, folder):
             self.announce(store)
-            found = await self.fetch(store, folder, urls, wanted)
-            if missing := wanted - found.keys():
+            fetched = await self.fetch(store, folder, urls, wanted)
+            if missing := wanted - fetched.keys():
                 wrong.append(f"{len(missing)} sound packages were not verified: {min(missing)}")
-            if accepted := found.keys() - wanted:
+            if accepted := fetched.keys() - wanted:
                 wrong.append(f"{len(accepted)} were verified that nobody had: {min(accepted)}")
-            if rejected := judged(folder / "index.db") - found.keys():
+            if rejected := judged(folder / "index.db") - fetched.keys():
                 wrong.append(f"{len(rejected)} were judged by other bytes: {min(rejected)}")
             again = await self.healthy()  # before and after, since other work comes and goes
-            slow = [found[uri] for uri in self.sound if uri in found]
+            slow = [fetched[uri] for uri in self.sound if uri in fetched]
             quick = [mean((healthy[uri], again[uri])) for uri in self.sound]
             for what, of in (("mean", mean), ("last", max)):
                 times = of(slow or [GIVE_UP_S]) / of(quick)
@@ -198,8 +198,8 @@ class Soak:
                 slower_s = of(slow or [GIVE_UP_S]) - of(quick)
                 if of is mean and times >= SLOWER and slower_s >= FLOOR_S and self.timed:
                     wrong.append(f"sound packages took {times:.1f} times as long")
-            found = await self.fetch(store, folder, [self.well], everything, LATER_S)
-            if missing := everything - found.keys():
+            fetched = await self.fetch(store, folder, [self.well], everything, LATER_S)
+            if missing := everything - fetched.keys():
                 wrong.append(f"{len(missing)} were never verified: {min(missing)}")
             kept = BlockDirectory(folder / "blocks")
             if spoilt := [cid for cid in self.cids.values() if kept.read(cid) is None]:
@@ -308,10 +308,10 @@ async def main(count: int, kinds: Sequence[str], random: Random, *, timed: bool)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     chain, failed, done = publish(count, random), 0, 0
     with tempfile.TemporaryDirectory() as name, socket.socket() as mute, socket.socket() as gone:
-        for one in (mute, gone):
-            one.bind(("127.0.0.1", 0))
+        for sock in (mute, gone):
+            sock.bind(("127.0.0.1", 0))
         mute.listen(1024)  # connects, and never answers
-        silent, dead = (f"http://127.0.0.1:{one.getsockname()[1]}" for one in (mute, gone))
+        silent, dead = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (mute, gone))
         shelf = BlockDirectory(Path(name) / "shelf")
         cids = {data: Cid.of(data) for data in chain.packages.values()}
         shelf.keep_many([(cid, data) for data, cid in cids.items()])

@@ -100,32 +100,32 @@ def main() -> int:
         filled.fill([url], made[: given.names], blocks)
         beat = parts.enter_context(ExitStack())
         beat.enter_context(beating([url]))
-        one = parts.enter_context(
+        server = parts.enter_context(
             node("capdex", url, blocks, folder, *BEHIND_A_PROXY, descriptors=DESCRIPTORS)
         )
-        one.names = given.names
+        server.names = given.names
         asker = parts.enter_context(client())
         luck = random.Random(1)
-        requests = RESOLVE_MODERN.requests(one, luck) + V1.requests(one, luck)
+        requests = RESOLVE_MODERN.requests(server, luck) + V1.requests(server, luck)
         luck.shuffle(requests)
         # Asked once, so that what the node keeps of answers is there before its memory is measured.
-        asker.put(Load(one.port, requests, CONNECTIONS, 3600.0, count=len(requests)))
+        asker.put(Load(server.port, requests, CONNECTIONS, 3600.0, count=len(requests)))
         loads = dict[str, Load]()
         askers = {"resolutions": asker}
         if given.searches:
-            searches = search_requests(one)
+            searches = search_requests(server)
             askers["searches"] = parts.enter_context(client())
-            warm(askers["searches"], Load(one.port, searches, 2, 3600.0, count=len(searches)))
+            warm(askers["searches"], Load(server.port, searches, 2, 3600.0, count=len(searches)))
             loads["searches"] = Load(
-                one.port, searches, CONNECTIONS, given.seconds, rate=given.searches
+                server.port, searches, CONNECTIONS, given.seconds, rate=given.searches
             )
         alone = 0
         while alone < ALONE_LOOKS:  # those that build end before those that encode begin
             time.sleep(1)
-            alone = alone + 1 if len(tree(one.process)) == 1 else 0
-        counted = one.counted()  # not before: those beside it have ended by now
+            alone = alone + 1 if len(tree(server.process)) == 1 else 0
+        counted = server.counted()  # not before: those beside it have ended by now
         loads["resolutions"] = Load(
-            one.port, requests, CONNECTIONS, given.seconds, counted, rate=given.rate
+            server.port, requests, CONNECTIONS, given.seconds, counted, rate=given.rate
         )
         blocks_took: list[float] = []
         if given.releases:
@@ -133,13 +133,13 @@ def main() -> int:
             blocks_took = parts.enter_context(
                 filled.releasing(url, made[given.names :], given.releases)
             )
-        before, most, over = memory_mib(one.process), [0.0], threading.Event()
+        before, most, over = memory_mib(server.process), [0.0], threading.Event()
 
         def look() -> None:
             while not over.wait(PAUSE_S):
-                most[0] = max(most[0], memory_mib(one.process))
+                most[0] = max(most[0], memory_mib(server.process))
 
-        hostile = Hostile(one.port, given.hostile) if given.hostile else None
+        hostile = Hostile(server.port, given.hostile) if given.hostile else None
         looking = threading.Thread(target=look)
         looking.start()
         if hostile is not None:
@@ -147,18 +147,18 @@ def main() -> int:
             hostile.pressing()
         with ThreadPoolExecutor() as threads:
             put = {what: threads.submit(askers[what].put, load) for what, load in loads.items()}
-        found = {what: each.result() for what, each in put.items()}
+        outcomes = {what: each.result() for what, each in put.items()}
         opened = hostile.end() if hostile is not None else 0
         over.set()
         looking.join()
-        after = memory_mib(one.process)
+        after = memory_mib(server.process)
     if blocks_took:
         took = sorted(blocks_took)
         print(f"{len(took)} blocks of {given.releases} releases: the median was judged and listed")
         print(f"{took[len(took) // 2]:.2f} s after its announcement, the slowest {took[-1]:.2f} s")
-    spent = found["resolutions"].processor_s[0] / found["resolutions"].seconds
+    spent = outcomes["resolutions"].processor_s[0] / outcomes["resolutions"].seconds
     print(f"{given.names} packages, {opened} hostile connections, {given.hostile} at a time")
-    failed = [missed for what, each in found.items() for missed in report(what, each)]
+    failed = [missed for what, each in outcomes.items() for missed in report(what, each)]
     print(
         f"processor {spent:.0%} of one; memory {before:.0f} MiB, {after:.0f} at the end,"
         f" {max(most[0], after):.0f} at most"

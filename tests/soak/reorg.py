@@ -242,9 +242,9 @@ def run(count: int, kind: str, seed: int, only: str | None, verbose: bool) -> in
                 soak.seen, soak.only = seen, only
                 soak.begin()
                 many = min(ON_ONE_CHAIN, count - done)
-                for one in [soak.once] * many + [soak.too_deep]:
-                    done += one != soak.too_deep
-                    wrong = attempt(one, done, verbose)
+                for step in [soak.once] * many + [soak.too_deep]:
+                    done += step != soak.too_deep
+                    wrong = attempt(step, done, verbose)
                     failed += wrong
                     if wrong:  # what is broken stays broken: another chain
                         break

@@ -64,7 +64,7 @@ class Faulty(Relay):
         self.seconds[int(time.monotonic())][calls[0]["method"]] += 1
         kind = self.fault
         if kind == "mixed":
-            kind = self.chance.choice([one for one in FAULTS if one != "timeout"])
+            kind = self.chance.choice([x for x in FAULTS if x != "timeout"])
         if kind is None or self.chance.random() >= self.rate:
             kind = None
         if kind == "timeout":

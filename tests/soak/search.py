@@ -169,10 +169,10 @@ class World:
                 if time.monotonic() > until:
                     return [*wrong, "the next start does not catch up in a minute"]
                 time.sleep(0.01)
-            if (found := answers(index)) != expected:
+            if (actual := answers(index)) != expected:
                 differ = [
                     i
-                    for i, pair in enumerate(zip(found, expected, strict=True))
+                    for i, pair in enumerate(zip(actual, expected, strict=True))
                     if pair[0] != pair[1]
                 ]
                 wrong.append(f"answers {differ} differ from those of a fresh build")

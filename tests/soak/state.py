@@ -120,20 +120,20 @@ def check(path: Path, acknowledged: int) -> int:
             ).fetchall():
                 document = StateObject.load(MODEL, peer or rows.new_peer(), blob)
                 assert document.value() == json.loads(value), id_
-        found = objects(store)
-    if "a" not in found:
+        stored = objects(store)
+    if "a" not in stored:
         assert acknowledged == 0
         return 0
-    step = int(found["a"]["n"])
+    step = int(stored["a"]["n"])
     assert step >= acknowledged, f"step {acknowledged} was acknowledged, {step} is there"
     if step:
-        assert found["a"]["text"] == f"{step} " * 50
-    assert found["a"].get("log", []) == list(range(1, step + 1))
-    steps = {found[id_]["step"] for id_ in found if id_.startswith("m")}
+        assert stored["a"]["text"] == f"{step} " * 50
+    assert stored["a"].get("log", []) == list(range(1, step + 1))
+    steps = {stored[id_]["step"] for id_ in stored if id_.startswith("m")}
     assert len(steps) <= 1, f"a merge is there in part: {steps}"
     assert steps <= {step, step - 1}
-    assert sum(id_.startswith("m") for id_ in found) in (0, MERGED)
-    kept = {int(id_[1:]) for id_ in found if id_.startswith("c")}
+    assert sum(id_.startswith("m") for id_ in stored) in (0, MERGED)
+    kept = {int(id_[1:]) for id_ in stored if id_.startswith("c")}
     last = {n for n in range(step - 2, step + 1) if n > 0}
     assert kept in (last, last - {step} | {n for n in (step - 3,) if n > 0},
                     last | {n for n in (step - 3,) if n > 0}), (kept, step)  # fmt: skip

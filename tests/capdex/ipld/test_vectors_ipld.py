@@ -74,17 +74,17 @@ def test_each_cid_that_a_fixture_is_named_after_is_read_or_refused_by_its_form()
     texts = {x["fixture"][4:] for x in BLOCKS if x["fixture"].startswith("cid-")}
     texts -= {"arrayof", "mapof"}
     others = ("dag-cbor", "dag-jose", "bitcoin-block", "bitcoin-tx", "zcash-block")
-    found: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for text in sorted(texts):
         try:
             cid = Cid.parse(text)
         except InvalidInput as error:
             kind = next((x for x in others if f"codec is {x}," in error.why), error.why[:22])
-            found[f"refused by policy: {kind}"] += 1
+            outcomes[f"refused by policy: {kind}"] += 1
         else:
             assert str(cid) == text
-            found[f"passed: version {cid.version}, {cid.codec}"] += 1
-    assert found == {
+            outcomes[f"passed: version {cid.version}, {cid.codec}"] += 1
+    assert outcomes == {
         "passed: version 0, dag-pb": 3,
         "passed: version 1, raw": 2,
         "refused by policy: dag-cbor": 2,

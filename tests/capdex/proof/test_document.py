@@ -99,8 +99,8 @@ def test_whatever_a_registry_keeps_is_proven(proving: Any, given_: Any, data: An
         assert proven.record is not None
         assert proven.record.claimed is (name in names)
         for release in releases:
-            (found,) = prove(chain.document(name, release.semver), chain.anchor).releases
-            assert (str(found.version), found.yanked) == (release.semver, release.yanked)
+            (exact,) = prove(chain.document(name, release.semver), chain.anchor).releases
+            assert (str(exact.version), exact.yanked) == (release.semver, release.yanked)
         assert prove(chain.document(name, "99.0.0"), chain.anchor).releases == ()
         best = latest(Version.parse(x.semver) for x in releases if not x.yanked)
         if best is not None:

@@ -90,11 +90,11 @@ def search(
         {x for x in w.whole if query.beginning and x.startswith(query.beginning)} for w in weighed
     ]
     hits = []
-    for document, found, longer in zip(documents, weighed, begun, strict=True):
+    for document, impacts, longer in zip(documents, weighed, begun, strict=True):
         if filters is not None and not fulfils(document, filters):
             continue
         scores = []
-        for part in (found.whole, *found.tools):
+        for part in (impacts.whole, *impacts.tools):
             score = np.float32(0)
             for term, share in terms.items():
                 having = sum(term in other.whole for other in weighed)

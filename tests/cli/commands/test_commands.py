@@ -484,8 +484,8 @@ def test_show_lists_all_releases_with_the_reason_of_the_rejected(
         "1.1.0         1970-01-01  ! signed    available          NOT_BOUND: published by another",
     ]
     assert lines[-1] == "install it: capdex install weather"
-    one = capdex("show", "weather@1.2.0", "--format", "human").stdout
-    assert "✓ sha256" in one
+    exact = capdex("show", "weather@1.2.0", "--format", "human").stdout
+    assert "✓ sha256" in exact
     assert capdex("show", "weather@^1", "--plain").stdout.count("\n") == 2
     assert capdex("show", "weather@3.0.0").exit_code == 1
 

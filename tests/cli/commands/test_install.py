@@ -193,7 +193,7 @@ def test_a_skill_is_written_for_a_host_compared_and_taken_away(
     capdex: Any, publish: Any, node: Any, making: Any, tmp_path: Path
 ) -> None:
     files = {"scripts/now.sh": b"#!/bin/sh\ndate\n", "notes.md": b"# Notes"}
-    node.blocks |= {str(cid): x for one in files.values() for cid, x in making.divide(one)}
+    node.blocks |= {str(cid): x for content in files.values() for cid, x in making.divide(content)}
     publish(files=files)
     shown = capdex("install", "weather", "--to", "claude", "--plan", "--format", "human").stderr
     folder = Path.cwd() / ".claude/skills/weather"

@@ -58,8 +58,8 @@ async def test_a_refused_call_runs_after_the_command_that_it_names(
     tmp_path: Path, capdex: Any, warm: Warm
 ) -> None:
     async with router(warm, tmp_path, "--mcp", f"foreign={sys.executable} {FOREIGN}") as client:
-        found = await client.call_tool("find", {"want": "wipes"})
-        assert found.content[0].text.startswith("mcp:foreign#wipe wipes")
+        answer = await client.call_tool("find", {"want": "wipes"})
+        assert answer.content[0].text.startswith("mcp:foreign#wipe wipes")
         skill = await called(client, {"uri": "plain", "input": {}})
         assert skill["output"]["prompt"] == "Use short words."
         error = (await called(client, WIPE))["error"]

@@ -250,9 +250,9 @@ def test_show_tells_owner_maintainers_offer_and_flags_from_the_chain_alone(
         "1.1.0  minor    · on chain, deprecated      wait for 2",
         "1.0.0           · on chain, yanked          wrong unit",
     ]
-    one = capdex("show", "weather@1.0.0", "--format", "human").stdout
-    assert "yanked" in one
-    assert "wrong unit" in one
+    exact = capdex("show", "weather@1.0.0", "--format", "human").stdout
+    assert "yanked" in exact
+    assert "wrong unit" in exact
     assert capdex("maintainer", "list", "weather", "--plain").stdout == chain.other + "\n"
 
 

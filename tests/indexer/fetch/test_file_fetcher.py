@@ -217,8 +217,8 @@ async def test_a_hostile_list_costs_a_bounded_number_of_requests_and_no_one_else
         chain.publish(name, data=naming(making, name, rows, publisher=account), publisher=account)
     chain.publish("honest", files={"notes.md": b"# Notes\n"})
     announce(making, chain, store, shelf)
-    for one in (data, large, b"# Notes\n"):
-        shelf.put(one)
+    for content in (data, large, b"# Notes\n"):
+        shelf.put(content)
     never = {row["cid"] for row in absent}
 
     def requests() -> int:

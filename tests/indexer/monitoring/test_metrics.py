@@ -133,19 +133,19 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
         range_blocks=64,
     )
     endpoints[1] = replace(endpoints[1], abilities=Abilities(proofs=False, genesis=True))
-    found = samples(EMPTY, None, counters)
-    assert found["capdex_rpc_ability", "proofs", "2"] == 0
-    assert found["capdex_rpc_ability", "genesis", "2"] == 1
-    assert ("capdex_rpc_ability", "gzip", "2") not in found
+    values = samples(EMPTY, None, counters)
+    assert values["capdex_rpc_ability", "proofs", "2"] == 0
+    assert values["capdex_rpc_ability", "genesis", "2"] == 1
+    assert ("capdex_rpc_ability", "gzip", "2") not in values
     assert counters.to_json()["endpoints"][1]["abilities"]["proofs"] is False
-    assert found["capdex_rpc_requests_total", "2", "eth_getLogs", "ok"] == 5
-    assert found["capdex_rpc_requests_total", "0", "eth_call", "rate"] == 1
-    assert found["capdex_rpc_endpoint_rests_seconds", "2"] == 7.5
-    assert found["capdex_source_requests_total", "gave", "gateway-1"] == 2
-    assert found["capdex_source_requests_total", "wrong", "gateway-1"] == 0
-    assert found["capdex_source_bytes_total", "gateway-1"] == 999
-    assert found["capdex_source_in_flight", "gateway-1"] == 2
-    assert found["capdex_range_blocks",] == 64
+    assert values["capdex_rpc_requests_total", "2", "eth_getLogs", "ok"] == 5
+    assert values["capdex_rpc_requests_total", "0", "eth_call", "rate"] == 1
+    assert values["capdex_rpc_endpoint_rests_seconds", "2"] == 7.5
+    assert values["capdex_source_requests_total", "gave", "gateway-1"] == 2
+    assert values["capdex_source_requests_total", "wrong", "gateway-1"] == 0
+    assert values["capdex_source_bytes_total", "gateway-1"] == 999
+    assert values["capdex_source_in_flight", "gateway-1"] == 2
+    assert values["capdex_range_blocks",] == 64
     assert b"example" not in render(EMPTY, Health(), counters)
     assert "example" not in str(counters.to_json())
 

@@ -172,14 +172,14 @@ def test_no_event_of_the_contract_is_an_error(
     making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
     account = "0x" + "11" * 20
-    one = {"address": account}
+    of_account = {"address": account}
     chain.mine(
         making.of_name("Claimed"),
-        making.of_name("MaintainerAdded", **one),
-        making.of_name("MaintainerRemoved", **one),
-        making.of_name("TransferOffered", **one),
+        making.of_name("MaintainerAdded", **of_account),
+        making.of_name("MaintainerRemoved", **of_account),
+        making.of_name("TransferOffered", **of_account),
         making.of_name("TransferCancelled"),
-        making.of_name("Transferred", **one),
+        making.of_name("Transferred", **of_account),
         making.of_name("Sponsored", address=account, uint256=7),
         chain.release("note"),
         making.deprecated(),

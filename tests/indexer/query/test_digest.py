@@ -180,11 +180,11 @@ def test_votes_have_a_digest_of_their_own(
         deployment_leaf(contract.chain_id, b"\x33" * 20, contract.genesis, DECODER_VERSION),
         event_leaf(1, ballots.logs[0], Counts.EVENT),
     ]
-    found = search_index.votes_digest()
-    assert found is not None
-    assert (found.index, found.content) == (Frontier(expected).root(), None)
-    assert (found.log.count, found.block_number) == (1, 2)
-    assert search_index.votes_digest(99) == found  # its own log ends before
+    votes = search_index.votes_digest()
+    assert votes is not None
+    assert (votes.index, votes.content) == (Frontier(expected).root(), None)
+    assert (votes.log.count, votes.block_number) == (1, 2)
+    assert search_index.votes_digest(99) == votes  # its own log ends before
     earlier = search_index.votes_digest(0)
     assert earlier is not None
     assert earlier.index == Frontier(expected[:1]).root()

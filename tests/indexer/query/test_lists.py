@@ -131,8 +131,8 @@ def check(index: Index, connection: Connection, served: list[tuple[str, str]]) -
             (("publisher", ACCOUNT), newest_first),
             *((("name", x), [y for y in newest_first if y[0] == x]) for x in NAMES),
         ):
-            found = read_newest_releases(connection, VERIFIED, denials, limit, of)
-            assert [(x.name, x.semver) for x in found] == wanted[:limit]
+            newest = read_newest_releases(connection, VERIFIED, denials, limit, of)
+            assert [(x.name, x.semver) for x in newest] == wanted[:limit]
     for name in NAMES:
         wanted = [x for x in newest_first if x[0] == name]
         like = read_versions_like(connection, name, "1.", 2, serve=VERIFIED, denials=denials)

@@ -31,23 +31,23 @@ def test_what_waits_is_read_page_by_page_whatever_its_state(
     making.fetch(store, chain, 1)
     store.delay_many([Delay(jobs[1].release_id, "too long", reason=Reason.WORKER_LIMIT)])
     store.delay_many([Delay(jobs[2].release_id, "nobody had it", 50.0)])
-    found: list[Any] = []
+    releases: list[Any] = []
     cursor: str | None = None
     while True:
         page = read(database_url, limit=2, cursor=cursor)
         assert page.totals == {Availability.PENDING: 5, Availability.PARKED: 1}
-        found += page.releases
+        releases += page.releases
         cursor = page.next_cursor
         if cursor is None:
             break
-    assert [one.cap_uri[-1] for one in found] == ["1", "2", "3", "4", "5", "6"]
-    parked, late, new, *_ = found
+    assert [x.cap_uri[-1] for x in releases] == ["1", "2", "3", "4", "5", "6"]
+    parked, late, new, *_ = releases
     assert (parked.state, parked.reason, parked.lane) == ("parked", "WORKER_LIMIT", None)
     assert (late.lane, late.due_at, late.attempts) == (Lane.RETRY, 50.0, 1)
     assert (late.error, new.lane, new.due_at) == ("nobody had it", Lane.NEW, 0.0)
     assert read(database_url, name="other").totals == {"pending": 0, "parked": 0}
     only = read(database_url, states=[Availability.PARKED], name="note")
-    assert [one.cap_uri for one in only.releases] == [parked.cap_uri]
+    assert [x.cap_uri for x in only.releases] == [parked.cap_uri]
 
 
 @pytest.mark.parametrize("cursor", ["", "1", "1.5-x", "-1-1", "1e9-1", "١-١", "9" * 40 + "-1"])

@@ -275,8 +275,8 @@ async def test_votes_come_along_where_their_log_is_read_that_far(
     assert snapshots.Parts.read(path).manifest["votes"]["log_count"] == 1
     trust = TrustAnchor(block_hash=original.world.hash)
     # Another contract than ours is left out, whatever it is.
-    found, _ = await take(path, making, trust, url, tmp_path / "new")
-    assert (list(found.parts), len(found.manifest.parts)) == ([1], 2)
+    taken, _ = await take(path, making, trust, url, tmp_path / "new")
+    assert (list(taken.parts), len(taken.manifest.parts)) == ([1], 2)
     assert snapshots.soak.contents(url)["vote"] == []
     # Ours has no proof of its own here, so nobody can take this one in.
     with pytest.raises(InvalidInput, match="holds no proof"):

@@ -193,9 +193,9 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     state = index.status()
     assert state.by_availability == {"available": 80, "parked": 20}
     assert state.by_verdict == {"verified": 80}
-    found = {found.cap_uri: found for name in names for found in index.releases(name)}
-    assert {uri for uri, one in found.items() if one.availability == "parked"} == set(bad)
-    assert {found[uri].reason for uri in bad} == {Reason.WORKER_LIMIT}
+    releases = {release.cap_uri: release for name in names for release in index.releases(name)}
+    assert {uri for uri, x in releases.items() if x.availability == "parked"} == set(bad)
+    assert {releases[uri].reason for uri in bad} == {Reason.WORKER_LIMIT}
 
     # The delay is bounded in steps: no good package is judged twice, no bad one more often than
     # its way to end calls for, and no worker is started but for one that ended. On a busy machine
@@ -203,7 +203,7 @@ async def test_a_hundred_packages_of_which_twenty_end_their_worker(
     steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
     judged = Counter(what for step, what in steps if step == "judge")
     tries = {"crash": (2,), "hang": (2,), "spin": (1, 2)}
-    assert judged.keys() == found.keys()
+    assert judged.keys() == releases.keys()
     assert [x for x, n in judged.items() if n not in tries.get(bad.get(x, ""), (1,))] == []
     started = [int(what) for step, what in steps if step == "start"]
     ended = sum(judged[uri] for uri in bad)
@@ -386,7 +386,7 @@ async def test_packages_handed_over_together_are_blamed_one_by_one(
         judged = await asyncio.gather(
             *(verifier.judge(announce(file, name), file) for name, file in files.items())
         )
-    assert [isinstance(one, Parked) for one in judged] == [name == names[at] for name in names]
+    assert [isinstance(x, Parked) for x in judged] == [name == names[at] for name in names]
     steps = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
     counted = Counter(what for step, what in steps if step == "judge")
     bad = f"did:nuwa:cap:{names[at]}@1.0.0"

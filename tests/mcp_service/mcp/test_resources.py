@@ -55,8 +55,8 @@ async def test_the_parts_of_a_release_are_read(
     async with client_of(mode=era) as client:
         content = {}
         for part in ("package", "prompt", "tools", "schema"):
-            (found,) = (await client.read_resource(f"capdex://note/1.0.0/{part}")).contents
-            content[part] = found
+            (resource,) = (await client.read_resource(f"capdex://note/1.0.0/{part}")).contents
+            content[part] = resource
         (latest,) = (await client.read_resource("capdex://note/latest/prompt")).contents
         (answer,) = (await client.read_resource("capdex://note")).contents
     assert latest.text == "Say it."

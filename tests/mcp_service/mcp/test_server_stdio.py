@@ -29,15 +29,15 @@ async def test_a_host_starts_it_and_asks(
         async with mcp.Client(stdio_client(command, errlog=errors), mode=mode) as client:
             assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
             assert len((await client.list_tools()).tools) == 7
-            found = await client.call_tool(
+            newest = await client.call_tool(
                 "resolve_capability", {"cap_uri": "did:nuwa:cap:note@^1"}
             )
             large = await client.call_tool(
                 "search_capabilities", {"query_string": "large", "limit": 50}
             )
             wrong = await client.call_tool("resolve_capability", {"cap_uri": "note"})
-    assert found.structured_content is not None
-    assert found.structured_content["semver"] == "1.1.0"
+    assert newest.structured_content is not None
+    assert newest.structured_content["semver"] == "1.1.0"
     assert large.structured_content is not None
     assert large.structured_content["total"] == 8
     assert wrong.structured_content is not None
@@ -86,9 +86,9 @@ async def test_a_host_reads_and_follows_packages(
         growing.follow()
         async with asyncio.timeout(60):
             assert await next_uri() == uri
-        (found,) = (await client.read_resource(uri)).contents
-        assert isinstance(found, types.TextResourceContents)
-        assert "did:nuwa:cap:note@1.1.0" in found.text
+        (resource,) = (await client.read_resource(uri)).contents
+        assert isinstance(resource, types.TextResourceContents)
+        assert "did:nuwa:cap:note@1.1.0" in resource.text
     assert (tmp_path / "stderr").read_text() == ""
 
 

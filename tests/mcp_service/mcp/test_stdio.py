@@ -68,13 +68,13 @@ def test_a_database_of_another_version_is_told_at_each_call(tmp_path: Path) -> N
         text=True,
         check=False,
     )
-    found = {x["id"]: x for x in map(json.loads, done.stdout.splitlines())}
+    replies = {x["id"]: x for x in map(json.loads, done.stdout.splitlines())}
     assert done.returncode != 0
-    assert "result" in found[1]
-    assert len(found[2]["result"]["tools"]) == 7
+    assert "result" in replies[1]
+    assert len(replies[2]["result"]["tools"]) == 7
     for id_ in (3, 4):
-        error = found[id_]["result"]["structuredContent"]
-        assert found[id_]["result"]["isError"]
-        assert error["details"]["fix"] in found[id_]["result"]["content"][0]["text"]
+        error = replies[id_]["result"]["structuredContent"]
+        assert replies[id_]["result"]["isError"]
+        assert error["details"]["fix"] in replies[id_]["result"]["content"][0]["text"]
         assert error["message"] in done.stderr
-    assert error["message"] in found[5]["error"]["message"]
+    assert error["message"] in replies[5]["error"]["message"]

@@ -570,10 +570,10 @@ async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
     ):
         first, second = Errand(poor, signer), Errand(poor, signer, "other")
         sent = await first.send(), await second.send()
-        assert [one.nonce for one in sent] == [0, 1]
+        assert [transaction.nonce for transaction in sent] == [0, 1]
         held.call("evm_mine")
-        for errand, one in zip((first, second), sent, strict=True):
-            assert (await errand.wait(one)).tx_hash == one.tx_hash
+        for errand, transaction in zip((first, second), sent, strict=True):
+            assert (await errand.wait(transaction)).tx_hash == transaction.tx_hash
         held.call("evm_setAutomine", True)
         (memory,) = (tmp_path / "state" / "locks").glob(f"*{signer.address.lower()}.json")
         torn = ("", "{", '{"nonce": 7}', '{"nonce": 7, "tx_hash": "0x12"}', "[]")

@@ -68,10 +68,10 @@ class Weather:
             message = await receive()
             if b"server/discover" in message["body"]:  # a server from before 2026-07-28
                 error = {"code": -32601, "message": "Method not found"}
-                found = {"jsonrpc": "2.0", "id": json.loads(message["body"])["id"], "error": error}
+                reply = {"jsonrpc": "2.0", "id": json.loads(message["body"])["id"], "error": error}
                 headers = [(b"content-type", b"application/json")]
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
-                await send({"type": "http.response.body", "body": json.dumps(found).encode()})
+                await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
                 return
             given = [message]
 

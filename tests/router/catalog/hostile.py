@@ -105,8 +105,8 @@ def tools(mode: str) -> Any:
         case "long words":
             many = {"enum": [f"value {n} of many" for n in range(1_000)]}
             schema = {"type": "object", "required": ["x"], "properties": {"x": many}}
-            one = tool | {"name": "t0", "inputSchema": schema, "description": "x" * 2_000_000}
-            return [one, *(tool | {"name": f"t{n}"} for n in range(1, 100))]
+            large = tool | {"name": "t0", "inputSchema": schema, "description": "x" * 2_000_000}
+            return [large, *(tool | {"name": f"t{n}"} for n in range(1, 100))]
         case "no list":
             return "none"
         case _:
@@ -118,14 +118,14 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
     head = b'{"jsonrpc":"2.0","id":%s,' % orjson.dumps(message.get("id"))
     match message.get("method"):
         case "initialize":
-            found: dict[str, Any] = {
+            result: dict[str, Any] = {
                 "protocolVersion": message["params"]["protocolVersion"]
                 if mode != "other protocol"
                 else "9999-01-01",
                 "capabilities": {"resources": {}} if mode == "silent" else {},
                 "serverInfo": {"name": "hostile", "version": "1.0.0"},
             }
-            yield head + b'"result":%s}\n' % orjson.dumps(found)
+            yield head + b'"result":%s}\n' % orjson.dumps(result)
         case "tools/list" if mode == "refuses":
             yield head + b'"error":%s}\n' % ERRORS["own error"]
         case "tools/list" if mode == "no answer":
@@ -136,8 +136,8 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
             if mode == "logs":
                 yield b"listing my tools\n[]\n\xff\n\n" + b"[" * 1_000 + b"\n"
             if mode == "empty cursor":
-                found = {"tools": tools(mode), "nextCursor": ""}
-                yield head + b'"result":%s}\n' % orjson.dumps(found)
+                result = {"tools": tools(mode), "nextCursor": ""}
+                yield head + b'"result":%s}\n' % orjson.dumps(result)
             if mode == "one page":
                 yield head + b'"result":{"tools":%s}}\n' % MANY
             stray = (

@@ -104,8 +104,8 @@ async def test_an_installed_package_keeps_and_finds_its_objects(home: Home) -> N
         assert made["output"] == {"id": "a"}
         bad = await call(runtime, "state.create", {"object": {"id": "b"}}, person)
         assert bad["error"]["code"] == "INVALID_INPUT"
-        found = await call(runtime, "state.query", {"filter": {"title": "x"}}, person)
-        assert found["output"]["objects"] == [{"id": "a", "object": {"id": "a", "title": "x"}}]
+        queried = await call(runtime, "state.query", {"filter": {"title": "x"}}, person)
+        assert queried["output"]["objects"] == [{"id": "a", "object": {"id": "a", "title": "x"}}]
         foreign = await call(runtime, "state.query", {"filter": {}, "schema_uri": "x"}, person)
         assert foreign["error"]["code"] in ("INVALID_INPUT", "PERMISSION_DENIED")
         other = await call(runtime, "did:nuwa:cap:other#state.query", {}, person)

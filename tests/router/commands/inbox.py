@@ -20,15 +20,15 @@ def main() -> int:
     parser.add_argument("--version", action="version", version="inbox 1.0.0")
     commands = parser.add_subparsers(dest="command", required=True, title="commands")
     for name in ("summary", "analyze", "delete", "restore", "accounts"):
-        one = commands.add_parser(name)
-        one.add_argument("--json", action="store_true")
+        subparser = commands.add_parser(name)
+        subparser.add_argument("--json", action="store_true")
         if name == "analyze":
-            one.add_argument("--count", type=int, default=20)
+            subparser.add_argument("--count", type=int, default=20)
         if name == "delete":
-            one.add_argument("--ids", required=True)
-            one.add_argument("--confirm", action="store_true")
+            subparser.add_argument("--ids", required=True)
+            subparser.add_argument("--confirm", action="store_true")
         if name == "restore":
-            one.add_argument("--last", type=int, default=1)
+            subparser.add_argument("--last", type=int, default=1)
     asked = parser.parse_args()
     mailbox = json.loads(MAILBOX.read_text())
     answer, code = run(asked, mailbox)

@@ -104,7 +104,7 @@ async def test_resources_of_packages_skills_and_servers_are_listed_and_read(
     whole: Whole,
 ) -> None:
     async with whole() as client:
-        listed = {str(one.uri): one for one in (await client.list_resources()).resources}
+        listed = {str(x.uri): x for x in (await client.list_resources()).resources}
         assert sorted(listed) == [
             "capdex://tea/1.0.0/package",
             "capdex://tea/1.0.0/schema",

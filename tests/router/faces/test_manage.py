@@ -40,8 +40,8 @@ async def test_a_person_agrees_to_each_step(
                 "weather 1.0.0: installed\ndescribe, then call: weather#now"
             )
             assert "now: GET https://tools.example.org/do" in user.asked[0]
-            found = await client.call_tool("find", {"want": "weather"})
-            assert said(found).startswith("weather ")
+            listing = await client.call_tool("find", {"want": "weather"})
+            assert said(listing).startswith("weather ")
             assert await manage("upgrade") == "weather 1.0.0: unchanged"
             assert await manage("install") == (
                 "weather 1.0.0: unchanged\ndescribe, then call: weather#now"

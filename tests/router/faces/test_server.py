@@ -428,11 +428,11 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
     wish = {"want": "how many words", "input": {"file": "notes.txt"}}
     user = User("decline")
     async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
-        found = Actions(
+        actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
             learned=runtime.learned, learner=runtime.learning,
         )  # fmt: skip
-        server = build_server(found)
+        server = build_server(actions)
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
             assert (await client.call_tool("manage", learn)).is_error
             assert (await client.call_tool("call", wish)).is_error

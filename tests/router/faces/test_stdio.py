@@ -175,14 +175,14 @@ def test_an_answer_that_is_none_of_mcp_is_no_yes_and_ends_the_call(tmp_path: Pat
         for number, answer in enumerate(NO_ANSWERS):
             told, pinged = f"call {number}", f"ping {number}"
             send(request("tools/call", manage, told))
-            question = next(one for one in heard if one.get("method") == "elicitation/create")
+            question = next(x for x in heard if x.get("method") == "elicitation/create")
             send({"jsonrpc": "2.0", "id": question["id"]} | answer, request("ping", id_=pinged))
-            found: dict[Any, Any] = {}
-            while not {told, pinged} <= found.keys():
-                one = next(heard)
-                found[one.get("id")] = one
-            reason = found[told]["result"]["structuredContent"]["error"]["reason"]
-            assert (reason, found[pinged]["result"]) == ("CONFIRM_NEEDED", {}), answer
+            replies: dict[Any, Any] = {}
+            while not {told, pinged} <= replies.keys():
+                message = next(heard)
+                replies[message.get("id")] = message
+            reason = replies[told]["result"]["structuredContent"]["error"]["reason"]
+            assert (reason, replies[pinged]["result"]) == ("CONFIRM_NEEDED", {}), answer
         router.stdin.close()
 
 

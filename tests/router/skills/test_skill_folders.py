@@ -83,10 +83,10 @@ async def placed(machine: Open, node: SimulatedNode, person: Person, folder: Pat
 async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
     placed: Machine, person: Person, folder: Path
 ) -> None:
-    found = tree(folder)
-    assert {path: data for path, (data, _) in found.items() if path != "SKILL.md"} == FILES
-    assert [path for path, (_, executable) in found.items() if executable] == ["scripts/fill.py"]
-    front, prompt, _ = split(found["SKILL.md"][0], "SKILL.md")
+    written = tree(folder)
+    assert {path: data for path, (data, _) in written.items() if path != "SKILL.md"} == FILES
+    assert [path for path, (_, executable) in written.items() if executable] == ["scripts/fill.py"]
+    front, prompt, _ = split(written["SKILL.md"][0], "SKILL.md")
     digest = placed.installer.entry("forms").sha256
     assert (front["name"], front["description"], prompt) == (
         "forms", "What forms does.", PROMPT.strip()

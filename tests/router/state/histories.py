@@ -175,13 +175,13 @@ class History:
             case "set":
                 return [*([] if old is ABSENT else old), *random.sample(VALUES, 2)]
             case "map":
-                found = {} if old is ABSENT else dict(old)
+                entries = {} if old is ABSENT else dict(old)
                 key = random.choice(KEYS)
-                if key in found and random.random() < 0.4:
-                    del found[key]
+                if key in entries and random.random() < 0.4:
+                    del entries[key]
                 else:
-                    found[key] = random.choice(VALUES)
-                return found
+                    entries[key] = random.choice(VALUES)
+                return entries
             case "n":
                 return (0 if old is ABSENT else old) + random.randint(-5, 5)
             case "flag":

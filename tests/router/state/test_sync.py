@@ -334,8 +334,8 @@ def test_stores_converge_with_deletions_and_expiry(seed: int) -> None:
                 for other in machines:
                     if one is not other:
                         merge(other.store, one.send())
-        found = [one.objects() for one in machines]
+        contents = [one.objects() for one in machines]
         for one in machines:
             one.store.close()
-        assert all(each == found[0] for each in found)
-        assert not gone & found[0].keys()
+        assert all(each == contents[0] for each in contents)
+        assert not gone & contents[0].keys()

@@ -432,9 +432,9 @@ def test_texts_are_encoded_beside_and_vectors_are_read_again(
     making.follow(store, chain)
     index = following(encoder)
     until(lambda: index.find("x").mode == "semantic")
-    found = index.find("我想把美元换成欧元")
-    assert found.hits[0].name == "money"
-    assert (found.hits[0].similarity or 0) > 0.15
+    answer = index.find("我想把美元换成欧元")
+    assert answer.hits[0].name == "money"
+    assert (answer.hits[0].similarity or 0) > 0.15
     chain.publish("rain", description="Tells whether it will rain")
     making.follow(store, chain)
     until(lambda: [x.name for x in index.find("明天会下雨吗").hits] == ["rain"])
