@@ -90,18 +90,24 @@ def read_resource(folder: Path, name: str) -> bytes:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield the files beside SKILL.md, by their paths within the folder; links are left out."""
+    """Yield the files beside SKILL.md, by their paths within the folder.
+
+    Links are left out, and names that are no UTF-8: no message could hold them.
+    """
     count = 0
     for place, folders, files in os.walk(folder):  # does not follow links to folders
         folders.sort()
         for file in sorted(files):
             path = Path(place) / file
-            if path.is_symlink() or path == folder / "SKILL.md" or not path.is_file():
+            name = path.relative_to(folder).as_posix()
+            if path.is_symlink() or name == "SKILL.md" or not path.is_file():
+                continue
+            if name.encode(errors="ignore").decode() != name:
                 continue
             count += 1
             if count > MAX_FILES:
                 raise InvalidInput(f"{folder.name} has more than {MAX_FILES} files")
-            yield path.relative_to(folder).as_posix()
+            yield name
 
 
 def _bounded(path: Path, limit: int) -> bytes:

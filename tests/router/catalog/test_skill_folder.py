@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,16 @@ def test_resources_are_the_files_of_the_skill_alone(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput) as refused:
             read_resource(folder, name)
         assert refused.value.code == Code.NOT_FOUND
+
+
+def test_a_file_whose_name_is_no_utf_8_is_left_out(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    try:
+        Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("x")
+    except OSError:
+        pytest.skip("this file system has names of UTF-8 alone")
+    (found,) = skills(tmp_path)
+    assert found.manifest()["resources"] == [{"name": "scripts/fill.py"}]
 
 
 @pytest.mark.parametrize(
