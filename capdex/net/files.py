@@ -213,7 +213,7 @@ def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
     All of it is durable, but for the name of the folder. Raises UsageError if the name is taken by
     something else than an empty folder, and UNREADABLE if it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    partial = path.parent / f".{path.name}.{secrets.token_hex(4)}"
     try:
         for below, (data, mode) in files.items():
             file = partial / below
@@ -224,11 +224,12 @@ def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
             sync_folder(Path(inside))
         partial.rename(path)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY):  # . is busy
             why, fix = "it is no empty folder", "name another one, or move this one away first"
             raise UsageError(f"{path} exists already", why=why, fix=fix) from None
         raise _unwritable(path, error) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # gone unless something failed
 
 
 def _regular_file(path: Path) -> os.stat_result | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,3 +102,30 @@ def test_a_folder_with_two_files_at_one_place_is_not_written(tmp_path: Path) -> 
     with pytest.raises(UsageError):
         write_folder(tmp_path / "new", {"a": (b"1", 0o644), "a/b": (b"2", 0o644)})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", [".", ".."])
+def test_a_folder_without_a_name_of_its_own_is_never_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(UsageError) as caught:
+        write_folder(Path(taken), {"c": (b"2", 0o644)})
+    assert caught.value.message == f"{taken} exists already"
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_a_folder_that_is_interrupted_while_it_is_written_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[tuple[str, tuple[bytes, int]]]:
+        yield "a", (b"1", 0o644)
+        assert list(tmp_path.glob("*/a"))
+        raise KeyboardInterrupt
+
+    class Files(dict[str, tuple[bytes, int]]):
+        def items(self) -> Any:
+            return interrupted()
+
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "new", Files())
+    assert not list(tmp_path.iterdir())
