@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
 
-from capdex.errors import CapdexError, Code, InvalidInput, UsageError
+from capdex.errors import CapdexError, Code, InvalidInput, UsageError, VerificationFailure
 from capdex.manifest.manifest import read
 from capdex.net.ipfs.multi_source import MultiSource
 from capdex.package import VerifiedPackage
@@ -237,16 +237,21 @@ class Installer:
     def remove(self, names: Collection[str], asked: Locked | None = None) -> list[Locked]:
         """Remove some packages, their grants, and what was written into their folders.
 
-        Files there that were edited or added stay. `asked` is the entry that a person was asked
-        about. Raises InvalidInput NOT_FOUND, or LOCK_DRIFT if that is another one now, and
-        Unavailable if the bytes that tell which files are ours are missing.
+        Files there that were edited or added stay, and the folders of an entry that was edited.
+        `asked` is the entry that a person was asked about. Raises InvalidInput NOT_FOUND, or
+        LOCK_DRIFT if that is another one now, and Unavailable if the bytes that tell which files
+        are ours are missing.
         """
         with self.home.writing():
             lock = self.lock
             gone = [_entry(lock, name) for name in dict.fromkeys(names)]
             if asked is not None and asked not in gone:
                 raise _changed(asked.name)
-            placed = [self.contents(x) for x in gone if x.folders and self.is_agreed(x)]
+            placed = []
+            for one in gone:
+                if one.folders and self.is_agreed(one):
+                    with suppress(InvalidInput, VerificationFailure):  # its line was edited
+                        placed.append(self.contents(one))
             for place in placed:  # before the lock: a removal that is cut off can be repeated
                 place.take_away()
             self._store.write(lock.minus({entry.name for entry in gone}))

@@ -179,7 +179,7 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
     for name, folder in ((x.name, at) for x in gone for at in x.folders if os.path.lexists(at)):
-        why = "it has files that capdex did not write"
+        why = "it has files that capdex did not write, or its line in capdex.lock was edited"
         if not agreed[name]:
             why = f"what was granted to {name} was taken back, and the folder with it; delete it"
         app.output.warn(f"{safe(folder)} stays: {why}")
