@@ -32,7 +32,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
             why="stdin or stderr is not a terminal, or CI, --no-input or CMP_ROUTER is set",
             fix=f"read the plan{_plan_option()}, then add --yes",
         )
-    with _interruptible():
+    with interruptible():
         if typed:
             answer = click.prompt(
                 f"{question} Type {safe(typed)} to agree", default="", show_default=False, err=True
@@ -95,13 +95,13 @@ def _passphrase_file(app: App, key: str, of: Path) -> Path | None:
 
 def ask_secret(question: str, *, twice: bool = False) -> str:
     """Prompt for a secret without showing it."""
-    with _interruptible():
+    with interruptible():
         answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
     return answer
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Let Ctrl-C end a prompt: inside a running event loop asyncio would only record the signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -13,7 +13,7 @@ from capdex.errors import CapdexError, Code, Refused
 from capdex.json import Json
 from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.prompt import confirm
+from capdex_cli.terminal.prompt import confirm, interruptible
 from capdex_cli.terminal.text import safe
 from capdex_router.home.config import Config, NodeAddress
 
@@ -142,5 +142,6 @@ def chosen_candidate(app: App, error: CapdexError) -> str | None:
         app.output.say(f"  {number}  {safe(hit['name'])}  {safe(hit['summary'] or hit['title'])}")
     if app.options.yes or not app.may_ask:
         return None
-    number = click.prompt("Which one?", type=click.IntRange(1, len(candidates)), err=True)
+    with interruptible():
+        number = click.prompt("Which one?", type=click.IntRange(1, len(candidates)), err=True)
     return str(candidates[number - 1]["name"])

@@ -102,8 +102,13 @@ def install_command(
             return InstallOutcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
         return await installer.carry_out(plan, Terminal(app))
 
+    done: list[InstallOutcome] = []
     with open_installer(app) as installer:
-        _show(app, "install", [app.run(install(target)) for target in targets])
+        try:
+            done.extend(app.run(install(target)) for target in targets)
+        finally:  # what was installed before an error is told, too
+            if done:
+                _show(app, "install", done)
 
 
 @command(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 
-from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.errors import Code, InvalidInput, Unavailable, quoted, untrusted_text
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.multi_source import MultiSource
@@ -82,11 +82,13 @@ async def _choose(uri: CapabilityURI, mcp_url: str) -> CapabilityURI:
     """Return the exact URI that a node answers; raises Unavailable if it does not fit `uri`."""
     async with NodeClient(mcp_url) as node:
         answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
-    exact = CapabilityURI.exact(str(answer.get("cap_uri")))
-    if not uri.admits(exact):
-        raise Unavailable(
-            f"the node answered {exact} when asked for {uri}",
-            Code.NODE_UNAVAILABLE,
-            fix="name an exact version, or another node",
-        )
-    return exact
+    said = untrusted_text(answer.get("cap_uri"))
+    with suppress(InvalidInput):
+        exact = CapabilityURI.exact(said)
+        if uri.admits(exact):
+            return exact
+    raise Unavailable(
+        f"the node answered {quoted(said)} when asked for {uri}",
+        Code.NODE_UNAVAILABLE,
+        fix="name an exact version, or another node",
+    )

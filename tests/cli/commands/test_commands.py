@@ -597,7 +597,9 @@ def test_get_does_not_believe_a_node_that_answers_another_capability(
     node.answer("resolve_capability", release | {"cap_uri": "did:nuwa:cap:other@1.2.0"})
     result = capdex("get", "weather")
     assert result.exit_code == 3
-    assert "answered did:nuwa:cap:other@1.2.0 when asked for did:nuwa:cap:weather" in result.stderr
+    assert (
+        'answered "did:nuwa:cap:other@1.2.0" when asked for did:nuwa:cap:weather' in result.stderr
+    )
 
 
 def test_mcp_over_a_database_that_is_not_there_does_not_start(capdex: Any, folder: Path) -> None:

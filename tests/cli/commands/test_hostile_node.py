@@ -187,3 +187,13 @@ def test_a_deeply_nested_answer_is_an_error_of_one_line(
     else:
         assert result.exit_code == error_codes()[Code.NODE_UNAVAILABLE].exit, result.stderr
         assert "nested too deep" in result.stderr
+
+
+@pytest.mark.parametrize("said", [None, "did:nuwa:cap:weather", "\x1b[1m"])
+def test_an_answer_without_a_version_of_the_name_is_a_fault_of_the_node(
+    capdex: Any, node: Any, said: str | None
+) -> None:
+    node.answer("resolve_capability", {"cap_uri": said})
+    result = capdex("get", "weather", "--config", "rpc-url=http://127.0.0.1:1")
+    assert result.exit_code == 3
+    assert "error[NODE_UNAVAILABLE]: the node answered" in result.stderr

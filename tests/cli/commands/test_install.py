@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
@@ -138,6 +140,36 @@ def test_a_wish_with_several_hits_is_a_list(capdex: Any, publish: Any, node: Any
     assert "AMBIGUOUS" in capdex("install", "what will it be like", "--yes").stderr
     node.answer("search_capabilities", {"list_of_results": []})
     assert "NOT_FOUND" in capdex("install", "what will it be like", "--yes").stderr
+
+
+def test_what_was_installed_is_told_though_the_next_one_fails(
+    capdex: Any, publish: Any, node: Any
+) -> None:
+    publish()
+    node.answer("search_capabilities", {"list_of_results": []})
+    result = capdex("install", "weather", "what is not there", "--yes", "--json")
+    assert result.exit_code == 1
+    (found,) = json.loads(result.stdout)["results"]
+    assert (found["name"], found["status"]) == ("weather", "installed")
+    assert "NOT_FOUND" in result.stderr
+
+
+def test_ctrl_c_at_the_choice_of_a_capability_ends_the_command(publish: Any, node: Any) -> None:
+    hits = [publish(), publish(name="tides")]
+    node.answer("search_capabilities", {"list_of_results": hits})
+    process = pexpect.spawn(
+        sys.executable,
+        ["-m", "capdex", "install", "what will it be like"],
+        env={key: value for key, value in os.environ.items() if key != "CI"},
+        encoding="utf-8",
+        timeout=30,
+    )
+    process.expect("Which one")
+    process.sendintr()
+    process.expect("interrupted")
+    process.expect(pexpect.EOF)
+    process.close()
+    assert process.exitstatus == 130
 
 
 # upgrade, remove, sync, audit ---------------------------------------------------------------

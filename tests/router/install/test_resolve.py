@@ -143,3 +143,8 @@ async def test_a_search_asks_the_first_node_that_answers(nodes: list[SimulatedNo
     with pytest.raises(Unavailable):
         await search("weather", 5, of(*nodes))
     assert await search("weather", 5, Config()) == []
+
+
+async def test_a_search_takes_no_more_hits_than_were_asked_for(node: SimulatedNode) -> None:
+    node.releases = [answer(weather(f"1.{minor}.0")) for minor in range(9)]
+    assert len(await search("weather", 5, of(node))) == 5

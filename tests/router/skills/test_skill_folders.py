@@ -371,6 +371,7 @@ async def test_a_second_place_is_asked_about_alone(
     assert f'new: writes SKILL.md and its files into "{other}"' in person.lines
     assert placed.installer.entry("forms").folders == (str(folder), str(other))
 
+
 @pytest.mark.parametrize(
     "edit", [{"permissions": ("state.create",)}, {"version": "1.0.1"}], ids=["facts", "version"]
 )
@@ -385,7 +386,6 @@ async def test_a_package_whose_line_was_edited_is_removed_and_its_folder_stays(
     assert not placed.installer.lock.packages
     assert not placed.rights.read().all
     assert (folder / "SKILL.md").exists()
-
 
 
 async def test_a_removal_takes_exactly_what_was_written(placed: Machine, folder: Path) -> None:
