@@ -113,7 +113,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     why="redirects of MCP services are not followed",
                     fix="name the final URL of the service",
                 )
-            kept = [(x, y) for x, y in response.headers.items() if x.lower() in _KEPT_HEADERS]
+            kept = [pair for pair in response.headers.items() if pair[0].lower() in _KEPT_HEADERS]
             if "event-stream" in response.headers.get("Content-Type", ""):
                 events = _Events(response, stack.pop_all(), asked, self._standing_for)
                 return httpx2.Response(response.status, headers=kept, stream=events)

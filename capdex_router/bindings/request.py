@@ -164,7 +164,7 @@ class RequestTemplate:
         Raises InvalidInput for a path that would change, and for a name that stands in the query.
         """
         simple = "simple" if self.styled else ""
-        in_path = {x.name: key for key, x in self.places.items() if x.place == "path"}
+        in_path = {place.name: key for key, place in self.places.items() if place.place == "path"}
         used: set[str] = set()
 
         def filled(match: re.Match[str]) -> str:

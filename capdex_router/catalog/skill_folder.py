@@ -40,7 +40,7 @@ def skills(folder: Path) -> Iterator[Capability]:
 
     One that does not follow its specification is left out, with a warning in the log.
     """
-    inside = [x for x in sorted(folder.iterdir())[:MAX_SKILLS] if not x.is_symlink()]
+    inside = [path for path in sorted(folder.iterdir())[:MAX_SKILLS] if not path.is_symlink()]
     for path in [folder] if (folder / "SKILL.md").is_file() else inside:
         try:
             if (path / "SKILL.md").is_file():
