@@ -248,10 +248,10 @@ class Installer:
             if asked is not None and asked not in gone:
                 raise _changed(asked.name)
             placed = []
-            for one in gone:
-                if one.folders and self.is_agreed(one):
+            for entry in gone:
+                if entry.folders and self.is_agreed(entry):
                     with suppress(InvalidInput, VerificationFailure):  # its line was edited
-                        placed.append(self.contents(one))
+                        placed.append(self.contents(entry))
             for place in placed:  # before the lock: a removal that is cut off can be repeated
                 place.take_away()
             self._store.write(lock.minus({entry.name for entry in gone}))

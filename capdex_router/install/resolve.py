@@ -130,8 +130,8 @@ async def search(
             failed = failed or error
             continue
         hits = answer.get("list_of_results")
-        found = map(_hit, hits[:MAX_HITS] if isinstance(hits, list) else [])
-        return [hit for hit in found if hit is not None][:limit]
+        node_hits = map(_hit, hits[:MAX_HITS] if isinstance(hits, list) else [])
+        return [hit for hit in node_hits if hit is not None][:limit]
     if failed is not None:
         raise failed
     return []
