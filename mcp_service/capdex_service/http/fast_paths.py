@@ -37,6 +37,7 @@ class FastPaths:
         """Answer a request or pass it on."""
         if scope["type"] == "http":
             path, method = scope["path"], scope["method"]
+            is_read = method in ("GET", "HEAD")
             if method == "POST" and (app := self._calls.get(path)) is not None:
                 await app(scope, receive, send)
                 return
@@ -44,10 +45,10 @@ class FastPaths:
                 await send_answer(answer, scope, send)
                 return
             page = self._pages.get(path)
-            if page is not None and method in ("GET", "HEAD"):
+            if page is not None and is_read:
                 await page(scope, receive, send)
                 return
-            if method == "GET" and path.startswith(_PAGE[0]) and path.endswith(_PAGE[1]):
+            if is_read and path.startswith(_PAGE[0]) and path.endswith(_PAGE[1]):
                 try:
                     answer = await name_page(self._reader, path[3:-5])
                 except CapdexError:

@@ -59,7 +59,8 @@ PROGRAMS: Final = {
     b"\xca\xfe\xba\xbe": "application/x-mach-binary",
     b"\x00asm": "application/wasm",
 }
-_SECTION: Final = re.compile(rb"(?ms)^resources:.*?(?=^[^\s#-]|\Z)")
+# It ends before the comments and empty lines in front of the next one.
+_SECTION: Final = re.compile(rb"(?ms)^resources:.*?(?=^(?:(?:#[^\n]*)?\r?\n)*(?:[^\s#-]|\Z))")
 
 
 @dataclass(slots=True)

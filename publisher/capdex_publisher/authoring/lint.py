@@ -27,6 +27,10 @@ _EXAMPLE_HOST: Final = re.compile(r"(?:.+\.)?example\.(?:com|net|org)(?::\d+)?",
 _ELSEWHERE: Final = frozenset(
     ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "patternProperties"]
 )
+# Schemas under these words judge the value that the schema above them describes.
+_BESIDE: Final = frozenset(
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"]
+)
 
 
 def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem, ...]:
@@ -146,7 +150,8 @@ def _missing(schema: object, path: Path) -> Iterator[tuple[Path, str]]:
     if not isinstance(schema, dict):
         return
     required, properties = schema.get("required"), schema.get("properties", {})
-    if isinstance(required, list) and not _ELSEWHERE & schema.keys():
+    described = _ELSEWHERE.isdisjoint(schema) and _BESIDE.isdisjoint(path[-2:])
+    if isinstance(required, list) and described:
         for name in required:
             if isinstance(name, str) and name not in properties:
                 yield (

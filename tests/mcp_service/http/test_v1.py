@@ -106,7 +106,7 @@ async def test_a_client_that_has_the_answer_gets_304(http: aiohttp.ClientSession
         assert answer.status == 200
 
 
-@pytest.mark.parametrize("path", [NOTE, "/v1/search", "/v1/changes", "/v1/cmp", "/v1/nothing"])
+@pytest.mark.parametrize("path", [NOTE, "/c/note.json", "/v1/search", "/v1/cmp", "/v1/nothing"])
 async def test_head_is_answered_like_get_without_the_body(
     http: aiohttp.ClientSession, path: str
 ) -> None:
@@ -117,6 +117,7 @@ async def test_head_is_answered_like_get_without_the_body(
         assert answer.status == got.status
         assert answer.headers["Content-Length"] == str(len(body))
         assert answer.headers["Content-Type"] == got.headers["Content-Type"]
+        assert answer.headers.get("ETag") == got.headers.get("ETag")
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,15 @@ def test_a_package_is_renewed_in_its_section_alone(folder: Path) -> None:
     assert renew(data, folder / "scripts") == data  # none of them is there
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_stands_below_the_files_stays_when_they_change(folder: Path, end: str) -> None:
+    below = f"{end}# What the model may call{end}# and more{end}{end}tools: []{end}".encode()
+    rows = f"resources:{end}- path: LICENSE{end}# of the fonts{end}- path: scripts/fill.py{end}"
+    renewed = renew(b"metadata: {}\n" + rows.encode() + below, folder)
+    assert renewed.endswith(b"}\n" + below)
+    assert renewed.count(b"path:") == 2
+
+
 def test_signing_says_how_to_take_out_a_file_that_is_gone(folder: Path) -> None:
     data = package(folder)
     (folder / "LICENSE").unlink()

@@ -85,6 +85,10 @@ def test_a_required_name_without_a_property_is_a_warning(old: str, new: str, pat
         "patternProperties: {'^x': {}}, required: [xa]",
         "properties: {required: {type: object}}",
         "default: {required: [a]}",
+        "properties: {a: {}, b: {}}, not: {required: [a, b]}",
+        "properties: {a: {}}, if: {required: [a]}, then: {required: [b]}",
+        "properties: {a: {}}, dependentSchemas: {a: {required: [b]}}",
+        "properties: {o: {properties: {a: {}, b: {}}, anyOf: [{required: [a]}, {required: [b]}]}}",
     ],
 )
 def test_a_property_that_another_place_describes_is_not_missing(new: str) -> None:

@@ -37,7 +37,7 @@ _SILENT: Final = re.compile(
     re.DOTALL,
 )
 _PARTS: Final = frozenset(["allOf", "anyOf", "oneOf"])
-_SAME_PLACE: Final = _PARTS | {"if", "then", "else", "not"}
+_SAME_PLACE: Final = _PARTS | {"then", "else"}  # where a value has to fit
 
 
 class TooLarge(Exception):

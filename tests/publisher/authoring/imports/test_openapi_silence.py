@@ -640,3 +640,14 @@ def test_parts_among_parts_of_a_body_are_each_looked_at_once() -> None:
     schema = {"$ref": "#/components/schemas/S0"}
     with pytest.raises(InvalidInput, match="can carry none"):  # and not after hours
         imported(posting(schema), method="post", components={"schemas": schemas})
+
+
+@pytest.mark.parametrize("word", ["not", "if"])
+def test_what_the_service_sets_may_be_forbidden_to_be_sent(
+    word: str, manifest_of: ManifestOf
+) -> None:
+    schema = {**SERVICE_SETS, word: {"required": ["id"]}}
+    schema |= {"then": {"required": ["b"]}} if word == "if" else {}
+    parameters = manifest_of(imported(posting(schema), method="post")).tools[0].parameters
+    assert Validation().check(parameters, {"body": {"a": "x"}}) is None
+    assert Validation().check(parameters, {"body": {"a": "x", "id": "y"}}) is not None
