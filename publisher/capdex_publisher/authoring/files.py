@@ -60,7 +60,7 @@ PROGRAMS: Final = {
     b"\x00asm": "application/wasm",
 }
 # It ends before the comments and empty lines in front of the next one.
-_SECTION: Final = re.compile(rb"(?ms)^resources:.*?(?=^(?:(?:#[^\n]*)?\r?\n)*(?:[^\s#-]|\Z))")
+_SECTION: Final = re.compile(rb"(?ms)^resources:.*?(?=(?:^(?:#[^\n]*)?\r?\n)*(?:^[^\s#-]|\Z))")
 
 
 @dataclass(slots=True)

@@ -165,6 +165,7 @@ def test_what_stands_below_the_files_stays_when_they_change(folder: Path, end: s
     renewed = renew(b"metadata: {}\n" + rows.encode() + below, folder)
     assert renewed.endswith(b"}\n" + below)
     assert renewed.count(b"path:") == 2
+    assert renewed.startswith(renew(b"metadata: {}\n" + rows.strip().encode(), folder))
 
 
 def test_signing_says_how_to_take_out_a_file_that_is_gone(folder: Path) -> None:
