@@ -10,13 +10,13 @@ from typing import Final
 from capdex.diff.change import Change
 from capdex.diff.diff import compare
 from capdex.diff.semver_step import Rule
-from capdex.errors import Code, Refused, VerificationFailure
+from capdex.errors import Code, InvalidInput, Refused, VerificationFailure
 from capdex.manifest.tools import BUILT_IN
 from capdex.package import VerifiedPackage
 from capdex.problems import Reason
 from capdex.uri import PREFIX, is_reserved, skeleton
 from capdex_router.install.facts import accesses, lint_codes, lint_label, locked
-from capdex_router.install.lockfile import Lock, Locked
+from capdex_router.install.lockfile import MAX_ITEMS, Lock, Locked
 from capdex_router.install.model_texts import is_shown_whole, texts_changed
 from capdex_router.install.resolve import Release
 from capdex_router.policy.proposal import INSTALL, Access, Kind, Proposal
@@ -172,13 +172,20 @@ def make(
     targets that are granted to the installed one; both are empty if nobody agreed to it. `files`
     are the package's; it is written into `folders`, and into those of the old entry.
 
-    Raises Refused SIGNER_CHANGED for another signer than theirs, unless it is allowed;
-    VerificationFailure for a name that cannot be, or other bytes of one version.
+    Raises InvalidInput TOO_LARGE for more folders than a lock file holds; Refused SIGNER_CHANGED
+    for another signer than theirs, unless it is allowed; VerificationFailure for a name that cannot
+    be, or other bytes of one version.
     """
     old = lock.packages.get(package.manifest.uri.name)
     entry = locked(package, request, release.chain, explicit=old is None or old.explicit)
     _check_name(entry.name, lock)
     all_folders = tuple(dict.fromkeys((*(old.folders if old else ()), *folders)))
+    if len(all_folders) > MAX_ITEMS:
+        raise InvalidInput(
+            f"{entry.name} would be in more than {MAX_ITEMS} folders",
+            Code.TOO_LARGE,
+            fix=f"capdex remove {entry.name}, then install it where it is still used",
+        )
     entry = replace(entry, folders=all_folders)
     if old is not None:
         entry = replace(entry, extra=old.extra)

@@ -10,7 +10,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
+from capdex.errors import (
+    CapdexError,
+    Code,
+    InvalidInput,
+    Unavailable,
+    UsageError,
+    VerificationFailure,
+)
 from capdex.package import verify
 from capdex_router.install.facts import check as check_entry
 from capdex_router.install.facts import check_proof
@@ -30,9 +37,10 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
 
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
     lock file and refuses such an entry. An outcome has the error of its package alone: a no of the
-    person, another signer, a release that the nodes or the chain do not have as the entry says.
-    Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, for one that does not say what its
-    package says, and for one whose proof does not hold; Unavailable for bytes that nobody has.
+    person, another signer, a release that the nodes or the chain do not have as the entry says, a
+    folder that cannot be written. Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, for
+    one that does not say what its package says, and for one whose proof does not hold; Unavailable
+    for bytes that nobody has.
     """
     entries = list(installer.lock.packages.values())
     if forged := [problem for entry in entries for problem in _forged(entry)]:
@@ -145,9 +153,12 @@ def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
     installer.seen(contents.package)
     lost: tuple[str, ...] = ()
     if entry.folders:
-        with installer.home.writing():
-            lost = tuple(contents.losses())
-            status = "mended" if contents.mend() else status
+        try:
+            with installer.home.writing():
+                lost = tuple(contents.losses())
+                status = "mended" if contents.mend() else status
+        except UsageError as error:  # a folder cannot be written, as on a disk that is gone
+            return InstallOutcome(entry.name, "failed", entry, error=error)
     return InstallOutcome(entry.name, status, entry, lost=lost)
 
 

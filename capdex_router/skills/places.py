@@ -46,17 +46,24 @@ def folder_of(to: str, name: str, *, user: bool, project: Path, environ: Mapping
             f"{to!r} is neither a host nor a directory that is there",
             fix=f"choose one of {', '.join(PLACES)}; a new directory is ./{to.strip() or 'NAME'}",
         )
-    if place is None:
-        if user:
-            raise UsageError(
-                f"{to!r} is no host",
-                why="a directory is the same for a project and for a user",
-                fix=f"choose one of {', '.join(PLACES)}, or leave out --user",
-            )
-        root = project / Path(to).expanduser()
-    elif user:
-        own = environ.get(place.variable) if place.variable else None
-        root = (Path(own) if own else Path(environ["HOME"]) / place.home) / "skills"
-    else:
-        root = project / place.project
-    return root.resolve() / name
+    if place is None and user:
+        raise UsageError(
+            f"{to!r} is no host",
+            why="a directory is the same for a project and for a user",
+            fix=f"choose one of {', '.join(PLACES)}, or leave out --user",
+        )
+    try:
+        if place is None:
+            root = Path(to).expanduser()
+        elif not user:
+            root = Path(place.project)
+        elif place.variable and (own := environ.get(place.variable)):
+            root = Path(own, "skills")
+        else:
+            root = Path(environ.get("HOME", "~"), place.home, "skills").expanduser()
+        folder = (project / root).resolve() / name
+        str(folder).encode()
+    except (RuntimeError, UnicodeEncodeError) as error:  # no such user, links in a circle, no UTF-8
+        fix = "name another directory with --to"
+        raise UsageError(f"skills cannot be written for {to!r}", why=str(error), fix=fix) from None
+    return folder

@@ -20,6 +20,7 @@ from capdex.errors import CapdexError, Code, UsageError
 from capdex.yaml import read_yaml
 from capdex_publisher.authoring.imports.skill import split
 from capdex_router.install.lock_store import LockStore
+from capdex_router.install.lockfile import MAX_ITEMS
 from capdex_router.install.sync import check, sync
 from capdex_router.skills.document import _text
 from capdex_router.skills.folder import STAGING
@@ -404,6 +405,36 @@ async def test_a_removal_of_an_untouched_folder_leaves_nothing(
     assert folder.parent.exists()
 
 
+async def test_more_folders_than_a_lock_file_holds_are_refused_before_anything_is_written(
+    placed: Machine, person: Person, folder: Path
+) -> None:
+    store = LockStore(placed.home.lock_file)
+    many = tuple(f"{folder}{number}" for number in range(MAX_ITEMS))
+    store.write(store.read().plus([replace(placed.installer.entry("forms"), folders=many)]))
+    with pytest.raises(CapdexError) as caught:
+        await install(placed, person, folder.parent / "one more")
+    assert caught.value.code is Code.TOO_LARGE
+    assert len(placed.installer.entry("forms").folders) == MAX_ITEMS
+
+
+async def test_a_folder_that_cannot_be_written_stops_no_other_package(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path, tmp_path: Path
+) -> None:
+    publish(node, making.package_bytes("tides", "1.0.0", prompt=PROMPT, files=FILES))
+    tides = tmp_path / "other/tides"
+    await install(placed, person, tides, "tides")
+    (tides / "SKILL.md").unlink()
+    shutil.rmtree(tmp_path / "project")
+    (tmp_path / "project").write_text("a file")
+    found = {x.name: (x.status, x.error) for x in await sync(placed.installer, person)}
+    assert found["tides"] == ("mended", None)
+    status, error = found["forms"]
+    assert (status, error and error.code) == ("failed", Code.UNREADABLE)
+    assert str(folder) in whys(placed)
+    placed.installer.remove(["forms"])
+    assert set(placed.installer.lock.packages) == {"tides"}
+
+
 async def test_a_line_of_the_lock_file_alone_writes_no_folder(
     placed: Machine, person: Person, folder: Path, tmp_path: Path
 ) -> None:
@@ -488,6 +519,17 @@ def test_what_looks_like_a_host_is_no_new_directory(to: str, tmp_path: Path) -> 
         (tmp_path / place).mkdir()
         assert folder_of(place, "x", user=False, project=tmp_path, environ={}).parent.name == place
     assert folder_of("./codexx", "x", user=False, project=tmp_path, environ={})
+
+
+@pytest.mark.parametrize("to", ["~nobody-here/skills", "./caf\udce9"])
+def test_a_place_that_has_no_path_in_a_lock_file_is_refused(to: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="skills cannot be written"):
+        folder_of(to, "x", user=False, project=tmp_path, environ={})
+
+
+def test_a_user_without_home_in_the_environment_has_one_nevertheless(tmp_path: Path) -> None:
+    found = folder_of("claude", "x", user=True, project=tmp_path, environ={})
+    assert found == (Path.home() / ".claude/skills/x").resolve()
 
 
 def test_front_matter_is_the_same_for_any_text() -> None:
