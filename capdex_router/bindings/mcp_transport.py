@@ -113,14 +113,19 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     why="redirects of MCP services are not followed",
                     fix="name the final URL of the service",
                 )
-            kept = [pair for pair in response.headers.items() if pair[0].lower() in _KEPT_HEADERS]
+            kept = {
+                name: value.encode("ascii", "replace").decode()  # httpx writes no other letters
+                for name, value in response.headers.items()
+                if name.lower() in _KEPT_HEADERS
+            }
             if "event-stream" in response.headers.get("Content-Type", ""):
                 events = _Events(response, stack.pop_all(), asked, self._standing_for)
                 return httpx2.Response(response.status, headers=kept, stream=events)
-            if response.status >= 500:
+            busy = response.status == 429
+            if busy or response.status >= 500:
                 raise Unavailable(
                     f"{url.raw_host} answered with status {response.status}",
-                    Code.SERVICE_UNAVAILABLE,
+                    Code.RATE_LIMITED if busy else Code.SERVICE_UNAVAILABLE,
                     fix="try again later",
                     details=after_status(response.status),
                 )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from capdex.errors import MAX_TEXT_CHARS
+from capdex.errors import MAX_TEXT_CHARS, quoted
 from capdex.net.json_reply import is_dense
 from capdex.net.rpc import errors as faults
 from capdex.net.rpc.errors import RpcError, RpcFault, refusal, rpc_error
@@ -108,7 +108,7 @@ def what_it_seems(status: int, data: bytes) -> str:
             return ", with a page for a browser"
         return ": it sends a page for a browser, as a website does; see that the address is right"
     words = " ".join("".join(c if c.isprintable() else " " for c in start).split())
-    return f": {words[:200]}" if words else ""
+    return f": {quoted(words[:200])}" if words else ""
 
 
 def _value(

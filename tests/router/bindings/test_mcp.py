@@ -415,6 +415,17 @@ async def test_a_service_that_does_not_speak_mcp_is_an_error(
     assert failed.value.kind.cap == "EXECUTION_FAILED"
 
 
+async def test_a_service_with_too_many_calls_says_to_try_again(
+    serve: Any, open_services: Any
+) -> None:
+    async def busy(_: web.Request) -> web.Response:
+        return web.Response(status=429)
+
+    with pytest.raises(Unavailable) as failed:
+        await forecast(open_services({DID: await serve(busy)})).run({}, timeout_s=20)
+    assert failed.value.code is Code.RATE_LIMITED
+
+
 MANY = b"[" + b",".join([b"{}"] * 30_000) + b"]"
 BLOCKS = b'{"jsonrpc":"2.0","id":%s,"result":{"content":%s}}'
 WORDS = b'{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"sunny"}]}}'
@@ -515,6 +526,12 @@ async def test_a_line_end_that_only_the_sdk_knows_hides_no_result(raw: Any) -> N
     with pytest.raises(Unavailable) as late:
         await tool.run({}, timeout_s=0.5)
     assert late.value.code is Code.TIMEOUT
+
+
+@pytest.mark.parametrize("kind", ["application/json; x=\xe9", "text/event-stream; x=\xe9"])
+async def test_a_header_that_is_no_ascii_hides_no_result(raw: Any, kind: str) -> None:
+    body = WORDS if kind.startswith("application") else b"data: %b\n\n" % WORDS
+    assert await (await raw(kind, body)).run({}, timeout_s=20) == {"text": "sunny"}
 
 
 async def test_events_without_a_message_are_passed_over(raw: Any) -> None:

@@ -146,7 +146,7 @@ async def test_a_redirect_is_not_followed_to_another_host(serve: Serve) -> None:
     ("status", "data", "said"),
     [
         (301, b"", "it redirects; give the address that it redirects to"),
-        (403, b"API key\x1b inactive", "API key inactive"),
+        (403, b"API key\x1b inactive", ': "API key inactive"'),
         (403, b"<html>Just a moment", "it sends a page for a browser"),
         (200, b" <html>Checking your browser", "it sends a page for a browser"),
     ],

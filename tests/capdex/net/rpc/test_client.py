@@ -532,7 +532,7 @@ async def test_a_short_key_in_an_address_that_an_endpoint_repeats_is_not_shown(e
     async with Rpc([url + "k3y"]) as chain:
         with pytest.raises(RpcError) as caught:
             await chain.chain_id()
-    assert caught.value.why == "HTTP status 401: for a.example/…: no"
+    assert caught.value.why == 'HTTP status 401: "for a.example/…: no"'
 
 
 @pytest.mark.parametrize("kind", [PlainTransport, AiohttpTransport])
@@ -601,17 +601,17 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
     ("status", "body", "why"),
     [
         (301, b"", "HTTP status 301: it redirects; give the address that it redirects to"),
-        (403, b"IP not on the allow list\n", "HTTP status 403: IP not on the allow list"),
+        (403, b"IP not on the allow list\n", 'HTTP status 403: "IP not on the allow list"'),
         (404, b"<!doctype html><html>", "HTTP status 404: it sends a page for a browser, as a "
          "website does; see that the address is right"),
         (200, b"  <html>hi", "the reply is not JSON: it sends a page for a browser, as a "
          "website does; see that the address is right"),
-        (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: [31m{'x' * 196}"),
+        (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: \"[31m{'x' * 196}\""),
         (502, b"", "HTTP status 502"),
         (429, b"<html>slow down", "HTTP status 429, with a page for a browser"),
-        (200, b"null", "the reply is not a JSON-RPC object: null"),
+        (200, b"null", 'the reply is not a JSON-RPC object: "null"'),
         (200, b'{"message": "Invalid API key"}', "the reply is not a JSON-RPC object: "
-         '{"message": "Invalid API key"}'),
+         r'"{\"message\": \"Invalid API key\"}"'),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_rpc_is_named_as_what_it_seems(status, body, why):
