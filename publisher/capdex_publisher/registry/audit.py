@@ -62,7 +62,8 @@ class NameAudit:
     @property
     def releases(self) -> list[Json]:
         """All releases; where the chain is known, its flags and digests count."""
-        of_node = [x for x in self.node.get("releases") or [] if isinstance(x, dict)]
+        told = (x for x in self.node.get("releases") or [] if isinstance(x, dict))
+        of_node = [x for x in told if isinstance(x.get("semver"), str)]
         if self.chain is None:
             return of_node
         return _join(self.chain, of_node, has_node="as_of" in self.node)
