@@ -94,7 +94,9 @@ def search_command(
     if cursor is not None:
         arguments["cursor"] = cursor
     answer = ask_node(app, "search_capabilities", arguments)
-    hits = [hit for hit in answer.get("list_of_results") or [] if isinstance(hit, dict)]
+    listed = answer.get("list_of_results")
+    first = listed[:limit] if isinstance(listed, list) else []
+    hits = [hit for hit in first if isinstance(hit, dict)]
     total, next_cursor = answer.get("total"), answer.get("next_cursor")
     uris = [hit.get("cap_uri", "") for hit in hits]
     human = [row for hit in hits for row in _rows(app.output.out, hit)]

@@ -197,3 +197,16 @@ def test_an_answer_without_a_version_of_the_name_is_a_fault_of_the_node(
     result = capdex("get", "weather", "--config", "rpc-url=http://127.0.0.1:1")
     assert result.exit_code == 3
     assert "error[NODE_UNAVAILABLE]: the node answered" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("listed", "shown"),
+    [(5, 0), (True, 0), ([{"cap_uri": f"did:nuwa:cap:n{n}@1.0.0"} for n in range(99)], 10)],
+    ids=["number", "true", "more than were asked for"],
+)
+def test_a_list_of_hits_of_any_shape_is_shown_within_the_limit(
+    capdex: Any, node: Any, listed: object, shown: int
+) -> None:
+    node.answer("search_capabilities", {"list_of_results": listed})
+    result = capdex("search", "rain", "--plain")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, shown)
