@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from capdex.errors import Code, Unavailable
+from capdex.errors import Code, Unavailable, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.limits import MAX_RESOURCE_BYTES
 from capdex.net.ipfs.block_store import BlockDirectory
@@ -101,7 +102,10 @@ def installed(entry: Locked, cache: Cache) -> VerifiedPackage:
     Raises Unavailable if its bytes are not here, VerificationFailure if they do not pass,
     InvalidInput LOCK_DRIFT if the entry says otherwise than they do.
     """
-    package = cache.package(entry.announcement)
+    try:
+        package = cache.package(entry.announcement)
+    except VerificationFailure as error:  # whose fix is for the author, who made no mistake
+        raise replace(error, fix=f"capdex remove {entry.name}, then install it again") from None
     if package is None:
         raise missing(entry.announcement)
     check(entry, package)

@@ -278,7 +278,9 @@ async def test_an_entry_that_its_bytes_do_not_bear_out_is_refused(
     installed: Machine, person: Person, changed: dict[str, Any]
 ) -> None:
     edit(installed, **changed)
-    assert (await failed(sync(installed.installer, person))).code is Code.UNVERIFIED
+    error = await failed(sync(installed.installer, person))
+    assert error.code is Code.UNVERIFIED
+    assert error.fix == "capdex remove weather, then install it again"
     assert len(check(installed.installer)) == 1
 
 
