@@ -651,3 +651,20 @@ def test_what_the_service_sets_may_be_forbidden_to_be_sent(
     parameters = manifest_of(imported(posting(schema), method="post")).tools[0].parameters
     assert Validation().check(parameters, {"body": {"a": "x"}}) is None
     assert Validation().check(parameters, {"body": {"a": "x", "id": "y"}}) is not None
+
+
+def test_what_is_neither_true_nor_false_is_said() -> None:
+    parameter = {"name": "q", "in": "query", "required": "yes", "schema": TEXT}
+    body = {**posting(B)["requestBody"], "required": "yes"}
+    package = imported({"parameters": [parameter], "requestBody": body}, method="post")
+    listed = [(x.subject, x.fate, x.before) for x in package.notes]
+    assert ("query q", "left out", "required: yes") in listed
+    assert ("body", "left out", "required: yes") in listed
+
+
+@pytest.mark.parametrize("value", [3, True, [1], "x"])
+def test_odd_words_beside_an_operation_do_not_end_an_import(value: Any) -> None:
+    assert "op" in imported({"callbacks": value}, webhooks=value).text
+    listed = [{"name": "q", "in": [value]}]
+    whole: Json = {"openapi": None, "swagger": "2.0", "host": "rain.dev", "schemes": ["https"]}
+    assert "op" in imported({"parameters": listed}, **whole).text

@@ -22,6 +22,7 @@ from capdex_publisher.authoring.imports.schemas import Resolver
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
 _AS_JSON: Final = ("*/*", "application/*", "text/json")  # sent as JSON, and said
 _MAX_KEY_CHARS: Final = 64  # of an argument that a placeholder names
+_SWITCHES: Final = ("required", "explode", "allowReserved")  # of a parameter or a body
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
 _IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2; Swagger: the second alone
 
@@ -53,7 +54,7 @@ class Arguments:
             self._add_parameter(item)
         value = operation.value.get("requestBody")
         if document.is_swagger:
-            if {"body", "formData"} <= {x.get("in") for x in listed}:
+            if {"body", "formData"} <= {str(x.get("in")) for x in listed}:
                 raise Unsendable("body", "Swagger 2.0 allows body or formData, not both")
             value = swagger.body(document.value, operation.value, listed)
         if value is not None:
@@ -99,6 +100,10 @@ class Arguments:
 
     def _described(self, given: object, target: Json) -> Json:
         """Return what a reference leads to, with the description that stands beside it."""
+        for word in [x for x in _SWITCHES if not isinstance(target.get(x, True), bool)]:
+            why = "it is neither true nor false (in YAML, yes and no are text)"
+            subject = f"{target.get('in')} {target['name']}" if "name" in target else "body"
+            self._operation.note(subject, "left out", f"{word}: {target[word]}", why)
         own = beside(self._document.value, given).get("description")
         return target if own is None or self._document.is_old else {**target, "description": own}
 

@@ -64,7 +64,7 @@ def import_operations(document: ApiDocument, name: str, operations: Sequence[str
         notes.append(Note(DOCUMENT, "name", "changed", title, own))
     why = "an output_schema may say what a tool gives"
     notes.append(Note(DOCUMENT, "replies", "left out", "", why))
-    if webhooks := document.value.get("webhooks"):
+    if isinstance(webhooks := document.value.get("webhooks"), dict) and webhooks:
         listed = ", ".join(map(str, webhooks))
         notes.append(Note(DOCUMENT, "webhooks", "left out", listed, "a package receives no calls"))
     return Draft(
@@ -95,8 +95,8 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
         names = ", ".join(sorted(unknown))
         raise Unsendable("path", "the document describes no parameter of this name", names)
     path = _PLACEHOLDER.sub(lambda match: f"{{{arguments.in_path[match[1]]}}}", path)
-    if value.get("callbacks"):
-        listed = ", ".join(map(str, value["callbacks"]))
+    if isinstance(callbacks := value.get("callbacks"), dict) and callbacks:
+        listed = ", ".join(map(str, callbacks))
         operation.note("callbacks", "left out", listed, "a package receives no calls")
     about = [clean(value.get(x) or operation.item.get(x)) for x in ("summary", "description")]
     text = about[1] if about[0] in about[1] else "\n\n".join(filter(None, about))
