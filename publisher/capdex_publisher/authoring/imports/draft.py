@@ -15,7 +15,7 @@ from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.json_schema.bounds import unusable
 from capdex.manifest import manifest
-from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_SUMMARY_CHARS, MAX_TITLE_CHARS
+from capdex.manifest.metadata import MAX_DESCRIPTION_BYTES, MAX_TITLE_CHARS
 from capdex.manifest.resources import Resource
 from capdex.manifest.tools import MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS
 from capdex.manifest.urls import url_fault
@@ -176,7 +176,7 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     if homepage and (why := url_fault(homepage, schemes=("https", "http"))):
         notes.append(Note(DOCUMENT, "homepage", "left out", homepage, why))
         homepage = ""
-    summary = " ".join(clean(draft.summary).split())[:MAX_SUMMARY_CHARS]
+    summary = " ".join(clean(draft.summary).split())
     whole = " ".join(clean(draft.description).split())
     description = cut(whole, MAX_DESCRIPTION_BYTES)
     if description != whole:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest
-from capdex_publisher.authoring.imports.draft import Imported, write_package
+from capdex_publisher.authoring.imports.draft import Draft, Imported, write_package
 from capdex_publisher.authoring.imports.openai import import_openai
 from capdex_publisher.authoring.imports.openapi.tool import import_openapi
 from capdex_router.invoke.validation import Validation
@@ -255,6 +256,11 @@ def test_a_part_that_is_too_deep_has_the_same_name_in_each_import(manifest_of: M
 def test_a_title_that_is_cut_has_a_row() -> None:
     package = imported({}, info={"title": "Rain " * 100})
     assert ("title", "changed", "499 characters") in rows(package)
+
+
+def test_a_summary_that_was_given_and_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"does not fit metadata\.summary"):
+        write_package(Draft("rain", "Rain").with_values(summary="Rain " * 40))
 
 
 @pytest.mark.parametrize("says", [{"enum": ["dog"]}, {"const": "dog"}])
