@@ -193,7 +193,8 @@ def _checked(entry: Json) -> Locked:
         for item in items:
             _check_text(key, item)
         known[key] = tuple(items)
-    if any(posixpath.normpath(x) != x or not posixpath.isabs(x) for x in known["folders"]):
+    folders = known["folders"]
+    if any(posixpath.normpath(x) != x or not posixpath.isabs(x) or "\0" in x for x in folders):
         raise ValueError("folders has a path that is not absolute and plain")
     for key in ("sha256", "tools"):
         if len(known[key]) != 64 or not _HEX.issuperset(known[key]):

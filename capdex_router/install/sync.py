@@ -85,14 +85,14 @@ def check(installer: Installer) -> list[Drift]:
         if not entry.wanted.admits(entry.uri):
             drifts.append(_stale(entry))
         drifts += _forged(entry)
+        agreed = installer.is_agreed(entry)
+        whys = [] if agreed else ["nobody agreed to it on this machine"]
         try:
             contents = installer.contents(entry)
+            whys += contents.drifts() if agreed else ()  # else its folders are anybody's
         except CapdexError as error:
-            drifts.append({"name": entry.name, "why": error.line})
-        else:
-            drifts += [{"name": entry.name, "why": why} for why in contents.drifts()]
-        if not installer.is_agreed(entry):
-            drifts.append({"name": entry.name, "why": "nobody agreed to it on this machine"})
+            whys.insert(0, error.line)
+        drifts += [{"name": entry.name, "why": why} for why in whys]
     return drifts
 
 

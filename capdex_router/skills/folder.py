@@ -14,6 +14,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -62,6 +63,12 @@ def differences(folder: Path, expected: Content) -> dict[str, str]:
         else:
             states[path] = what
     return states
+
+
+def holds_just(folder: Path, expected: Content) -> bool:
+    """Return True if a folder holds these files alone; one that has more is not read further."""
+    has_more = any(islice(_walk(folder), len(expected), None))
+    return not has_more and not differences(folder, expected)
 
 
 def check_free(folder: Path) -> None:

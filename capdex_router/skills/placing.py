@@ -15,6 +15,7 @@ from capdex_router.skills.folder import (
     content,
     differences,
     drop_leftovers,
+    holds_just,
     staged,
     take_away,
 )
@@ -45,7 +46,7 @@ class Placed(NamedTuple):
         expected = content(self.package, self.files) if self.folders else {}
         for folder in self.folders:
             mine = folder_target(folder) in granted
-            if not mine and differences(Path(folder), expected):
+            if not mine and not holds_just(Path(folder), expected):
                 check_free(Path(folder))
 
     @contextmanager

@@ -121,6 +121,7 @@ def test_fields_of_a_later_version_stay() -> None:
         ("folders", ["skills/weather"]),
         ("folders", ["~/skills/weather"]),
         ("folders", ["/skills/../weather"]),
+        ("folders", ["/skills/\0/weather"]),
     ],
 )
 def test_a_field_that_cannot_be_is_refused(field: str, value: Any) -> None:

@@ -405,6 +405,30 @@ async def test_a_removal_of_an_untouched_folder_leaves_nothing(
     assert folder.parent.exists()
 
 
+async def test_a_folder_of_somebody_is_neither_read_whole_nor_listed(
+    placed: Machine, person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = tmp_path / "taken"
+    (taken / "more/deep").mkdir(parents=True)
+    for number in range(9):
+        (taken / f"mine{number}").write_text("mine")
+    store = LockStore(placed.home.lock_file)
+    entry = replace(placed.installer.entry("forms"), folders=(str(taken),))
+    store.write(store.read().plus([entry]))
+    read: list[str] = []
+    scandir = os.scandir
+
+    def noted(place: Any) -> Any:
+        read.append(str(place))
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", noted)
+    assert "mine" not in whys(placed)
+    (outcome,) = await sync(placed.installer, person)
+    assert "capdex did not write it" in str(outcome.error)
+    assert str(taken / "more") not in read
+
+
 async def test_more_folders_than_a_lock_file_holds_are_refused_before_anything_is_written(
     placed: Machine, person: Person, folder: Path
 ) -> None:
