@@ -109,7 +109,7 @@ class Installer:
         InvalidInput NOT_FOUND for a name that is not installed.
         """
         lock = self.lock
-        chosen = [_entry(lock, name) for name in names] if names else list(lock.packages.values())
+        chosen = _entries(lock, names) if names else lock.packages.values()
         turns = asyncio.Semaphore(AT_ONCE)
         async with open_gateways(self.config) as source:
 
@@ -244,7 +244,7 @@ class Installer:
         """
         with self.home.writing():
             lock = self.lock
-            gone = [_entry(lock, name) for name in dict.fromkeys(names)]
+            gone = _entries(lock, names)
             if asked is not None and asked not in gone:
                 raise _changed(asked.name)
             placed = []
@@ -312,6 +312,11 @@ def audited(entry: Locked) -> dict[str, Any]:
 def _changed(name: str) -> InvalidInput:
     message = f"{name} was changed by another call or process meanwhile"
     return InvalidInput(message, Code.LOCK_DRIFT, fix="try again")
+
+
+def _entries(lock: Lock, names: Collection[str]) -> list[Locked]:
+    """Return the entries of names or URIs, each once; raises as `_entry`."""
+    return list({one.name: one for one in (_entry(lock, name) for name in names)}.values())
 
 
 def _entry(lock: Lock, name: str) -> Locked:

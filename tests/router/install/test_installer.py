@@ -402,6 +402,15 @@ async def test_an_upgrade_names_what_is_not_installed(installed: Machine) -> Non
 # remove -------------------------------------------------------------------------------------
 
 
+async def test_a_package_that_is_named_twice_is_upgraded_and_removed_once(
+    installed: Machine, node: SimulatedNode
+) -> None:
+    node.publish(weather("1.1.0"))
+    names = ["weather", "did:nuwa:cap:weather", "weather"]
+    assert len(await installed.installer.upgrades(names)) == 1
+    assert len(installed.installer.remove(names)) == 1
+
+
 async def test_what_is_removed_loses_its_rights(installed: Machine) -> None:
     entry = installed.installer.entry("did:nuwa:cap:weather@1.0.0")
     installed.installer.remove(["weather"])
