@@ -18,6 +18,7 @@ from capdex.json_schema.bounds import unusable
 from capdex.manifest import prompt_injection
 from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest, ManifestReading
+from capdex.manifest.tools import BUILT_IN
 from capdex.problems import Problem, Reason, Severity
 from capdex_publisher.authoring.files import PROGRAMS, text_of
 from capdex_publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTION
@@ -36,8 +37,9 @@ _BESIDE: Final = frozenset(
 def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem, ...]:
     """Return errors for texts that look like secrets, and warnings for other mistakes.
 
-    These are unedited template lines, `required` of unknown properties, and schemas that no router
-    uses. `allow` has paths of texts that look like secrets and are none: they are warnings, too.
+    These are unedited template lines, `required` of unknown properties, schemas that no router
+    uses, and state verbs without a scope. `allow` has paths of texts that look like secrets and are
+    none: they are warnings, too.
     """
     manifest = reading.manifest
     if manifest is None:
@@ -45,6 +47,7 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     faults = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
     faults += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
     faults += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
+    faults += [(Reason.MISSING_FIELD, *x) for x in _without_scope(manifest)]
     problems = [problem_at(reading, *x) for x in faults]
     for path, why in secret_like(reading.yaml.value):
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
@@ -140,6 +143,12 @@ def _unusable(manifest: Manifest) -> Iterator[tuple[Path, str]]:
     for path, schema in _schemas(manifest):
         if schema and (why := unusable(schema)):
             yield path, f"no router uses this: {why}"
+
+
+def _without_scope(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+    verbs = [verb for verb in manifest.permissions if verb in BUILT_IN]
+    if verbs and manifest.memory_scope is None:
+        yield ("metadata", "memory_scope"), f"without it no router allows {', '.join(verbs)}"
 
 
 def _missing(schema: object, path: Path) -> Iterator[tuple[Path, str]]:

@@ -122,3 +122,13 @@ def test_a_schema_that_no_router_uses_is_named(lines: str, why: str) -> None:
     (found,) = [x for x in validation.problems if x.code is Reason.TOO_LARGE]
     assert (found.path, found.severity) == ("tools[0].function.parameters", Severity.WARNING)
     assert why in found.message
+
+
+def test_state_verbs_without_a_scope_to_keep_objects_in_are_named() -> None:
+    text = scaffold("tea", description="Tells.", kind=PackageKind.PROMPT)
+    asked = text.replace("require: []", 'require: ["state.query", "mail.send"]')
+    assert codes(asked) == []
+    (found,) = lint(read(asked.replace("  memory_scope: sc:tea\n", "").encode()))
+    assert (found.code, found.path) == (Reason.MISSING_FIELD, "metadata.memory_scope")
+    assert found.message == "without it no router allows state.query"
+    assert found.severity is Severity.WARNING
