@@ -1,6 +1,7 @@
 """One table of errors and one of reasons, complete and the same on every face (P16)."""
 
 import pickle
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from capdex.errors import (
     UsageError,
     VerificationFailure,
 )
+from capdex.manifest.tools import BUILT_IN
 from capdex.problems import Problem, Reason
 
 FAMILIES = [InvalidInput, UsageError, VerificationFailure, Refused, Unavailable]
@@ -53,6 +55,13 @@ def test_the_rows_of_the_protocol_are_as_written_down() -> None:
 def test_every_reason_has_a_meaning_and_a_hint() -> None:
     assert [*reason_codes()] == [*Reason]
     assert all(text.meaning and text.hint for text in reason_codes().values())
+
+
+def test_the_state_verbs_of_examples_are_those_that_there_are() -> None:
+    examples = [text.example for text in reason_codes().values()]
+    named = {verb for text in examples for verb in re.findall(r"state\.[a-z]+", text)}
+    assert named
+    assert named <= {*BUILT_IN}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
