@@ -166,7 +166,7 @@ def _put(new: Path, folder: Path) -> None:
             new.rename(folder)
         sync_folder(folder.parent)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise _unwritable(folder, error, "capdex sync") from None  # it is in the lock file
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -183,10 +183,10 @@ def drop_leftovers(parent: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _unwritable(folder: Path, error: Exception) -> UsageError:
+def _unwritable(folder: Path, error: Exception, then: str = "try again") -> UsageError:
     return UsageError(
         f"the folder {folder} cannot be written",
         Code.UNREADABLE,
         why=str(error)[:300],
-        fix="check the path, and that the disk is not full; then: capdex sync",
+        fix=f"check the path, and that the disk is not full; then: {then}",
     )
