@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -15,6 +16,9 @@ IPV6_PREFIX: Final = 64  # one customer has that many addresses, and can take an
 LOOPBACK: Final = "loopback"
 UNKNOWN: Final = "unknown"
 CLIENT: Final = "capdex.client"  # in the scope of a request: the text by which it is counted
+
+# Some proxies write the port of their client, too.
+_PORT: Final = re.compile(r"^(?:([0-9.]+):[0-9]+|\[([^\]]*)\](?::[0-9]+)?)$", re.ASCII)
 
 
 class Addresses:
@@ -50,7 +54,7 @@ class Addresses:
         if self._proxies and self._is_proxy(address):
             values = [value for key, value in scope["headers"] if key == b"x-forwarded-for"]
             for entry in reversed(b",".join(values).decode("latin-1").split(",") if values else ()):
-                address = entry.strip()
+                address = _PORT.sub(r"\1\2", entry.strip())
                 if not self._is_proxy(address):
                     break
         return address
