@@ -668,3 +668,18 @@ def test_odd_words_beside_an_operation_do_not_end_an_import(value: Any) -> None:
     listed = [{"name": "q", "in": [value]}]
     whole: Json = {"openapi": None, "swagger": "2.0", "host": "rain.dev", "schemes": ["https"]}
     assert "op" in imported({"parameters": listed}, **whole).text
+
+
+@pytest.mark.parametrize("fixed", ["path", "secret"])
+def test_a_parameter_that_a_router_takes_for_a_fixed_name_is_no_argument(
+    fixed: str, manifest_of: ManifestOf
+) -> None:
+    listed = [{"name": "tenant", "in": "query", "required": True, "schema": TEXT}]
+    schemes = {"site": {"type": "apiKey", "in": "query", "name": "Tenant"}}
+    package = imported(
+        {"parameters": listed, "security": [{"site": []}] if fixed == "secret" else []},
+        path="/x?Tenant=rain" if fixed == "path" else "/x",
+        components={"securitySchemes": schemes},
+    )
+    assert manifest_of(package).tools[0].parameters["properties"] == {}
+    assert "query tenant" in rows(package)

@@ -48,7 +48,8 @@ class Arguments:
         self.about = ""  # what the document says of all members of the body together
         self.plain = True
         in_path = operation.path.partition("#")[0].partition("?")[2]
-        self._fixed = {unquote_plus(x.partition("=")[0]) for x in in_path.split("&")} - {""}
+        named = {unquote_plus(x.partition("=")[0]).lower() for x in in_path.split("&")}
+        self._fixed = named - {""}  # a router takes `Type` for `type`, as some servers do
         listed = self._listed()
         for item in listed:
             self._add_parameter(item)
@@ -132,7 +133,7 @@ class Arguments:
         if place == "path" and f"{{{name}}}" not in self._operation.path:
             self._operation.note(f"path {name}", "left out", "", "the path has no such place")
             return
-        if place == "query" and name in self._fixed:
+        if place == "query" and name.lower() in self._fixed:
             self._operation.note(f"query {name}", "left out", "", "the path has its value")
             return
         if not name.strip():
@@ -293,8 +294,8 @@ class Arguments:
 
     def _fields(self, flat: forms.Properties, encoding: Json) -> Iterator[tuple[str, object, Json]]:
         """Yield the members of a body with their places; raises Unsendable for a required one."""
-        secrets = {x["name"] for x in self.secrets if x["type"] == "query"}
-        taken = {x.lower() for x in self._fixed | secrets}
+        secrets = {x["name"].lower() for x in self.secrets if x["type"] == "query"}
+        taken = self._fixed | secrets
         for name, value in ((str(x), y) for x, y in flat.schemas.items()):
             if is_read_only(value, self._document.value, old=self._document.is_old):
                 continue  # the service sets it

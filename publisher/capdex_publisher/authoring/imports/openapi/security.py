@@ -52,10 +52,9 @@ def secret_name(text: str, others: Sequence[Json]) -> str:
 
 
 def carrier(auth: Json) -> tuple[str, str]:
-    """Return where a secret is sent: the place, and the name there in lower case for a header."""
+    """Return where a secret is sent: the place, and the name there in lower case."""
     place = auth["type"] if auth["type"] in ("query", "cookie") else "header"
-    name = auth.get("name", "Authorization")
-    return place, name if place == "query" else name.lower()
+    return place, auth.get("name", "Authorization").lower()
 
 
 def check_together(auths: list[Json]) -> None:
