@@ -65,19 +65,19 @@ class RangeSizer:
 
         `hint` is the number that the endpoint suggests. A `costly` refusal took long to tell from
         an outage or a limit of calls: the widest range that was answered is asked for instead, and
-        the next raise comes later.
+        the next raise comes later. One refusal of as few blocks as were answered before may be by
+        chance, and lowers no limit.
         """
-        was_answered = blocks <= self._answered
-        if was_answered:
+        if hint is not None and hint >= blocks:
+            hint = None
+        less = max(1, blocks // 2 if hint is None else hint)
+        if blocks <= self._answered and hint is None:
             self._answered = 0
-        less = max(1, blocks // 2, self._answered)
-        if hint is not None and hint < blocks:
-            less = max(1, hint)
-        elif costly and self._answered:
-            less = self._answered
-        # Ranges that were under way together are one refusal; one of a width that was answered
-        # before may be by chance.
-        if blocks <= self.limit and not was_answered:
+            self.blocks = min(self.blocks, less)
+            return less
+        if hint is None:
+            less = self._answered if costly and self._answered else max(less, self._answered)
+        if blocks <= self.limit:  # ranges that were under way together are one refusal
             self._needed = min((4 if costly else 2) * self._needed, MAX_CALM)
         else:
             less = min(less, self.limit)

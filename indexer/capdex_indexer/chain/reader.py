@@ -150,6 +150,12 @@ class ChainReader:
                     yield step
             first = upto + 1
 
+    def narrow_ranges(self, last: int) -> None:
+        """Ask for fewer blocks at once: logs up to block `last` were left out without a word."""
+        blocks = last - self._next + 1  # none for what was read again
+        if last <= self._deep:
+            self.range_sizer.shrink(blocks if blocks > 0 else self.range_sizer.blocks)
+
     async def block_before_all(self) -> BlockRef:
         """Return a block before everything that was read."""
         return await self.reorgs.block_before_all(await self._read_head())

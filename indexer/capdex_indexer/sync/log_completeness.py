@@ -20,8 +20,11 @@ from capdex_indexer.projection.block_range import BlockRange, ChainChanged
 from capdex_indexer.store.cursor import Cursor
 
 
+@dataclass(eq=False)
 class MissingLogs(Unavailable):
-    """The endpoint's logs cannot be what the contract emitted: some are missing or changed."""
+    """The endpoint's logs up to a block cannot be what the contract emitted."""
+
+    upto: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +131,5 @@ def _missing(step: BlockRange, log_head: LogHead, why: str) -> MissingLogs:
         Code.STALLED,
         why=why,
         fix="wait, or add another endpoint with --rpc-url",
+        upto=step.upto.number,
     )

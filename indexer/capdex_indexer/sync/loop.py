@@ -144,7 +144,7 @@ async def follow_chain(
             if action.blame:
                 reader.rpc.blame(error.why)
             if isinstance(error, MissingLogs):  # long replies are cut without a word, too
-                reader.range_sizer.shrink(reader.range_sizer.blocks)
+                reader.narrow_ranges(error.upto)
             recheck = action.recheck
             await asyncio.sleep(action.pause_s)
 

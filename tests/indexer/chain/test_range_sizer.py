@@ -109,3 +109,11 @@ def test_refusals_of_ranges_that_were_answered_before_do_not_delay_the_next_rais
         range_sizer.learn(range_sizer.blocks, 0, 40)
         ranges += 1
     assert ranges <= 10 * FIRST_CALM
+
+
+def test_one_refusal_of_a_width_that_was_answered_before_lowers_no_limit():
+    range_sizer = RangeSizer()
+    range_sizer.learn(16, 0, 40)
+    assert range_sizer.shrink(16) == range_sizer.blocks == 8
+    assert range_sizer.limit == MAX_BLOCKS
+    assert range_sizer.shrink(8) == range_sizer.limit == 4

@@ -103,6 +103,22 @@ async def test_an_outage_makes_no_range_smaller(simulate, following, garbage):
     assert it.logs == sim.logs
 
 
+async def test_logs_that_are_left_out_of_a_few_new_blocks_make_no_range_smaller(
+    simulate, following
+):
+    sim = await simulate()
+    for _ in range(60):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        for _ in range(5):
+            await it.reach(sim.head.hash)
+            sim.once("eth_getLogs", lambda logs: [])
+            sim.publish()
+        await it.reach(sim.head.hash)
+        assert it.reader.range_sizer.limit == MAX_BLOCKS
+    assert it.logs == sim.logs
+
+
 async def test_logs_that_an_endpoint_cuts_without_a_word_are_asked_in_halves(simulate, following):
     sim = await simulate(cuts_at=5)
     for _ in range(60):

@@ -31,7 +31,7 @@ def applied(state: Recovery, number: int, *, confirmed: bool) -> Recovery:
 
 
 TROUBLED = Recovery(at(5), failures=3, missing=7)
-MISSING = MissingLogs("events were left out", Code.STALLED)
+MISSING = MissingLogs("events were left out", Code.STALLED, upto=7)
 BUSY = Unavailable("the database is busy", Code.DATABASE_UNAVAILABLE)
 
 
