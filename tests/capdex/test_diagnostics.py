@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from capdex.diagnostics import MAX_PROBLEMS, MAX_SUGGESTIONS, Findings, Path, show, show_path
+from capdex.diagnostics import (
+    MAX_PROBLEMS,
+    MAX_SUGGESTIONS,
+    Findings,
+    Path,
+    show,
+    show_change,
+    show_path,
+)
 from capdex.problems import Reason, Severity
 
 
@@ -51,3 +59,9 @@ def test_suggestions_run_out() -> None:
     for _ in range(MAX_SUGGESTIONS):
         assert findings.suggest("promt", ["prompt", "tools"]) == "did you mean prompt?"
     assert findings.suggest("promt", ["prompt", "tools"]) == ""
+
+
+def test_a_list_that_changed_is_shown_as_packages_write_it() -> None:
+    was, now = [{"secret": "KEY", "optional": True}], [{"secret": "KEY"}]
+    shown = 'was [{"secret": "KEY", "optional": true}], is [{"secret": "KEY"}]'
+    assert show_change(was, now) == shown
