@@ -18,7 +18,6 @@ from capdex.net.ipfs.block_store import BlockDirectory
 
 pytestmark = pytest.mark.real
 
-WITHIN_S = 5.0
 PAGES = ("/health", "/ready", "/status", "/status?max_lag=0", "/status?max_lag=never", "/metrics")
 
 
@@ -190,7 +189,7 @@ def test_a_node_and_its_workers_end_in_time_though_clients_hang(
             ask(client, "/c/shared.json")
             client.sock.sendall(head)
             clients.append(client)
-    assert node.process.stop(number, within=WITHIN_S) == code
+    assert node.process.stop(number) == code
     assert "cut off" not in node.process.stderr
     assert node.events("worker ended") == []
     assert node.events("stopped") != []
@@ -228,7 +227,7 @@ def test_a_worker_that_is_still_starting_ends_with_its_node(
     options = ("--blocks", str(shell / "blocks"), "--port", "0", "--log-format", "json")
     process = shell.start("node", "--role", "reader", "--db", db, *options, "--workers", "2")
     reader = Served(process, connections)
-    assert process.stop(signal.SIGTERM, within=WITHIN_S) == 143
+    assert process.stop(signal.SIGTERM) == 143
     assert "cut off" not in process.stderr
     with pytest.raises(ConnectionRefusedError):
         reader.connect().connect()
