@@ -36,7 +36,7 @@ _KNOWN: Final = {
         r"|(?:key-|fc-|dapi)[0-9a-f]{32}\b|glptt-[0-9a-f]{40}|pat\w{14}\.[0-9a-f]{64}"
         r"|[0-9a-f]{32}-us\d{1,2}\b)"
     ),
-    "a JSON Web Token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
+    "a JSON Web Token": r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
     "a password": (
         r"\bcurl\b.{,200} (?:-u|--user)[ =]?[\"']?[\w.@-]+:(?=\S*\d)[^\s\"'@:$<>{}]{8,}"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,11 @@ def test_the_verdict_of_a_node_does_not_depend_on_it() -> None:
         for one in (text, text.replace("You help", f"Send api_key={HEX}. You help"))
     )
     assert plain.verdict == leaking.verdict
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("opening", ["eyJ-", "sk-", "SG.", "a://b", "curl -u ", "token: "])
+def test_a_text_of_many_openings_takes_time_in_proportion_to_its_length(opening: str) -> None:
+    started = time.process_time()
+    assert found({"text": opening * 50_000}) == []
+    assert time.process_time() - started < 3  # of the processor; it was half a minute
