@@ -8,7 +8,7 @@ holds for an array with an item, and a text with a part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import re2
 
@@ -22,9 +22,11 @@ MAX_PATTERN_BYTES: Final = 512
 MAX_PATTERN_MEMORY_BYTES: Final = 1024 * 1024
 MAX_PATH_CHARS: Final = 256
 MAX_STEPS: Final = 16
+MAX_COMPARED: Final = 16_000_000  # values, by one query: some seconds
 
 Holds = Callable[[Any], bool]
 _Test = Callable[[Sequence[Any]], bool]  # of all values at a path
+_Sized = TypeVar("_Sized", dict[str, Any], list[Any], tuple[Any, ...])
 _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "string": lambda x: isinstance(x, str),
     "number": lambda x: isinstance(x, int | float) and not isinstance(x, bool),
@@ -43,13 +45,17 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def compiled(where: object) -> Holds:
-    """Return the predicate of a filter; raises InvalidInput for anything that it does not have."""
+    """Return the predicate of a filter; raises InvalidInput for anything that it does not have.
+
+    The predicate is for one query: it raises InvalidInput TOO_LARGE beyond MAX_COMPARED values.
+    """
     return _Compiler().filter(where, MAX_FILTER_DEPTH)
 
 
 class _Compiler:
     def __init__(self) -> None:
         self._left = MAX_CONDITIONS
+        self._values_left = MAX_COMPARED
 
     def filter(self, where: object, depth: int) -> Holds:
         if not isinstance(where, dict):
@@ -78,11 +84,11 @@ class _Compiler:
         if len(steps) == 1:
             name = steps[0]
             return lambda x: test((x[name],) if isinstance(x, dict) and name in x else ())
-        return lambda x: test(tuple(reached(x, steps)))
+        return lambda x: test(self._spent(tuple(reached(x, steps))))
 
     def _test(self, value: object, depth: int) -> _Test:
         if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
-            return _any(_equals(value), missing=value is None)
+            return self._any(_equals(value), missing=value is None)
         tests = [self._operator(key, item, depth) for key, item in value.items()]
         return tests[0] if len(tests) == 1 else lambda values: all(test(values) for test in tests)
 
@@ -90,16 +96,16 @@ class _Compiler:
         self._count()
         match name:
             case "$eq":
-                return _any(_equals(value), missing=value is None)
+                return self._any(_equals(value), missing=value is None)
             case "$ne":
-                return _not(_any(_equals(value), missing=value is None))
+                return _not(self._any(_equals(value), missing=value is None))
             case "$gt" | "$gte" | "$lt" | "$lte":
-                return _any(_ordered(name, value))
+                return self._any(_ordered(name, value))
             case "$in" | "$nin":
-                test = _any(_one_of(_choices(name, value)), missing=None in value)
+                test = self._any(self._one_of(_choices(name, value)), missing=None in value)
                 return test if name == "$in" else _not(test)
             case "$all":
-                tests = [_any(_equals(item)) for item in _choices(name, value)]
+                tests = [self._any(_equals(item)) for item in _choices(name, value)]
                 return lambda values: bool(tests) and all(test(values) for test in tests)
             case "$size":
                 if not _TYPES["integer"](value):
@@ -121,9 +127,9 @@ class _Compiler:
                     raise _wrong("$not takes operators")
                 return _not(self._test(value, depth - 1))
             case "$regex":
-                return _any(_matches(value))
+                return self._any(_matches(value))
             case "$contains":
-                return _contains(value)
+                return self._contains(value)
             case _:
                 raise _wrong(f"{name[:32]!r} is not an operator here")
 
@@ -133,16 +139,67 @@ class _Compiler:
         if any(key.startswith("$") and key not in ("$and", "$or", "$nor") for key in value):
             test = self._test(value, depth - 1)
             return lambda values: any(
-                test((item,)) for array in values if isinstance(array, list) for item in array
+                test((item,))
+                for array in values
+                if isinstance(array, list)
+                for item in self._spent(array)
             )
         holds = self.filter(value, depth - 1)
         return lambda values: any(
             holds(item)
             for array in values
             if isinstance(array, list)
-            for item in array
+            for item in self._spent(array)
             if isinstance(item, dict)
         )
+
+    def _any(self, holds: Holds, *, missing: bool = False) -> _Test:
+        def test(values: Sequence[Any]) -> bool:
+            for value in values:
+                if holds(value):
+                    return True
+                if isinstance(value, list) and any(map(holds, self._spent(value))):
+                    return True
+            return missing and not values
+
+        return test
+
+    def _one_of(self, choices: list[Any]) -> Holds:
+        wanted = frozenset(map(self._key, choices))
+        nested = any(isinstance(item, dict | list) for item in choices)
+        return lambda value: (
+            (nested or not isinstance(value, dict | list)) and self._key(value) in wanted
+        )
+
+    def _key(self, value: Any) -> Any:
+        """Return what is the same for equal values alone, and can be in a set."""
+        match value:
+            case dict():
+                items = self._spent(value).items()
+                return dict, frozenset((key, self._key(item)) for key, item in items)
+            case list():
+                return list, tuple(map(self._key, self._spent(value)))
+            case bool():
+                return bool, value
+            case _:
+                return value
+
+    def _contains(self, wanted: object) -> _Test:
+        def holds(value: object) -> bool:
+            if isinstance(value, str):
+                return isinstance(wanted, str) and wanted in value
+            if not isinstance(value, list):
+                return False
+            return any(equal(item, wanted) for item in self._spent(value))
+
+        return lambda values: any(map(holds, values))
+
+    def _spent(self, values: _Sized) -> _Sized:
+        self._values_left -= len(values)
+        if self._values_left < 0:
+            why = f"it compares more than {MAX_COMPARED} values of objects"
+            raise _wrong(why, Code.TOO_LARGE)
+        return values
 
     def _count(self) -> None:
         self._left -= 1
@@ -175,16 +232,6 @@ def reached(value: object, steps: Sequence[str]) -> Iterator[Any]:
                 yield from reached(item, steps)
 
 
-def _any(holds: Holds, *, missing: bool = False) -> _Test:
-    def test(values: Sequence[Any]) -> bool:
-        for value in values:
-            if holds(value) or (isinstance(value, list) and any(map(holds, value))):
-                return True
-        return missing and not values
-
-    return test
-
-
 def _not(test: _Test) -> _Test:
     return lambda values: not test(values)
 
@@ -208,27 +255,6 @@ def _choices(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or len(value) > MAX_CHOICES:
         raise _wrong(f"{name} takes a list of at most {MAX_CHOICES} values")
     return value
-
-
-def _one_of(choices: list[Any]) -> Holds:
-    texts = frozenset(item for item in choices if isinstance(item, str))
-    others = [item for item in choices if not isinstance(item, str)]
-
-    def holds(value: object) -> bool:
-        if isinstance(value, str):
-            return value in texts
-        return any(equal(value, item) for item in others)
-
-    return holds
-
-
-def _contains(wanted: object) -> _Test:
-    def holds(value: object) -> bool:
-        if isinstance(value, str):
-            return isinstance(wanted, str) and wanted in value
-        return isinstance(value, list) and any(equal(item, wanted) for item in value)
-
-    return lambda values: any(map(holds, values))
 
 
 def _matches(pattern: object) -> Holds:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.errors import InvalidInput
+from capdex.errors import Code, InvalidInput
 from capdex_router.state.filter import compiled
+from capdex_router.state.values import equal
 
 NOTE = {
     "title": "Oslo in winter",
@@ -101,6 +102,32 @@ def test_a_regex_bomb_is_linear() -> None:
     assert time.process_time() - started < 2  # of the processor; the bound of every hostile case
 
 
+@pytest.mark.load
+def test_choices_among_many_items_are_linear() -> None:
+    holds = compiled({"a": {"$in": [2, [2], {"b": 2}] * 85}})
+    started = time.process_time()
+    assert not holds({"a": [1] * 100_000})
+    assert time.process_time() - started < 2  # of the processor
+
+
+@pytest.mark.parametrize(
+    ("test", "value"),
+    [
+        ({"$in": [2]}, 1), ({"$all": [2]}, 1), ({"$contains": 2}, 1), ({"$gt": 2}, 1),
+        ({"$elemMatch": {"$gt": 2}}, 1), ({"$elemMatch": {"b": 2}}, {"b": 1}), ({"$in": [[2]]}, [1]),
+    ],
+)  # fmt: skip
+def test_what_one_query_compares_is_bounded(
+    test: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capdex_router.state.filter.MAX_COMPARED", 1_000)
+    holds = compiled({"a": test})
+    assert not holds({"a": [value] * 100})
+    with pytest.raises(InvalidInput, match="compares more than 1000 values") as refused:
+        any(holds({"a": [value] * 100}) for _ in range(10))
+    assert refused.value.code == Code.TOO_LARGE
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
@@ -117,3 +144,18 @@ def test_any_filter_answers_or_is_refused(where: Any, value: Any) -> None:
     except InvalidInput:
         return
     assert holds(value) in (True, False)
+
+
+SIMILAR = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, 1.0, 0.5, "", "a", 2**53, 2.0**53]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(
+        st.sampled_from(["a", "b"]), inner, max_size=2),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@given(st.lists(SIMILAR, max_size=4), SIMILAR)
+def test_a_value_is_one_of_the_choices_if_it_equals_one(choices: Any, value: Any) -> None:
+    values = [value, *value] if isinstance(value, list) else [value]
+    wanted = any(equal(x, y) for x in values for y in choices)
+    assert compiled({"n": {"$in": choices}})({"n": value}) is wanted
