@@ -23,7 +23,7 @@ from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.catalog.search import CatalogHit, Search
 from capdex_router.commands.learning import Learning
 from capdex_router.commands.source import LearnedTools
-from capdex_router.faces.arguments import Wanted, example
+from capdex_router.faces.arguments import Wanted, example, within
 from capdex_router.faces.manage import Packages, next_calls
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from capdex_router.install.resolve import NodeHit
@@ -107,7 +107,7 @@ class Actions:
     async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
         """Invoke a capability, or a command by a wish, or read on in a stored result."""
         if wanted.uri is not None and wanted.uri.startswith(PREFIX):
-            given = read_arguments(READ_ON, wanted.input)
+            given = read_arguments(READ_ON, within(wanted.input))
             return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0)
         uri, given = wanted.uri, wanted.input
         if uri is not None and uri.startswith("mcp:"):
@@ -115,9 +115,12 @@ class Actions:
         if uri is None:
             if self.learned is None:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
-            uri, given = self.learned.named(wanted.want or "", given)
+            uri, given = self.learned.named(wanted.want or "", within(given))
         capability = self._named(uri)
-        if not self.invoker.accepts(capability, given):  # a null, or digits, as models write them
+        if not self.invoker.accepts(
+            capability, given
+        ):  # wrapped, a null, or digits, as models write them
+            given = within(given)
             read = read_arguments(capability.input_schema, given, texts=False)
             given = read if self.invoker.accepts(capability, read) else given
         # Without a version the highest is meant, also if a program is learned again on the way.

@@ -58,10 +58,14 @@ def read_call(arguments: Json) -> Wanted:
     uri, want = (_text(named, name) for name in _NAMES)
     if uri is None and want is None:
         raise InvalidInput("call needs a uri, or a want", fix=_FORM)
-    # `{"input": {…}}`, with nothing else than a repeated uri beside it, is the input within.
-    if [key for key in given if key != "uri"] == ["input"] and isinstance(given["input"], dict):
-        given = given["input"]
     return Wanted(uri, want, given)
+
+
+def within(given: Json) -> Json:
+    """Return the input within `{"input": {…}}` that has no more than a repeated uri beside it."""
+    if [key for key in given if key != "uri"] == ["input"] and isinstance(given["input"], dict):
+        return given["input"]
+    return given
 
 
 def _unwrap(arguments: Json) -> tuple[Json, Any]:

@@ -158,6 +158,15 @@ async def test_an_input_that_is_wrong_is_read_where_its_meaning_is_beyond_doubt(
     assert executor.runs == [read]
 
 
+async def test_an_input_that_fits_the_schema_is_passed_as_it_is_given(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"input": {"type": "object"}}, "required": ["input"]}
+    executor = Echo()
+    found = demo.actions(tmp_path, 0, tool("odd", executor, input_schema=schema))
+    async with Client(build_server(found)) as client:
+        await client.call_tool("call", {"uri": "odd", "input": {"input": {"text": "x"}}})
+    assert executor.runs == [{"input": {"text": "x"}}]
+
+
 async def test_the_example_of_a_tool_without_parameters_is_an_empty_input(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     found = demo.actions(tmp_path, 0, tool("odd", Echo(), input_schema=schema))
