@@ -136,10 +136,12 @@ class _Document:
             self._write(path, value)
 
     def _change(self, operation: Json, empty: object, changed: Callable[[Any, Any], Any]) -> None:
-        name = operation["field"]
+        name = operation.get("field")
+        if not isinstance(name, str):
+            raise _Conflict('it is written as in {"$inc": {"field": 1}, "$push": {"list": 1}}')
         if not isinstance(self.root, dict):
             raise _Conflict("the document is not an object")
-        self._write([name], changed(self.root.get(name, empty), operation["value"]))
+        self._write([name], changed(self.root.get(name, empty), _value(operation)))
 
     def _at(self, path: list[str]) -> Any:
         node = self.root

@@ -156,6 +156,9 @@ def _selected(value: object) -> tuple[str, ...] | None:
         or not all(isinstance(name, str) for name in value)
     ):
         raise _wrong(f"select is a list of at most {MAX_SELECTED} fields")
+    for name in value:
+        if "." in name:
+            raise _wrong(f"select takes whole fields of an object, not a part as {name[:64]!r}")
     return tuple(dict.fromkeys(value))
 
 

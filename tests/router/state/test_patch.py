@@ -105,6 +105,9 @@ def test_inc_and_push() -> None:
         {"$inc": {"x": 1e308}},
         {"$inc": 1},
         {"$set": {"n": 1}},
+        [{"op": "$inc", "path": "/n", "value": 1}],
+        [{"op": "$inc", "field": ["n"], "value": 1}],
+        [{"op": "$push", "field": "l"}],
         {"op": "add"},
         None,
         "x",
@@ -123,13 +126,18 @@ def test_true_is_not_1() -> None:
 
 STEPS = st.sampled_from(["a", "0", "1", "-", "~0", "~1", "~", ""])
 OPERATIONS = st.fixed_dictionaries(
-    {"op": st.sampled_from(["add", "remove", "replace", "move", "copy", "test", "x"])},
+    {
+        "op": st.sampled_from(
+            ["add", "remove", "replace", "move", "copy", "test", "x", "$inc", "$push"]
+        )
+    },
     optional={
         "path": st.lists(
             st.sampled_from(["a", "0", "1", "-", "~0", "~1", "~", ""]), max_size=3
         ).map(lambda steps: "".join(f"/{step}" for step in steps)),
         "from": st.sampled_from(["", "/a", "/0", "/a/0", "a"]),
         "value": VALUES,
+        "field": STEPS | VALUES,
     },
 )
 

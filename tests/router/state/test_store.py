@@ -243,7 +243,8 @@ def test_what_is_passed_over_unparsed_does_not_match(texts: list[str], wanted: s
     "query",
     [
         None, [], {"foo": 1}, {"where": {}, "filter": {}}, {"limit": 0}, {"limit": 101},
-        {"limit": True}, {"limit": "1"}, {"select": "t"}, {"select": [1]}, {"order": "t"},
+        {"limit": True}, {"limit": "1"}, {"select": "t"}, {"select": ["a.b"]}, {"select": [1]},
+        {"order": "t"},
         {"order": [{"field": "t", "direction": "up"}]}, {"order": [{"field": 1}]}, {"order": ["t"] * 9},  # noqa: E501
         {"order": [{"x": 1}]}, {"cursor": 1}, {"cursor": "é"}, {"cursor": "AAAA"}, {"cursor": ""},
         {"cursor": "W10="}, {"cursor": "x" * 10_000}, {"where": {"t": "x" * 70_000}},
