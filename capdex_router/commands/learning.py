@@ -83,19 +83,28 @@ class Learning:
         self.grants.grant(proposal.grants(time.time()))
 
     def forget(self, name: str) -> Learned:
-        """Forget a tool by its name, or its program's; raises InvalidInput NOT_FOUND."""
+        """Forget a tool by its name, or by its program's if no other tool is of that program.
+
+        Raises InvalidInput, NOT_FOUND if there is none.
+        """
         name = Path(name.removeprefix(PREFIX)).name
-        for known, learned in self.store.all().items():
-            if name in (known, learned.tool.manifest.binary):
-                self.audit.write("forget", capability_id=owner_name(learned))
-                self._forget_grants(owner_name(learned))
-                self.store.remove(known)
-                return learned
-        raise InvalidInput(
-            f"no tool {clean(name)!r} is learned",
-            Code.NOT_FOUND,
-            fix="capdex learn lists what is learned",
-        )
+        known = self.store.all()
+        names = [x for x, learned in known.items() if learned.tool.manifest.binary == name]
+        names = [name] if name in known else names
+        if not names:
+            raise InvalidInput(
+                f"no tool {clean(name)!r} is learned",
+                Code.NOT_FOUND,
+                fix="capdex learn lists what is learned",
+            )
+        if len(names) > 1:
+            what = f"several tools are of the program {clean(name)!r}"
+            raise InvalidInput(what, why=", ".join(names), fix="name one of the tools")
+        learned = known[names[0]]
+        self.audit.write("forget", capability_id=owner_name(learned))
+        self._forget_grants(owner_name(learned))
+        self.store.remove(names[0])
+        return learned
 
     async def again(self, old: Learned) -> None:
         """Learn a program again, whose bytes changed, by the same intents or help; its grants go.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,3 +231,19 @@ async def test_a_tool_is_forgotten_by_its_name_or_its_program_s(tmp_path: Path) 
             learning.keep(learned)
         with pytest.raises(InvalidInput, match="no tool"):
             learning.forget("other")
+
+
+async def test_a_tool_is_forgotten_by_its_name_before_others_of_that_program(
+    tmp_path: Path,
+) -> None:
+    async with learned_inbox(tmp_path) as runtime:
+        learning = runtime.learning
+        (first,) = learning.store.all().values()
+        for name in ("about", "inbox"):
+            manifest = replace(first.tool.manifest, name=name)
+            learning.store.put(replace(first, tool=replace(first.tool, manifest=manifest)))
+        assert learning.forget("inbox").tool.manifest.name == "inbox"
+        with pytest.raises(InvalidInput, match="several tools") as refused:
+            learning.forget("inbox")
+        assert refused.value.why == "about, inboxd"
+        assert list(learning.store.all()) == ["about", "inboxd"]
