@@ -82,7 +82,10 @@ def _parent(node: Any, path: tuple[str, ...]) -> Any:
 def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield start, end and name of each table that has a header; comments behind it are no part."""
     # What is before a header is whole: a line within a text or an array is none.
-    headers = [match for match in _HEADER.finditer(text) if _is_valid(text[: match.start()])]
+    headers: list[re.Match[str]] = []
+    for match in _HEADER.finditer(text):
+        if _is_valid(text[headers[-1].start() if headers else 0 : match.start()]):
+            headers.append(match)
     ends = [*(match.start() for match in headers[1:]), len(text)]
     for header, end in zip(headers, ends, strict=False):
         trail = _TRAIL.search(text, header.end(), end)

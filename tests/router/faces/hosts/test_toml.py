@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 
 import pytest
@@ -67,6 +68,18 @@ def test_a_table_is_taken_out_in_any_form(text: str) -> None:
     assert "capdex" not in after
     assert after.endswith("# next\n[a]\nb = 1\n")
     assert ("# first" in after) == ("# first" in text)
+
+
+@pytest.mark.load
+def test_a_table_beside_many_is_put_and_taken_out_in_linear_time() -> None:
+    projects = "".join(
+        f'[projects."/home/x/{n}"]\ntrust_level = "trusted"\n\n' for n in range(2_000)
+    )
+    started = time.process_time()
+    after = put(projects, PATH, ENTRY)
+    assert put(after, PATH, ENTRY) == after
+    assert remove(after, PATH) == projects
+    assert time.process_time() - started < 5  # of the processor
 
 
 @pytest.mark.parametrize(("text", "place"), [("a = 1\na = 2\n", "line 2"), ("[a", "line 1")])
