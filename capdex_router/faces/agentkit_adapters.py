@@ -99,13 +99,13 @@ class RouterResources:
     async def list_resources(self) -> Sequence[ResourceDescriptor]:
         """Return the resources; a file has the path that it is written to as its name."""
         return [
-            ResourceDescriptor(part["uri"], part["name"], mime_type=part.get("mimeType"))
+            ResourceDescriptor(_id(part), part["name"], mime_type=part.get("mimeType"))
             for part in self.skill.resources
         ]
 
     async def read_resource(self, id: str, ctx: CapabilityContext) -> ResourceContents:
         """Return the bytes, or `ipfs://<cid>`; raises CapabilityUnavailable."""
-        name = next((x["name"] for x in self.skill.resources if x["uri"] == id), None)
+        name = next((x["name"] for x in self.skill.resources if _id(x) == id), None)
         if name is None or self.skill.read is None:
             raise CapabilityUnavailable(f"there is no resource {id[:64]!r}", {"code": "NOT_FOUND"})
         try:
@@ -183,6 +183,11 @@ def capabilities(
             annotations=ToolHints(read_only=reads, destructive=not reads),
             executor=InvocableExecutor(invocable, name),
         )
+
+
+def _id(part: Json) -> str:
+    """Return the URI of a resource; that of a file in a folder is its path there."""
+    return str(part.get("uri", part["name"]))
 
 
 def _json(result: InvocableResult) -> Json:

@@ -18,6 +18,7 @@ from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import announcement_of
 from capdex_publisher.keys.signer import LocalSigner
 from capdex_router.catalog.packages import skill
+from capdex_router.catalog.skill_folder import read_skill
 from capdex_router.faces import agentkit
 from capdex_router.faces.agentkit_adapters import RouterInvocable, RouterProvider, capabilities
 from capdex_router.invoke.invoke import Caller
@@ -63,6 +64,19 @@ async def test_files_of_a_package_are_resources_by_their_uri_and_its_own_parts_a
     assert file.data == agentkit.DataRef(uri=f"ipfs://{row['cid']}")
     with pytest.raises(agentkit.CapabilityUnavailable):
         await found.read_resource("ipfs://other", CONTEXT)
+
+
+async def test_files_in_the_folder_of_a_skill_are_resources_by_their_path(tmp_path: Path) -> None:
+    text = "---\nname: note\ndescription: Keeps notes.\n---\nDo it.\n"
+    (tmp_path / "note").mkdir()
+    (tmp_path / "note/SKILL.md").write_text(text)
+    (tmp_path / "note/a.md").write_text("A")
+    note = read_skill(tmp_path / "note")
+    (found,) = RouterProvider(note, (), actions(tmp_path).invoker).resources()
+    (file,) = [x for x in await found.list_resources() if x.name == "a.md"]
+    assert (await found.read_resource(file.id, CONTEXT)).data.data == b"A"
+    with pytest.raises(agentkit.CapabilityUnavailable):
+        await found.read_resource("other", CONTEXT)
 
 
 async def test_an_invocable_takes_the_whole_pipeline(tmp_path: Path) -> None:
