@@ -77,8 +77,8 @@ class HttpTool:
             try:
                 # In a thread: a desktop may ask its user to unlock the keyring.
                 secret = await asyncio.to_thread(self._secrets.get, *where)
-            except Refused:
-                if auth.get("optional"):
+            except Refused as refusal:
+                if auth.get("optional") and refusal.code is Code.UNAUTHENTICATED:
                     continue
                 raise
             match auth["type"]:

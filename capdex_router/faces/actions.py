@@ -117,10 +117,10 @@ class Actions:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
             uri, given = self.learned.named(wanted.want or "", within(given))
         capability = self._named(uri)
-        if not self.invoker.accepts(
-            capability, given
-        ):  # wrapped, a null, or digits, as models write them
-            given = within(given)
+        inner, named = within(given), capability.input_schema.get("properties") or {}
+        if "input" not in named or not self.invoker.accepts(capability, given):
+            given = inner
+        if not self.invoker.accepts(capability, given):  # a null, or digits, as models write them
             read = read_arguments(capability.input_schema, given, texts=False)
             given = read if self.invoker.accepts(capability, read) else given
         # Without a version the highest is meant, also if a program is learned again on the way.

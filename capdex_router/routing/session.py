@@ -47,13 +47,13 @@ class Session:
         )
 
         self._refresh()
-        before = self._stack.top
-        answer, self._stack = route(message, self._stack, self._index, self._clock())
+        answer, stack = route(message, self._stack, self._index, self._clock())
+        mounts: Json = {}
+        if isinstance(answer, RoutedCapability) and answer.capability != self._stack.top:
+            mounts = self._mounted(answer.capability)  # raises if its package cannot be read
+        self._stack = stack
         if isinstance(answer, RoutedCapability):
-            routed: Json = {"capability": answer.capability, "why": answer.why}
-            if answer.capability != before:
-                routed |= self._mounted(answer.capability)
-            return routed
+            return {"capability": answer.capability, "why": answer.why} | mounts
         if isinstance(answer, Ambiguous):
             names = list(answer.candidates)
             return {"ambiguous": names, "of": answer.total, "why": answer.why, "next": CHOOSE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -260,6 +261,17 @@ async def test_secrets_are_sent_together_and_an_optional_one_only_if_it_is_bound
     assert got["headers"].keys() >= {"X-App-Id", "Cookie"}
     secrets.set("weather", "127.0.0.1", "TOKEN", "value-of-token")
     assert "Authorization" in (await tool.run({}, timeout_s=5))["headers"]
+
+
+async def test_a_file_of_secrets_that_others_can_read_sends_nothing(
+    make: Any, serve: Any, secrets: Secrets, tmp_path: Path
+) -> None:
+    base = await serve(seen)
+    secrets.set("weather", "127.0.0.1", "TOKEN", "value-of-token")
+    (tmp_path / "secrets.json").chmod(0o644)
+    with pytest.raises(Refused) as refusal:
+        await make(f"{base}/x", "http", method="GET", auth=TOGETHER[-1:]).run({}, timeout_s=5)
+    assert refusal.value.code is Code.KEY_EXPOSED
 
 
 async def test_a_needed_secret_that_is_not_bound_sends_nothing(make: Any, serve: Any) -> None:

@@ -167,6 +167,17 @@ async def test_an_input_that_fits_the_schema_is_passed_as_it_is_given(tmp_path: 
     assert executor.runs == [{"input": {"text": "x"}}]
 
 
+async def test_an_input_within_an_input_is_read_where_the_schema_has_no_such_parameter(
+    tmp_path: Path,
+) -> None:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    executor = Echo()
+    found = demo.actions(tmp_path, 0, tool("odd", executor, input_schema=schema))
+    async with Client(build_server(found)) as client:
+        await client.call_tool("call", {"uri": "odd", "input": {"input": {"text": "x"}}})
+    assert executor.runs == [{"text": "x"}]
+
+
 async def test_the_example_of_a_tool_without_parameters_is_an_empty_input(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     found = demo.actions(tmp_path, 0, tool("odd", Echo(), input_schema=schema))

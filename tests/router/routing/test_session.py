@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
+from capdex.errors import Code, Unavailable
 from capdex.json import Json
 from capdex.manifest.triggers import Trigger
 from capdex_router.catalog.catalog import Catalog, Fixed, Listed
@@ -17,7 +20,9 @@ NEEDS = {"model_family": ["gpt-4"], "min_context_window": 16_000}
 
 
 class Triggered(Fixed):
-    """Skills with a keyword each."""
+    """Skills with a keyword each; their packages may be away."""
+
+    away = False
 
     def listed(self) -> list[Listed]:
         return [
@@ -31,6 +36,8 @@ class Triggered(Fixed):
         ]  # fmt: skip
 
     def load(self, ref: CapabilityRef) -> Capability:
+        if self.away:
+            raise Unavailable("no source has the package", Code.IPFS_UNAVAILABLE)
         return self._by_ref[ref]
 
 
@@ -71,6 +78,15 @@ def test_what_a_package_asks_of_the_model_is_a_warning() -> None:
         "needs a context of 16000 tokens; that here is unknown",
     ]
     assert "warnings" not in found.route("/switch note")
+
+
+def test_a_capability_whose_package_could_not_be_read_is_mounted_once_it_can() -> None:
+    found, source = session()
+    source.away = True
+    with pytest.raises(Unavailable):
+        found.route("what will the weather be in Oslo?")
+    source.away = False
+    assert found.route("and the weather in Rome?")["tools"] == [f"{WEATHER}#now"]
 
 
 def test_switch_and_back() -> None:
