@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 import msgspec
 import orjson
 
+from capdex.errors import UsageError
 from capdex.net.files import unusable
 
 FIRST: Final = "0" * 64  # `previous` of the first line
@@ -69,13 +70,20 @@ class AuditLog:
         self._begin()
         os.close(before)
 
+    def check(self) -> None:
+        """Raise UsageError UNREADABLE if the log cannot be opened: no call may run then."""
+        try:
+            self._follow()
+        except OSError as error:
+            raise _unwritable(error) from None
+
     def write(self, event: str, **fields: object) -> None:
         """Append one line: time, event and fields, which are JSON values.
 
         In a line over MAX_LINE_BYTES a field over MAX_FIELD_BYTES, such as the list of accesses, is
         `{sha256, bytes, items, start}` of its JSON.
 
-        Raises UsageError UNREADABLE if it cannot be written: the call must not run then.
+        Raises UsageError UNREADABLE if it cannot be written whole; nothing of it stays then.
         """
         try:
             self._follow()
@@ -88,18 +96,15 @@ class AuditLog:
                 if len(line) > MAX_LINE_BYTES:
                     line = orjson.dumps({name: _short(value) for name, value in entry.items()})
                 written = os.write(self._file, line + b"\n")
+                if written != len(line) + 1:
+                    os.ftruncate(self._file, self._end)
+                    raise OSError("there is no room for the line")
                 self._end += written
                 self._last = _digest(line)
-                if written != len(line) + 1:
-                    raise OSError("the line was written in part")
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
         except OSError as error:
-            raise unusable(
-                "the audit log cannot be written",
-                error,
-                fix="see that the disk is not full: no call runs without its line",
-            ) from None
+            raise _unwritable(error) from None
 
     def _catch_up(self) -> None:
         """Take note of the lines that other processes wrote."""
@@ -167,6 +172,10 @@ def _follows(line: bytes, expected: str) -> bool:
     except (msgspec.DecodeError, RecursionError):
         # What a crash left of a line begins as each line does.
         return line.startswith(f'{{"previous":"{expected}"'.encode()[: len(line)])
+
+
+def _unwritable(error: OSError) -> UsageError:
+    return unusable("the audit log cannot be written", error, "see that the disk is not full")
 
 
 def _short(value: Any) -> Any:

@@ -20,7 +20,14 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.errors import (
+    CapdexError,
+    Code,
+    ExecutionFailed,
+    InvalidInput,
+    Unavailable,
+    UsageError,
+)
 from capdex.json import Json
 from capdex.net.turns import Turns
 from capdex_router.catalog.catalog import Catalog
@@ -122,7 +129,12 @@ class Invoker:
         if failure is not None:
             told = self.redact(InvokeResult.of_error(failure, took).error)
         result, code = InvokeResult(output, told, took), told and told["reason"]
-        self.audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
+        try:
+            self.audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
+        except UsageError as error:
+            if not result.ok:
+                raise
+            raise replace(error, fix=f"{error.fix}; the call has run: do not repeat it") from None
         return result
 
     def accepts(self, capability: Capability, arguments: object) -> bool:
@@ -152,6 +164,7 @@ class Invoker:
         if call is None:
             return prompt_of(capability, arguments)
         audited["consent"] = await self._consent(call, caller, audited)
+        self.audit.check()
         return self._check_output(capability, await self._execute(call, caller))
 
     def _call(self, capability: Capability, arguments: object, audited: Json) -> _Call | None:

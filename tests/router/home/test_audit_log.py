@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -80,6 +81,24 @@ def test_a_line_that_was_taken_out_is_found(tmp_path: Path, line: int) -> None:
     del lines[line - 1]
     log.write_bytes(b"\n".join(lines))
     assert verify(log).broken == line
+
+
+def test_a_line_without_room_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with AuditLog(log) as audit:
+        audit.write("call", number=3)
+        whole = log.read_bytes()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, limits[1]))
+        try:
+            with pytest.raises(UsageError, match="cannot be written"):
+                audit.write("call", number=4)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert log.read_bytes() == whole
+        audit.write("call", number=5)
+    assert verify(log) == Report(5)
+    assert [entry["number"] for entry in tail(log, 2)] == [3, 5]
 
 
 @given(st.integers(1, 200))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable
+from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable, UsageError
 from capdex.json import Json
 from capdex_router.home.audit_log import verify
 from capdex_router.invoke.invoke import Caller, CallLimits
@@ -90,6 +91,42 @@ async def test_a_call_gives_its_output(runtime: Make, server: int) -> None:
     assert found == {
         "ok": True, "output": {"text": "hi"}, "error": None, "duration_ms": found["duration_ms"],
     }  # fmt: skip
+
+
+@dataclass
+class Unlogged(Echo):
+    """Takes the audit log away while it runs."""
+
+    log: Path = Path()
+
+    async def run(self, arguments: Json, *, timeout_s: float) -> Json:
+        take_away(self.log)
+        return await super().run(arguments, timeout_s=timeout_s)
+
+
+def take_away(log: Path) -> None:
+    log.unlink()
+    log.mkdir()
+
+
+async def test_without_an_audit_log_no_call_runs(runtime: Make) -> None:
+    executor = Echo()
+    run = runtime(tool("say", executor))
+    take_away(run.audit)
+    with pytest.raises(UsageError, match="audit log") as refusal:
+        await run.call("say", {"text": "hi"})
+    assert "has run" not in refusal.value.fix
+    assert executor.runs == []
+
+
+async def test_a_call_whose_line_cannot_be_written_says_that_it_has_run(runtime: Make) -> None:
+    executor = Unlogged()
+    run = runtime(tool("say", executor))
+    executor.log = run.audit
+    with pytest.raises(UsageError, match="audit log") as refusal:
+        await run.call("say", {"text": "hi"})
+    assert "the call has run: do not repeat it" in refusal.value.fix
+    assert len(executor.runs) == 1
 
 
 # Each cause of each code of CAP: the capability, the input, and the reason.
