@@ -316,7 +316,7 @@ def _changed(name: str) -> InvalidInput:
 
 def _entries(lock: Lock, names: Collection[str]) -> list[Locked]:
     """Return the entries of names or URIs, each once; raises as `_entry`."""
-    return list({one.name: one for one in (_entry(lock, name) for name in names)}.values())
+    return list({entry.name: entry for entry in (_entry(lock, name) for name in names)}.values())
 
 
 def _entry(lock: Lock, name: str) -> Locked:

@@ -21,7 +21,7 @@ from capdex_cli.views.problems import concise, counted, full, github
 if TYPE_CHECKING:
     from capdex_publisher.authoring.validate import PackageValidation
 
-FORMATS = tuple(one.value for one in Format)  # those of every command, besides its own
+FORMATS = tuple(x.value for x in Format)  # those of every command, besides its own
 
 
 @command(

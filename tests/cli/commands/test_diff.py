@@ -77,7 +77,7 @@ def test_json_says_all_of_it(capdex: Any, folder: Path) -> None:
         "step": "major",
         "risk": False,
         "message": 'system takes "imperial" no longer',
-        "old": "['imperial']",
+        "old": '["imperial"]',
         "new": None,
     }
     assert value["text"] is None
