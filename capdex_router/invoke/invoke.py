@@ -132,9 +132,10 @@ class Invoker:
         try:
             self.audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
         except UsageError as error:
-            if not result.ok:
+            if "consent" not in audited:  # nothing has run
                 raise
-            raise replace(error, fix=f"{error.fix}; the call has run: do not repeat it") from None
+            ran = "the call has run: do not repeat it" if result.ok else _MAYBE
+            raise replace(error, fix=f"{error.fix}; {ran}") from None
         return result
 
     def accepts(self, capability: Capability, arguments: object) -> bool:
@@ -163,8 +164,8 @@ class Invoker:
         call = self._call(capability, arguments, audited)
         if call is None:
             return prompt_of(capability, arguments)
-        audited["consent"] = await self._consent(call, caller, audited)
         self.audit.check()
+        audited["consent"] = await self._consent(call, caller, audited)
         return self._check_output(capability, await self._execute(call, caller))
 
     def _call(self, capability: Capability, arguments: object, audited: Json) -> _Call | None:

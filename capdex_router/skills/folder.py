@@ -65,7 +65,7 @@ def differences(folder: Path, expected: Content) -> dict[str, str]:
     return states
 
 
-def holds_just(folder: Path, expected: Content) -> bool:
+def holds_only(folder: Path, expected: Content) -> bool:
     """Return True if a folder holds these files alone; one that has more is not read further."""
     has_more = any(islice(_walk(folder), len(expected), None))
     return not has_more and not differences(folder, expected)

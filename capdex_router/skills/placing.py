@@ -15,7 +15,7 @@ from capdex_router.skills.folder import (
     content,
     differences,
     drop_leftovers,
-    holds_just,
+    holds_only,
     staged,
     take_away,
 )
@@ -46,7 +46,7 @@ class Placed(NamedTuple):
         expected = content(self.package, self.files) if self.folders else {}
         for folder in self.folders:
             mine = folder_target(folder) in granted
-            if not mine and not holds_just(Path(folder), expected):
+            if not mine and not holds_only(Path(folder), expected):
                 check_free(Path(folder))
 
     @contextmanager

@@ -105,7 +105,8 @@ def install_command(
     done: list[InstallOutcome] = []
     with open_installer(app) as installer:
         try:
-            done.extend(app.run(install(target)) for target in targets)
+            for target in targets:
+                done.append(app.run(install(target)))  # noqa: PERF401 - kept if a later one fails
         finally:  # what was installed before an error is told, too
             if done:
                 _show(app, "install", done)

@@ -22,7 +22,10 @@ from capdex_indexer.store.cursor import Cursor
 
 @dataclass(eq=False)
 class MissingLogs(Unavailable):
-    """The endpoint's logs up to a block cannot be what the contract emitted."""
+    """The endpoint's logs cannot be what the contract emitted: some are missing or changed.
+
+    `upto` is the number of the block up to which they were read.
+    """
 
     upto: int = field(kw_only=True)
 

@@ -95,12 +95,15 @@ async def test_a_call_gives_its_output(runtime: Make, server: int) -> None:
 
 @dataclass
 class Unlogged(Echo):
-    """Takes the audit log away while it runs."""
+    """Takes the audit log away while it runs, and may fail then."""
 
     log: Path = Path()
+    fails: bool = False
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         take_away(self.log)
+        if self.fails:
+            raise ExecutionFailed("the service failed")
         return await super().run(arguments, timeout_s=timeout_s)
 
 
@@ -119,14 +122,18 @@ async def test_without_an_audit_log_no_call_runs(runtime: Make) -> None:
     assert executor.runs == []
 
 
-async def test_a_call_whose_line_cannot_be_written_says_that_it_has_run(runtime: Make) -> None:
-    executor = Unlogged()
+@pytest.mark.parametrize(
+    ("fails", "told"), [(False, "the call has run: do not repeat"), (True, "it may have been done")]
+)
+async def test_a_call_whose_line_cannot_be_written_says_that_it_has_run(
+    runtime: Make, fails: bool, told: str
+) -> None:
+    executor = Unlogged(fails=fails)
     run = runtime(tool("say", executor))
     executor.log = run.audit
     with pytest.raises(UsageError, match="audit log") as refusal:
         await run.call("say", {"text": "hi"})
-    assert "the call has run: do not repeat it" in refusal.value.fix
-    assert len(executor.runs) == 1
+    assert told in refusal.value.fix
 
 
 # Each cause of each code of CAP: the capability, the input, and the reason.
