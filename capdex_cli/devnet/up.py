@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from capdex_cli.node.server import listen, url_of
 from capdex_cli.node.workers import Serving
 from capdex_cli.terminal import logs
 from capdex_cli.terminal.output import Output
+from capdex_indexer.monitoring.health import Health
 from capdex_indexer.node.node import Node
 from capdex_indexer.node.signals import run_until_stopped
 from capdex_indexer.options import NodeOptions
@@ -40,6 +42,7 @@ from capdex_service.limits.hosts import known_hosts
 
 HOST: Final = "127.0.0.1"
 POLL_S: Final = 0.2  # new heads come by websocket; polling is the fallback
+FOLLOW_S: Final = 30.0  # until the node has read its chain: nearly always a second
 KUBO: Final = "http://127.0.0.1:5001"
 
 
@@ -139,6 +142,9 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
                 index=node.surface.index,
                 signed=home.path / "packages",
             )
+        # A kill can take the chain's last second: what the index holds may not be there any more.
+        if warning := await _followed(node.surface.health, running):
+            output.step("warn", "node", warning)
         info = {
             "rpc_url": rpc_url,
             "chain_id": DEV_CHAIN_ID,
@@ -155,6 +161,16 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
         }
         _announce(home.path, info, output, parts)
         await running
+
+
+async def _followed(health: Health, running: asyncio.Task[None]) -> str | None:
+    """Wait until a node is at its chain's head; return why it is not after FOLLOW_S."""
+    deadline = time.monotonic() + FOLLOW_S
+    while True:
+        warning = health.warning()
+        if not warning or running.done() or time.monotonic() > deadline:
+            return warning
+        await asyncio.sleep(POLL_S)
 
 
 def _announce(home: Path, info: dict[str, Any], output: Output, parts: AsyncExitStack) -> None:
