@@ -28,8 +28,7 @@ async def consent(_context: Any, params: Any) -> types.ElicitResult:
     """Ask the person at the terminal; only a typed yes is one."""
     print(params.message, file=sys.stderr)
     answer = await asyncio.to_thread(input, "Allow this? Type yes: ")
-    action = {"action": "accept", "content": {"agree": answer.strip() == "yes"}}
-    return types.ElicitResult.model_validate(action)
+    return types.ElicitResult(action="accept" if answer.strip() == "yes" else "decline")
 
 
 async def run(url: str, model: str, message: str) -> str:

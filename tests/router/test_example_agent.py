@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 ROOT = Path(__file__).parents[2]
@@ -16,8 +18,10 @@ AGENT = ROOT / "examples/agent.py"
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
-def test_the_example_is_short() -> None:
-    assert len(AGENT.read_text("utf-8").splitlines()) <= 80
+@pytest.mark.parametrize("page", ["README.md", "docs/router.md"])
+def test_pages_tell_the_length_of_the_example(page: str) -> None:
+    lines = len(AGENT.read_text("utf-8").splitlines())
+    assert f"{lines} lines" in (ROOT / page).read_text("utf-8")
 
 
 def completion(message: dict[str, Any]) -> web.Response:
@@ -41,20 +45,24 @@ def call(number: int, name: str, **arguments: Any) -> dict[str, Any]:
     return {"tool_calls": [{"id": f"call_{number}", "type": "function", "function": function}]}
 
 
-SCRIPT = (
+FIND = (
     call(1, "find", want="write plainly"),
     call(2, "call", uri="skill:plain", input={}),
     {"content": "Short words it is."},
 )
+LEARN = (call(1, "manage", action="learn", target="sort"), {"content": "As you like."})
 
 
-async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> None:
-    (tmp_path / "skills" / "plain").mkdir(parents=True)
-    (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
-    capdex = tmp_path / "capdex"
+async def run(
+    directory: Path, script: Sequence[dict[str, Any]], typed: str = ""
+) -> tuple[bytes, list[dict[str, Any]]]:
+    """Run the agent with a model that gives these messages; return its output and the requests."""
+    (directory / "skills" / "plain").mkdir(parents=True)
+    (directory / "skills" / "plain" / "SKILL.md").write_text(SKILL)
+    capdex = directory / "capdex"
     capdex.write_text(
         f"#!/bin/sh\nexec {sys.executable} -c 'from capdex_cli.main import main; main()' \"$@\""
-        f" --skills {tmp_path / 'skills'}\n"
+        f" --skills {directory / 'skills'}\n"
     )
     capdex.chmod(0o700)
     asked: list[dict[str, Any]] = []
@@ -62,7 +70,7 @@ async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> No
     async def answer(request: web.Request) -> web.Response:
         assert request.headers["Authorization"] == "Bearer key"
         asked.append(await request.json())
-        return completion(SCRIPT[len(asked) - 1])
+        return completion(script[len(asked) - 1])
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", answer)
@@ -70,18 +78,40 @@ async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> No
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     environ = {
-        **os.environ, "CAPDEX": str(capdex), "CAPDEX_HOME": str(tmp_path / "home"),
+        **os.environ, "CAPDEX": str(capdex), "CAPDEX_HOME": str(directory / "home"),
         "OPENAI_API_KEY": "key", "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(AGENT), f"http://127.0.0.1:{runner.addresses[0][1]}/v1", "m", "Write.",
-        env=environ, stdout=asyncio.subprocess.PIPE, cwd=tmp_path,
+        env=environ, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=directory,
     )  # fmt: skip
-    out, _ = await process.communicate()
+    out, _ = await process.communicate(typed.encode())
     await runner.cleanup()
-    assert (process.returncode, out) == (0, b"Short words it is.\n")
+    assert process.returncode == 0
+    return out, asked
+
+
+def results(request: dict[str, Any]) -> list[str]:
+    """The results of tools that a request to the model has."""
+    return [x["content"] for x in request["messages"] if x["role"] == "tool"]
+
+
+async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> None:
+    out, asked = await run(tmp_path, FIND)
+    assert out == b"Short words it is.\n"
     names = [tool["function"]["name"] for tool in asked[0]["tools"]]
     assert names == ["find", "describe", "call", "route", "manage"]
-    results = [x["content"] for x in asked[2]["messages"] if x["role"] == "tool"]
-    assert results[0].startswith("skill:plain Write plainly.")
-    assert json.loads(results[1])["output"]["prompt"] == "Use short words."
+    found, called = results(asked[2])
+    assert found.startswith("skill:plain Write plainly.")
+    assert json.loads(called)["output"]["prompt"] == "Use short words."
+
+
+@pytest.mark.parametrize("typed", ["no\n", "\n", "y\n"], ids=repr)
+async def test_only_a_typed_yes_of_its_person_is_a_yes(tmp_path: Path, typed: str) -> None:
+    _, asked = await run(tmp_path, LEARN, typed)
+    assert "NO_CONSENT" in results(asked[1])[0]
+
+
+async def test_a_typed_yes_is_a_yes(tmp_path: Path) -> None:
+    _, asked = await run(tmp_path, LEARN, "yes\n")
+    assert "learned" in results(asked[1])[0]
