@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import orjson
 from typing_extensions import override
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
@@ -45,9 +46,12 @@ class Kubo(Http):
 
     @override
     def hint(self, status: int, start: bytes) -> str:
-        """Return what a reply seems to be: only another server than Kubo's RPC answers 404."""
-        named = ": it is not Kubo's RPC; write gateway:URL if it is a gateway"
-        return named if status == 404 else super().hint(status, start)
+        """Return what Kubo says; only another server than Kubo's RPC answers 404."""
+        if status == 404:
+            return ": it is not Kubo's RPC; write gateway:URL if it is a gateway"
+        with suppress(orjson.JSONDecodeError, TypeError, KeyError):
+            start = str(orjson.loads(start)["Message"]).encode()
+        return super().hint(status, start)
 
     async def put(self, data: bytes) -> Cid:
         """Add and pin a file in the blocks of `divide`; raises Unavailable if Kubo fails."""

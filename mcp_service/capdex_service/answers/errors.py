@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Final
 
 import structlog
 
 from capdex.errors import CapdexError, Code, Unavailable
+from capdex.net.log_lines import RareLines
 from capdex_service.answers.text import cut
 
 ERROR_TOKENS: Final = 80  # of each part of an error
-INTERVAL_S: Final = 60.0  # between two lines of the log about one code
 _LATER: Final = "try again later, or ask another node"
 
-_next_line_at: dict[Code, float] = {}
+_lines = RareLines()
 
 log = structlog.get_logger(part="mcp")
 
@@ -39,8 +38,7 @@ def public_error(error: Exception) -> CapdexError:
     if isinstance(error, CapdexError):
         if error.code in PUBLIC:
             return error
-        if (now := monotonic()) >= _next_line_at.get(error.code, now):  # of all requests
-            _next_line_at[error.code] = now + INTERVAL_S
+        if _lines.due(error.code):  # of all requests
             log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)
         if error.code is not Code.INTERNAL:
             what = "the node cannot read its index now"

@@ -1,8 +1,9 @@
 """`/v1/changes/stream`: the feed of changes as Server-Sent Events (HTML Standard, §9.2).
 
-Each change is an event whose id is its place in the feed, so a client that reconnects with
-`Last-Event-ID` misses none. A comment is sent in quiet times, so that both ends and everything in
-between see that the connection lives.
+Each change is an event whose id is its place in the feed, so a client that reconnects with `Last-
+Event-ID` misses none. A place beyond the index is of another one: the event `reset` says so, and
+all changes follow from the beginning. A comment is sent in quiet times, so that both ends and
+everything in between see that the connection lives.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from capdex.errors import CapdexError, Code, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.json import Json
 from capdex.net.tasks import end
 from capdex_service.http.parameters import read_parameters
@@ -29,6 +30,8 @@ LIFETIME_S: Final = 3600.0  # then the client reconnects, perhaps to a node with
 BATCH: Final = 100
 RETRY_MS: Final = 2000
 
+# A client that reads EventSource of a browser never tries again after another status than 200.
+_RESET: Final = b"id: 0\nevent: reset\ndata: %s\n\n"
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
@@ -90,11 +93,7 @@ class ChangeStream:
         moment = await self._reader.moment()
         if self._closed:
             raise Unavailable("this node is ending", Code.TIMEOUT, fix="ask another node")
-        if text is None:
-            return FeedPlace(moment.revision)
-        since = FeedPlace.parse(text)
-        await read_feed(self._reader, since, 1)  # it refuses a place that is not of this index
-        return since
+        return FeedPlace(moment.revision) if text is None else FeedPlace.parse(text)
 
     async def _stream(self, send: Send, since: FeedPlace) -> None:
         """Send changes as they come; ends after a time, and when the client reads no more."""
@@ -102,7 +101,12 @@ class ChangeStream:
         ends_at, quiet_until = clock() + self._lifetime_s, clock() + self._heartbeat_s
         await send_part(send, b"retry: %d\n\n" % RETRY_MS)
         while clock() < ends_at:
-            page = await read_feed(self._reader, since, BATCH)
+            try:
+                page = await read_feed(self._reader, since, BATCH)
+            except InvalidInput as error:  # another index, or an older state, took the place
+                since = FeedPlace(0)
+                await send_part(send, _RESET % orjson.dumps({"message": error.message}))
+                continue
             since = page.after
             if page.entries:
                 await send_part(send, b"".join(starmap(_event, page.entries)))

@@ -145,7 +145,9 @@ def _stream() -> Json:
             "operationId": "streamChanges",
             "summary": "Follow the names that change as Server-Sent Events",
             "description": "Each event is of the type `change`; its data is an item of `changes` "
-            "in /v1/changes, its id a place in the feed. Without `since` the stream starts now.",
+            "in /v1/changes, its id a place in the feed. Without `since` the stream starts now. An "
+            "event `reset` says that the index is another or older one: drop what you know; all "
+            "changes follow.",
             "parameters": [
                 _query("since", _PLACE, "a place in the feed"),
                 {"name": "Last-Event-ID", "in": "header", "schema": _PLACE},

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 from starlette.requests import ClientDisconnect
 
-INTERVAL_S: Final = 60.0  # between two lines of one kind
+from capdex.net.log_lines import RareLines
 
 log = structlog.get_logger(part="http")
 
@@ -25,20 +25,15 @@ _CLOSED: Final = "the handler is closed"
 
 
 class ClientFaults:
-    """Counts faults of clients by kind, and logs a kind at most once in INTERVAL_S."""
+    """Counts faults of clients by kind, and logs a kind at most once a minute."""
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
-        self._timer = timer
-        self._unlogged: dict[str, int] = {}
-        self._next_line_at: dict[str, float] = {}
+        self._lines = RareLines(timer)
 
     def note(self, kind: str) -> None:
         """Count a fault; log how many there were since the last line of this kind."""
-        now = self._timer()
-        self._unlogged[kind] = self._unlogged.get(kind, 0) + 1
-        if now >= self._next_line_at.get(kind, now):
-            log.info("faults of clients", kind=kind, count=self._unlogged.pop(kind))
-            self._next_line_at[kind] = now + INTERVAL_S
+        if count := self._lines.due(kind):
+            log.info("faults of clients", kind=kind, count=count)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """False for a record of `uvicorn.error` that a client, or the end of the node, caused."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from capdex.errors import Code, Unavailable
+from capdex.net.log_lines import INTERVAL_S
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.errors import RpcFault
 from capdex.net.rpc.pacing import Circuit
-from capdex_indexer.node.fault_log import INTERVAL_S, FaultLog
+from capdex_indexer.node.fault_log import FaultLog
 
 
 def endpoint(fault: RpcFault | None) -> EndpointState:

@@ -8,13 +8,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.net.log_lines import RareLines
 from capdex_service.answers import errors
 
 
 def test_a_database_that_is_away_is_one_line_of_the_log_a_minute(monkeypatch: Any) -> None:
     now = [0.0]
-    monkeypatch.setattr(errors, "_next_line_at", {})
-    monkeypatch.setattr(errors, "monotonic", lambda: now[0])
+    monkeypatch.setattr(errors, "_lines", RareLines(lambda: now[0]))
     away = Unavailable("no server", Code.DATABASE_UNAVAILABLE, why="connection refused")
     with capture_logs() as lines:
         for second in range(90):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -107,6 +108,33 @@ async def test_a_client_that_reconnects_misses_nothing(live: Live, serve_stream:
             names = [json.loads((await event(answer))["data"])["name"] for _ in range(2)]
     assert json.loads(first["data"])["name"] == "note"
     assert names == ["weather", "maps"]
+
+
+@pytest.mark.parametrize("given", ["query", "header"])
+async def test_a_client_of_a_later_index_is_told_to_start_anew(
+    live: Live, serve_stream: Serve, given: str
+) -> None:
+    query, headers = ("?since=999", {}) if given == "query" else ("", {"Last-Event-ID": "999:note"})
+    async with serve_stream() as http, http.get(f"/{query}", headers=headers) as answer:
+        assert answer.status == 200
+        assert await event(answer) == {"retry": "2000"}
+        reset = await event(answer)
+        assert (reset["event"], reset["id"]) == ("reset", "0")
+        assert "beyond this index" in json.loads(reset["data"])["message"]
+        assert json.loads((await event(answer))["data"])["name"] == "note"
+
+
+async def test_an_older_index_that_takes_the_place_resets_an_open_stream(
+    live: Live, serve_stream: Serve, tmp_path: Path
+) -> None:
+    with sqlite3.connect(tmp_path / "index.db") as source, sqlite3.connect(":memory:") as backup:
+        source.backup(backup)
+        live.publish("weather")
+        async with serve_stream() as http, http.get("/") as answer:
+            await event(answer)
+            backup.backup(source)
+            assert (await event(answer))["event"] == "reset"
+            assert json.loads((await event(answer))["data"])["name"] == "note"
 
 
 async def test_a_quiet_stream_says_that_it_lives(live: Live, serve_stream: Serve) -> None:

@@ -9,7 +9,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from structlog.testing import capture_logs
 
-from capdex_service.limits.client_faults import INTERVAL_S, ClientFaults
+from capdex.net.log_lines import INTERVAL_S
+from capdex_service.limits.client_faults import ClientFaults
 
 
 def test_each_kind_is_logged_once_in_an_interval_with_its_count() -> None:

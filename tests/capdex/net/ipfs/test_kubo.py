@@ -54,8 +54,10 @@ async def test_a_file_of_a_package_is_divided_as_its_cid_says(kubo: Any, size: i
 async def test_an_absent_block_is_unavailable_not_wrong(kubo: Any) -> None:
     async with Kubo(kubo.api, limits=FetchLimits(total_s=5.0)) as client:
         with pytest.raises(Unavailable) as caught:
-            await client.get(Cid.of(os.urandom(32)))
+            await client.get(cid := Cid.of(os.urandom(32)))
     assert caught.value.code is Code.IPFS_UNAVAILABLE
+    said = "block was not found locally (offline): ipld: could not find"
+    assert caught.value.why == f'it answered 500 for {cid}: "{said} {cid}"'
 
 
 async def test_a_kubo_that_is_down_is_named_with_how_to_start_it(unused_tcp_port: int) -> None:
