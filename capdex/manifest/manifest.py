@@ -15,7 +15,7 @@ from capdex.diagnostics import Findings, LineColumn, Path, show, type_name
 from capdex.errors import InvalidInput
 from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_schema, parse_json
 from capdex.manifest import metadata as meta
-from capdex.manifest.bindings.binding import read_bindings
+from capdex.manifest.bindings.binding import FIELDS, read_bindings
 from capdex.manifest.fields import Fields
 from capdex.manifest.prompt_injection import deceptive_word, imitated_mark, lint
 from capdex.manifest.resources import Resource, read_resources
@@ -68,6 +68,12 @@ class Manifest:
     signature: str | None
     examples: tuple[dict[str, Any], ...]
     resources: tuple[Resource, ...]
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """Names of tools that no router runs: they have no binding, or one of an unknown type."""
+        known = {name for name, binding in self.bindings.items() if binding["type"] in FIELDS}
+        return tuple(x.name for x in self.tools if not x.built_in and x.name not in known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def package_json(manifest: Manifest) -> Json:
         ],
         "permissions": list(manifest.permissions),
         "contacts": list(contacts(manifest.bindings)),
+        "unbound": list(manifest.unbound),
         "files": [x.to_json() | {"may_run": x.may_run} for x in manifest.resources],
     }
 
@@ -59,6 +60,7 @@ def overview(
     if package is not None:
         rows.append(("permissions", _listed(package["permissions"]) or "none"))
         rows.append(("contacts", _listed([*map(party, package["contacts"])]) or "no host"))
+        rows.append(("not run", _listed(package["unbound"])))
     rows += rows_of(standing) if standing is not None else []
     if standing is not None and standing["maintainers"] == []:
         rows.append(("maintainers", "none" if standing["renounced"] else "none beside the owner"))

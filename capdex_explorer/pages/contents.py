@@ -63,6 +63,7 @@ def contents_of(manifest: Manifest) -> Json:
         "schema": manifest.schema,
         "schema_uri": manifest.schema_uri,
         "triggers": [{"type": x.type, "value": x.value} for x in manifest.triggers],
+        "unbound": list(manifest.unbound),
         "permissions": list(manifest.permissions),
         "contacts": contacts(manifest.bindings),
         "secrets": [

@@ -13,6 +13,7 @@ from capdex.manifest.manifest import read
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import columns
 from capdex_cli.views.overview import overview, package_json, versions
+from tests.indexer import making
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -54,6 +55,15 @@ def test_a_name_shows_tools_hosts_and_owner(stream: Stream) -> None:
         stream, release("1.0.0"), package_json(manifest), standing | {"renounced": True}
     )
     assert "owner        none: renounced for good\nmaintainers  none\n" in "\n".join(nobodys)
+
+
+def test_tools_that_nothing_here_runs_are_named(stream: Stream) -> None:
+    tools = [making.tool("now"), making.tool("later")]
+    bindings = {"later": {"type": "carrier_pigeon"}}
+    file = making.package_bytes("weather", tools=tools, bindings=bindings)
+    package = package_json(read(file).require())
+    assert package["unbound"] == ["later"]
+    assert "not run      later\n" in "\n".join(overview(stream, release("1.0.0"), package, None))
 
 
 def test_versions_have_a_step_and_a_date(stream: Stream) -> None:

@@ -225,6 +225,17 @@ def test_a_package_says_what_it_may_do_before_its_publisher_says_what_it_is(base
     assert 'rel="nofollow noopener ugc"><bdi>example.org</bdi>' in page.text
 
 
+def test_a_tool_that_nothing_here_runs_is_said_to_be_one(growing: Growing) -> None:
+    growing.publish(
+        "pigeon", tools=[making.tool("send")], bindings={"send": {"type": "carrier_pigeon"}}
+    )
+    page = Answer(f"{growing.base}/c/pigeon", **HTML)
+    assert "Nothing here runs send : no binding of a type that capdex knows" in page.words
+    tools = Answer(f"{growing.base}/c/pigeon/1.0.0/tools", **HTML)
+    assert "Nothing here runs it: it has no binding of a type that capdex knows." in tools.words
+    assert "Nothing here runs" not in Answer(f"{growing.base}/c/first", **HTML).words
+
+
 def test_rights_that_grew_are_said_wherever_versions_are(base: str) -> None:
     more = "asks for more than 1.0.0: +1 host, +1 permission"
     for address in ("/c/forecast/1.1.0", "/c/forecast/versions", "/c/forecast/history"):
