@@ -38,9 +38,8 @@ def type_name(value: object) -> str:
 
 
 def show(value: object) -> str:
-    """Return `value` as a message quotes it: short, and escaped where it is not printable."""
-    written = isinstance(value, str | list)  # a list as packages write it, not as Python does
-    text = json.dumps(value, ensure_ascii=False, default=ascii) if written else ascii(value)
+    """Return `value` as a message quotes it: JSON, short, and escaped where not printable."""
+    text = json.dumps(value, ensure_ascii=False, default=ascii)
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from capdex.diagnostics import show, show_change, show_path
+from capdex.diagnostics import Path, show, show_change, show_path
 from capdex.diff.change import Change, ChangeKind, changed, differs, gap_change, only, reworded
 from capdex.diff.schema_compatibility import StepsLeft, compare_schemas
 from capdex.diff.semver_step import Rule
@@ -14,6 +14,8 @@ from capdex.json_schema.keywords import same
 from capdex.json_schema.subschema import Schema
 from capdex.manifest.bindings.contacts import SecretUse, contacts, secret_uses
 from capdex.manifest.manifest import SECTIONS, Manifest
+from capdex.manifest.resources import KNOWN as RESOURCE_FIELDS
+from capdex.manifest.triggers import Trigger
 
 
 def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
@@ -34,6 +36,7 @@ def collect(old: Manifest, new: Manifest) -> Iterator[Change]:
     yield from _triggers(old, new)
     yield from _fields(old.metadata, new.metadata, _ELSEWHERE, ("metadata",))
     yield from _fields(old.document, new.document, SECTIONS, ())  # unknown sections
+    yield from _unknown_fields(old, new)
 
 
 # authors, permissions, hosts, secrets -------------------------------------------------------------
@@ -215,6 +218,33 @@ _ELSEWHERE: Final = (
     "memory_scope",
     "llm_requirements",
 )
+
+
+def _unknown_fields(old: Manifest, new: Manifest) -> Iterator[Change]:
+    """Compare what stands beside the known fields of entries that both have, such as `x-team`."""
+    before, after = dict(_entries(old)), dict(_entries(new))
+    for path in [x for x in before if x in after]:
+        for field, was, now in changed(before[path], after[path]):
+            place = (*path, field)
+            message = f"{show_path(place)} {show_change(was, now)}"
+            yield differs(Rule.METADATA, place, was, now, message)
+
+
+def _entries(manifest: Manifest) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Iterate over the entries that rules read field by field, without these fields."""
+    metadata, sections = manifest.metadata, manifest.document
+    yield ("metadata", "permissions"), _without(metadata.get("permissions") or {}, ("require",))
+    for trigger in metadata.get("triggers") or ():
+        path = ("metadata", "triggers", f"{trigger['type']} {trigger['value']}")
+        yield path, _without(trigger, Trigger._fields)
+    for tool in sections.get("tools") or ():
+        yield ("tools", tool["function"]["name"]), _without(tool, ("type", "function"))
+    for file in sections.get("resources") or ():
+        yield ("resources", file["path"]), _without(file, RESOURCE_FIELDS)
+
+
+def _without(fields: Mapping[str, Any], known: Sequence[str]) -> Mapping[str, Any]:
+    return {field: value for field, value in fields.items() if field not in known}
 
 
 def _fields(

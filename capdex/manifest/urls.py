@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
+from urllib.parse import unquote
 
 from capdex.diagnostics import show
 
@@ -56,6 +57,12 @@ def url_fault(url: str, *, schemes: tuple[str, ...] = ("https",)) -> str | None:
     if split is None or (split[2] and not 0 < int(split[2]) < 65_536):
         return f"{show(authority)} is not a host and port"
     return host_fault(split[1])
+
+
+def has_dots(path: str) -> bool:
+    """Return True for a path that a server could resolve to another one (RFC 3986, 5.2.4)."""
+    decoded = unquote(unquote(path)).replace("\\", "/")  # some servers decode twice
+    return any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/"))
 
 
 def is_loopback(host: str) -> bool:

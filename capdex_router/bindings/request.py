@@ -28,6 +28,7 @@ from capdex.manifest.bindings.http_request import (
     STYLES,
     method_of,
 )
+from capdex.manifest.urls import has_dots
 from capdex_router.bindings.styles import (
     PLAIN,
     ArgumentPlace,
@@ -96,7 +97,7 @@ class RequestTemplate:
                 "its URL names no host, or a placeholder stands in front of its path"
             )
         origin, path, query = match[1], match[2] or "/", (match[3] or "?")[1:]
-        if _has_dots(path):
+        if has_dots(path):
             raise unusable_binding("a segment of its path is `.` or `..`")
         styled = binding["type"] == "http"
         places = dict(_places(binding, styled))
@@ -180,7 +181,7 @@ class RequestTemplate:
         path = PLACEHOLDER.sub(filled, self.path)
         query = [PLACEHOLDER.sub(filled, self.query)] if self.query else []
         segments = zip(self.path.split("/"), path.split("/"), strict=True)
-        if _has_dots(path) or any(written and not sent for written, sent in segments):
+        if has_dots(path) or any(written and not sent for written, sent in segments):
             raise InvalidInput(
                 "an argument would change the path of the URL",
                 why="a segment of the path would be empty, `.` or `..`",
@@ -287,12 +288,6 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
             raise unusable_binding(f"the parameter {parameter} has no known style")
         explode = style in ("form", "deepObject") if explode is None else explode
         yield parameter, ArgumentPlace(place, name, style, explode, bool(rule.get("content")))
-
-
-def _has_dots(path: str) -> bool:
-    """Return True for a path that a server could resolve to another one (RFC 3986, 5.2.4)."""
-    decoded = unquote(unquote(path)).replace("\\", "/")  # some servers decode twice
-    return any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/"))
 
 
 def _keys(query: str) -> list[str]:

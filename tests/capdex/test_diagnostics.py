@@ -33,7 +33,14 @@ def test_a_path_reads_like_code(path: Path, text: str) -> None:
 def test_a_hostile_value_is_shown_short_and_visible() -> None:
     assert show("a\u202eb\n") == '"a\\u202eb\\n"'
     assert len(show("x" * 1000)) == 60
-    assert show(None) == "None"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "null"), (True, "true"), (1.5, "1.5"), ({"a": [False, "ü"]}, '{"a": [false, "ü"]}')],
+)
+def test_a_value_is_shown_as_packages_write_it(value: object, text: str) -> None:
+    assert show(value) == text
 
 
 def test_a_missing_value_is_placed_where_it_should_have_been() -> None:

@@ -44,8 +44,8 @@ _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
 @click.option("--domain", type=TEXT, help="Its domain, like weather or productivity.")
 @click.option("--license", metavar="SPDX", help="Its licence, like Apache-2.0.")
 @click.option(
-    "--kind", type=click.Choice(["tool", "prompt"]), default="tool",
-    help="A prompt and a tool that calls a service, or a prompt alone.",
+    "--kind", type=click.Choice(["tool", "prompt"]),
+    help="A prompt and a tool that calls a service (the default), or a prompt alone.",
 )  # fmt: skip
 @click.option("--from-mcp", metavar="URL|COMMAND|FILE", help="Take the tools of an MCP server.")
 @click.option("--service", metavar="URL", help="With --from-mcp: where others reach that server.")
@@ -66,7 +66,7 @@ def init_command(
     name: str | None,
     title: str | None,
     description: str | None,
-    kind: str,
+    kind: str | None,
     out: Path | None,
     from_mcp: str | None,
     service: str | None,
@@ -98,6 +98,10 @@ def init_command(
         raise UsageError("--tool is an option of --from-mcp")
     if operations and not from_openapi:
         raise UsageError("--operation is an option of --from-openapi")
+    if kind and sources:
+        raise UsageError(
+            "--kind is for a package that is made of nothing: leave out --kind or --from-…"
+        )
     if sources:
         values = {"title": title, "description": description, **more}
         imported = app.run(_import(app, sources, name, service or "", operations, tools, values))
@@ -124,7 +128,7 @@ def init_command(
     # The file is published: an address with a password or a key in it stays out.
     schema = f"{node_url}{PATH}" if node_url and without_secrets(node_url) == node_url else ""
     more |= {"title": title, "description": description, "schema": schema}
-    text = scaffold(name, kind=PackageKind(kind), **more)
+    text = scaffold(name, kind=PackageKind(kind or "tool"), **more)
     path = _write(out, name, text)
     mark = app.output.out.mark("ok")
     human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
@@ -145,7 +149,7 @@ async def _import(
     from capdex_publisher.authoring.imports.openai import import_openai
     from capdex_publisher.authoring.imports.openapi.tool import import_openapi
     from capdex_publisher.authoring.imports.skill import import_skill
-    from capdex_publisher.authoring.imports.source import read_source
+    from capdex_publisher.authoring.imports.source import read_source, shown
 
     if len(sources) > 1:
         raise UsageError("init imports from one source", fix="make a package of each")
@@ -153,10 +157,10 @@ async def _import(
     if not source:
         raise UsageError(f"--from-{kind} is empty")
     own = check_name(name) if name else None
-    stem = PurePosixPath(source.rstrip("/")).stem
+    stem = PurePosixPath(shown(source).rstrip("/")).stem
     try:
         if kind == "mcp":
-            app.output.say(f"  asking {safe(source)} for its tools")
+            app.output.say("  asking the server for its tools")
             draft = await import_mcp(source, service=service, name=own or "", wanted=tools)
         elif kind == "openai":
             draft = import_openai((await read_source(source))[0], stem)

@@ -1,7 +1,7 @@
 """What is valid in a package and is probably a mistake of its author.
 
-Nodes do not look for these: `validate` shows them, and `publish` refuses a secret, and a
-template that nobody edited.
+Nodes do not look for these: `validate` shows them, and `publish` refuses a secret, what nobody
+can call or install, and a template that nobody edited.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 from capdex.codes import reason_codes
 from capdex.diagnostics import Findings, Path, show, show_path
@@ -17,8 +18,11 @@ from capdex.json import Json
 from capdex.json_schema.bounds import unusable
 from capdex.manifest import prompt_injection
 from capdex.manifest.bindings.contacts import contacts
+from capdex.manifest.bindings.http_request import HTTP_TYPES
 from capdex.manifest.manifest import Manifest, ManifestReading
+from capdex.manifest.resources import MADE, fold
 from capdex.manifest.tools import BUILT_IN
+from capdex.manifest.urls import has_dots
 from capdex.problems import Problem, Reason, Severity
 from capdex_publisher.authoring.files import PROGRAMS, text_of
 from capdex_publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTION
@@ -35,11 +39,12 @@ _BESIDE: Final = frozenset(
 
 
 def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem, ...]:
-    """Return errors for texts that look like secrets, and warnings for other mistakes.
+    """Return errors for secrets and for what nobody can use, and warnings for other mistakes.
 
-    These are unedited template lines, `required` of unknown properties, schemas that no router
-    uses, and state verbs without a scope. `allow` has paths of texts that look like secrets and are
-    none: they are warnings, too.
+    Errors are texts that look like secrets, URLs that no router calls, and files that no folder of
+    a skill takes. The others are unedited template lines, `required` of unknown properties, schemas
+    that no router uses, and state verbs without a scope. `allow` has paths of texts that look like
+    secrets and are none: they are warnings, too.
     """
     manifest = reading.manifest
     if manifest is None:
@@ -49,6 +54,7 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     faults += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
     faults += [(Reason.MISSING_FIELD, *x) for x in _without_scope(manifest)]
     problems = [problem_at(reading, *x) for x in faults]
+    problems += [problem_at(reading, *x, Severity.ERROR) for x in _of_no_use(manifest)]
     for path, why in secret_like(reading.yaml.value):
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
         problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
@@ -89,14 +95,17 @@ def with_mistakes(reading: ManifestReading, mistakes: Sequence[Problem]) -> tupl
 
 
 def refuse_mistakes(problems: Sequence[Problem]) -> None:
-    """Raise InvalidInput for a package with unedited lines of a template, or with a secret."""
-    secrets = [x for x in problems if x.severity is Severity.ERROR]
-    problems = secrets or [x for x in problems if x.code is Reason.UNEDITED]
+    """Raise InvalidInput for a secret, for what nobody can use, and for unedited lines."""
+    errors = [x for x in problems if x.severity is Severity.ERROR]
+    secrets = [x for x in errors if x.code is Reason.LINT_SECRET_VALUE]
+    problems = secrets or errors or [x for x in problems if x.code is Reason.UNEDITED]
     if not problems:
         return
     first = problems[0]
     message = "the package has lines of the template that are not edited"
     fix = "edit them; capdex validate FILE shows each one"
+    if errors:
+        message, fix = "the package has what nobody can use", first.hint
     if secrets:
         message = "the package seems to hold a secret, and everyone could read it for good"
         named = " ".join(f"--allow-secret-like '{x.path}'" for x in secrets)
@@ -124,6 +133,18 @@ def _unedited(manifest: Manifest) -> Iterator[tuple[Path, str]]:
             if _EXAMPLE_HOST.fullmatch(host):
                 key = next((x for x in ("url", "service_uri") if x in binding), "type")
                 yield ("tool_bindings", name, key), f"{host} is an example and answers no call"
+
+
+def _of_no_use(manifest: Manifest) -> Iterator[tuple[Reason, Path, str]]:
+    """Yield what routers and installers refuse, although nodes do not."""
+    for name, binding in manifest.bindings.items():
+        if binding["type"] in HTTP_TYPES and has_dots(urlsplit(binding["url"]).path):
+            why = "a part of its path is one dot or two, and no router calls such a URL"
+            yield Reason.BAD_BINDING, ("tool_bindings", name, "url"), why
+    for i, file in enumerate(manifest.resources):
+        if fold(file.path).partition("/")[0] == MADE:
+            why = f"{file.path} needs a folder where each skill has its file SKILL.md"
+            yield Reason.BAD_RESOURCE, ("resources", i, "path"), why
 
 
 def _schemas(manifest: Manifest) -> Iterator[tuple[Path, Json]]:

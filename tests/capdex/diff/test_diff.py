@@ -378,6 +378,21 @@ CASES: list[tuple[Rule, Edit, str]] = [
     (Rule.AUTHOR, metadata(publisher=ACCOUNT), f'the publishing account is new: "{ACCOUNT}"'),
     (Rule.METADATA, lambda d: d.update({"x-note": "kept"}), 'x-note is new: "kept"'),
     (
+        Rule.METADATA,
+        lambda d: d["metadata"]["permissions"].update({"x-acme-why": True}),
+        "metadata.permissions.x-acme-why is new: true",
+    ),
+    (
+        Rule.METADATA,
+        lambda d: d["metadata"]["triggers"][0].update({"x-acme-weight": 2}),
+        'metadata.triggers["keyword weather"].x-acme-weight is new: 2',
+    ),
+    (
+        Rule.METADATA,
+        lambda d: d["tools"][0].update({"x-acme-team": "rain"}),
+        'tools.forecast.x-acme-team is new: "rain"',
+    ),
+    (
         Rule.HOST_ADDED,
         binding("forecast", type="nuwa_a2a", target_did="{city}", service_method="m"),
         'contacts whomever the argument "city" names',

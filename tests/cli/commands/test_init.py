@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 SKILL = "---\nname: 2fa-helper\ndescription: Helps.\nlicense: UNLICENSED\n---\nDo.\n"
 
@@ -76,3 +80,27 @@ def test_a_file_that_is_not_there_is_told_with_what_to_do(
     result = capdex("init", option, "no.json", "--format", "human")
     assert "no.json cannot be read" in result.stderr
     assert "fix: check the path, or give another file" in result.stderr
+
+
+def test_a_kind_beside_a_source_is_refused(capdex: Any, folder: Path, skill: str) -> None:
+    result = capdex("init", "--from-skill", skill, "--kind", "tool")
+    assert (result.exit_code, list(folder.glob("*.yaml"))) == (2, [])
+    assert "leave out --kind or --from-" in result.stderr
+
+
+async def test_no_package_has_the_password_of_the_url_it_came_from(
+    capdex: Any, folder: Path
+) -> None:
+    async def document(_: web.Request) -> web.Response:
+        paths = {"/rain": {"get": {"operationId": "rain"}}}
+        return web.json_response({"openapi": "3.1.0", "servers": [{"url": "/v1"}], "paths": paths})
+
+    application = web.Application()
+    application.router.add_get("/", document)
+    async with TestServer(application) as server:
+        url = f"http://user:hunter2@127.0.0.1:{server.port}?key=hunter2"
+        made = await asyncio.to_thread(capdex, "init", "--from-openapi", url, "--json")
+    assert made.exit_code == 0
+    file = json.loads(made.stdout)["file"]
+    text = await asyncio.to_thread((folder / file).read_text)
+    assert "hunter2" not in made.stdout + made.stderr + text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capdex.errors import InvalidInput
+from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.problems import Reason, Severity
 from capdex_publisher.authoring.lint import lint, refuse_mistakes
@@ -122,6 +123,30 @@ def test_a_schema_that_no_router_uses_is_named(lines: str, why: str) -> None:
     (found,) = [x for x in validation.problems if x.code is Reason.TOO_LARGE]
     assert (found.path, found.severity) == ("tools[0].function.parameters", Severity.WARNING)
     assert why in found.message
+
+
+@pytest.mark.parametrize("path", ["a/../b", "%2e%2E/b", "a/.;x/b"])
+def test_a_url_that_no_router_calls_is_an_error_of_its_author(path: str) -> None:
+    data = scaffold("tea").replace("example.com/tea", f"tea.dev/{path}").encode()
+    validation = validate(PackageFile("tea.acp.yaml", data))
+    assert not validation.valid
+    assert read(data).manifest is not None  # to nodes it is a package
+    (found,) = [x for x in validation.problems if x.code is Reason.BAD_BINDING]
+    assert (found.path, found.severity) == ("tool_bindings.get_answer.url", Severity.ERROR)
+    with pytest.raises(InvalidInput, match="what nobody can use") as told:
+        refuse_mistakes(lint(read(data)))
+    assert "no router calls such a URL" in told.value.why
+
+
+def test_a_file_that_no_folder_of_a_skill_takes_is_an_error_of_its_author() -> None:
+    cid = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
+    sha256 = Cid.parse(cid).digest.hex()
+    text = scaffold("tea", description="Tells.", kind=PackageKind.PROMPT)
+    for path, count in (("Skill.md/a.txt", 1), ("a/SKILL.md", 0)):
+        file = f"path: {path}, cid: {cid}, sha256: {sha256}, size: 1, media_type: text/plain"
+        problems = lint(read(f"{text}resources:\n  - {{{file}}}\n".encode()))
+        found = [x.code for x in problems if x.severity is Severity.ERROR]
+        assert found == [Reason.BAD_RESOURCE] * count
 
 
 def test_state_verbs_without_a_scope_to_keep_objects_in_are_named() -> None:

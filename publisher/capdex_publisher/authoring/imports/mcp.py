@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +20,8 @@ from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openai import tool_of
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
-from capdex_publisher.authoring.imports.servers import Server, server_of
-from capdex_publisher.authoring.scaffold import placeholder_url
+from capdex_publisher.authoring.imports.servers import Server, public_address, server_of
+from capdex_publisher.authoring.imports.source import shown
 
 if TYPE_CHECKING:
     import mcp
@@ -30,6 +31,7 @@ MAX_PAGES: Final = 50
 MAX_LISTED: Final = 1_000  # tools that are looked at
 MAX_TOOL_BYTES: Final = 64 * 1024
 MAX_NAMED: Final = 40  # tools in an error
+_WEB: Final = re.compile(r"https?://[^\s'\"]+")
 MAX_SAID_BYTES: Final = 500  # of what a program that fails wrote to stderr
 
 
@@ -135,7 +137,8 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
             inner = inner.exceptions[0]
         # The SDK reports the end of a program in the same class.
         answered = isinstance(inner, mcp.MCPError) and str(inner) != "Connection closed"
-        cause = clean(f"{type(inner).__name__}: {inner}".removesuffix(": "))[:300]
+        told = f"{type(inner).__name__}: {inner}".removesuffix(": ")
+        cause = clean(_WEB.sub(lambda match: shown(match[0]), told))[:300]
         if isinstance(inner, ValidationError):
             answered, [first, *_] = True, inner.errors()
             where = ".".join(map(str, first["loc"]))
@@ -169,7 +172,7 @@ async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str 
 
 def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:
     own = name or name_of(answers.name) or "mcp-tools"
-    address = service or (placeholder_url("mcp") if url_fault(url) else url)
+    address = service or public_address(url)
     notes: list[Note] = []
     if own not in (name, answers.name):
         notes.append(Note(DOCUMENT, "name", "changed", answers.name, own))

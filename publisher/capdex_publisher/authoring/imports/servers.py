@@ -17,8 +17,11 @@ from typing import Any, Final
 
 from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json
+from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.report import clean, name_of
-from capdex_publisher.authoring.imports.source import parse, read_file
+from capdex_publisher.authoring.imports.source import WEB, parse, read_file, shown
+from capdex_publisher.authoring.scaffold import placeholder_url
+from capdex_publisher.authoring.secret_shapes import secret_like
 
 MAX_NAMED: Final = 40  # servers in an error
 
@@ -65,8 +68,8 @@ def server_of(source: str) -> Server:
     Raises UsageError for a command that cannot be read, for a file with several servers or none,
     and for a value that the file takes from elsewhere and that is not set.
     """
-    if source.startswith(("http://", "https://")):
-        return Server(source, source)
+    if source.startswith(WEB):
+        return Server(shown(source), source)
     path = Path(source)
     if path.suffix in (".mcpb", ".dxt"):
         what, fix = "it is a ZIP file", "unpack it, and give the manifest.json in it"
@@ -78,6 +81,15 @@ def server_of(source: str) -> Server:
     if len(entries) == 1:
         return _of_entry(next(iter(entries.values())), path, value)
     raise _several(source, value, entries)
+
+
+def public_address(url: str) -> str:
+    """Return the URL of a server as others call it; where they cannot, or it has a key: an example.
+
+    The example is a line to edit.
+    """
+    has_key = next(secret_like({"tool_bindings": {"": {"url": url}}}), None)
+    return placeholder_url("mcp") if url_fault(url) or has_key else url
 
 
 def listed(value: Json) -> dict[str, Json]:
@@ -192,7 +204,7 @@ def _of_entry(entry: Json, path: Path, value: Json) -> Server:
     headers += ["Authorization"] if entry.get(_BEARER) else []
     unread = [clean(x) for x in entry if x not in _READ and not _OF_HOST.fullmatch(str(x))]
     if url:
-        return Server(_url(entry), url, headers=headers, unread=unread)
+        return Server(shown(_url(entry)), url, headers=headers, unread=unread)
     where = folder / cwd if cwd else None
     return Server(shlex.join(_words(entry)), "", words, env, where, headers, unread)
 

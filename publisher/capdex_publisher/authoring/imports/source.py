@@ -23,6 +23,7 @@ MAX_SOURCE_BYTES: Final = 32 * 1024 * 1024
 MAX_SOURCE_DEPTH: Final = 2 * MAX_DEPTH
 MAX_SOURCE_NODES: Final = 3_000_000
 TIMEOUT_S: Final = 30.0
+WEB: Final = ("http://", "https://")
 _PLAIN: Final = "plain"  # the tag of text without quotes
 _MERGE: Final = "tag:yaml.org,2002:merge"
 # Each match ends, with the text if need be, so that none is looked at again.
@@ -36,10 +37,11 @@ async def read_source(source: str) -> tuple[bytes, str]:
 
     Raises UsageError UNREADABLE, InvalidInput TOO_LARGE, or Unavailable.
     """
-    if not source.startswith(("http://", "https://")):
+    if not source.startswith(WEB):
         return read_file(Path(source)), ""
     import aiohttp
 
+    name = shown(source)
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
     try:
         async with (
@@ -47,17 +49,28 @@ async def read_source(source: str) -> tuple[bytes, str]:
             session.get(source, max_redirects=5) as response,
         ):
             if response.status != 200:
-                raise _unavailable(source, f"it answered with status {response.status}")
+                raise _unavailable(name, f"it answered with status {response.status}")
             data = bytearray()
             async for chunk in response.content.iter_any():
                 data += chunk
                 if len(data) > MAX_SOURCE_BYTES:
-                    raise _too_large(source)
+                    raise _too_large(name)
             return bytes(data), str(response.url)
     except TimeoutError:
-        raise _unavailable(source, f"it did not answer in {TIMEOUT_S:g} s") from None
-    except (aiohttp.ClientError, ValueError) as error:
-        raise _unavailable(source, str(error)) from None
+        raise _unavailable(name, f"it did not answer in {TIMEOUT_S:g} s") from None
+    except aiohttp.ClientConnectionError as error:
+        raise _unavailable(name, str(error)) from None
+    except (aiohttp.ClientError, ValueError) as error:  # its text may have the whole URL
+        raise _unavailable(name, type(error).__name__) from None
+
+
+def shown(source: str) -> str:
+    """Return a file as it is, and a URL without user, password and query, which may be keys."""
+    if not source.startswith(WEB):
+        return source
+    scheme, _, rest = re.split("[?#]", source, maxsplit=1)[0].partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def read_file(path: Path) -> bytes:

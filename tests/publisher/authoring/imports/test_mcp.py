@@ -106,8 +106,10 @@ async def url(command: Callable[..., list[str]]) -> AsyncIterator[str]:
 async def test_a_url_is_asked_over_http(url: str, manifest_of: ManifestOf, tmp_path: Path) -> None:
     manifest = manifest_of(write_package(await import_mcp(url, service=SERVICE)))
     assert manifest.bindings["echo"]["service_uri"] == SERVICE
-    with pytest.raises(Unavailable, match="did not list its tools"):
-        await import_mcp(url.replace("/mcp", "/nothing"))
+    with pytest.raises(Unavailable, match="did not list its tools") as error:
+        await import_mcp(url.replace("/mcp", "/nothing?api_key=hunter2").replace("//", "//me:pw@"))
+    said = f"{error.value} {error.value.why}"
+    assert not [x for x in ("hunter2", "me:pw") if x in said]
     file = tmp_path / "mcp.json"
     server = {"url": url, "headers": {"X-Tide-Key": "s3cr3t-of-nobody"}}
     file.write_text(json.dumps({"mcpServers": {"tide": server}}))

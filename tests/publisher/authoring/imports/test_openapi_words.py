@@ -336,3 +336,21 @@ def test_a_body_of_text_json_is_sent_as_json(manifest_of: ManifestOf) -> None:
     package = imported(whole)
     assert ("body", "changed", "text/json") in rows(package)
     assert manifest_of(package).bindings["op"]["body"] == {"parameter": "body"}
+
+
+@pytest.mark.parametrize(
+    ("terms", "carried", "said"),
+    [
+        ({"identifier": "mit"}, "MIT", ""),
+        ({"name": "apache-2.0", "url": "https://rain.dev/terms"}, "Apache-2.0", ""),
+        ({"name": "Apache 2.0"}, None, "Apache 2.0"),
+        ({"name": "Own terms", "identifier": "LicenseRef-rain"}, "LicenseRef-rain", ""),
+        ({"url": "https://rain.dev/terms"}, None, ""),
+    ],
+)
+def test_the_licence_of_a_document_is_carried_as_spdx_or_named(
+    manifest_of: ManifestOf, terms: Json, carried: str | None, said: str
+) -> None:
+    package = imported({}, info={"title": "Rain", "license": terms})
+    assert manifest_of(package).metadata.get("license") == carried
+    assert [x.before for x in package.notes if x.subject == "license"] == [said] * bool(said)

@@ -11,7 +11,7 @@ import pytest
 from capdex.errors import InvalidInput, UsageError
 from capdex_publisher.authoring.imports.detect import import_option_for
 from capdex_publisher.authoring.imports.mcp import import_mcp
-from capdex_publisher.authoring.imports.servers import server_of
+from capdex_publisher.authoring.imports.servers import public_address, server_of
 from capdex_publisher.authoring.validate import PackageFile, validate
 
 STUB = Path(__file__).parent / "mcp_stub.py"
@@ -204,3 +204,17 @@ def test_a_file_whose_server_has_no_address_is_told_what_it_lacks(
     with pytest.raises(UsageError, match="lists 0 MCP servers") as error:
         server_of(str(file))
     assert error.value.why == "none in it has a command or a URL"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_public"),
+    [
+        ("https://mcp.rain.dev/mcp", True),
+        ("https://mcp.rain.dev/mcp?version=2", True),
+        ("https://mcp.rain.dev/mcp?api_key=Zk3xQ9vL0pTr7u", False),
+        ("https://me:pw@mcp.rain.dev/mcp", False),
+        ("http://127.0.0.1:3000/mcp", False),
+    ],
+)
+def test_a_server_with_a_key_in_its_url_has_an_address_to_edit(url: str, is_public: bool) -> None:
+    assert public_address(url) == (url if is_public else "https://api.example.com/mcp")

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, Unavailable
 from capdex.manifest.manifest import Manifest
 from capdex_publisher.authoring.imports.draft import Imported, write_package
 from capdex_publisher.authoring.imports.openapi.tool import import_openapi
-from capdex_publisher.authoring.imports.source import parse, read_source
+from capdex_publisher.authoring.imports.source import parse, read_source, shown
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,38 @@ paths:
         "no": {"type": "string", "enum": ["yes", "no", "01", "12:30"]},
         "from": {"type": "string", "default": "2020-01-31T00:00:00Z"},
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("https://user:hunter2@api.rain.dev/doc.json", "https://api.rain.dev/doc.json"),
+        ("https://user:hun@ter2@api.rain.dev:8443", "https://api.rain.dev:8443"),
+        ("http://api.rain.dev/a@b?key=hunter2#c", "http://api.rain.dev/a@b"),
+        ("http://api.rain.dev?key=hunter2/a@b", "http://api.rain.dev"),
+        ("notes/a?b@c.json", "notes/a?b@c.json"),
+    ],
+)
+def test_a_url_is_shown_without_what_may_be_a_key(given: str, told: str) -> None:
+    assert shown(given) == told
+
+
+@pytest.mark.parametrize("path", ["gone", "loop"])
+async def test_no_error_of_a_url_shows_its_password(path: str) -> None:
+    async def loop(request: web.Request) -> web.Response:
+        raise web.HTTPFound(str(request.url))
+
+    application = web.Application()
+    application.router.add_get("/loop", loop)
+    async with TestServer(application) as server:
+        url = f"http://user:hunter2@127.0.0.1:{server.port}/{path}?key=hunter2"
+        with pytest.raises(Unavailable) as error:
+            await read_source(url)
+    with pytest.raises(Unavailable) as unheard:
+        await read_source("http://user:hunter2@127.0.0.1:99999/?key=hunter2")
+    said = f"{error.value} {error.value.why} {unheard.value} {unheard.value.why}"
+    assert f"/{path} could not be fetched" in said
+    assert "hunter2" not in said
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.bindings.http_auth import AUTH_TYPES
 from capdex.manifest.bindings.http_request import JSON
+from capdex.manifest.urls import has_dots
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openapi.arguments import Arguments
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
@@ -56,8 +57,8 @@ def import_operations(document: ApiDocument, name: str, operations: Sequence[str
     given = document.value.get("info")
     info: Json = given if isinstance(given, dict) else {}
     title = clean(info.get("title")) or name
-    license_ = info.get("license")
-    spdx = clean(license_.get("identifier")) if isinstance(license_, dict) else ""
+    terms = info.get("license")
+    words = [terms.get("identifier"), terms.get("name")] if isinstance(terms, dict) else []
     description = clean(info.get("summary") or info.get("description")).partition("\n\n")[0]
     own = name_of(title) or name_of(name) or "my-api"
     if own != "-".join(title.lower().split()):
@@ -69,7 +70,7 @@ def import_operations(document: ApiDocument, name: str, operations: Sequence[str
         notes.append(Note(DOCUMENT, "webhooks", "left out", listed, "a package receives no calls"))
     return Draft(
         *(own, title, description),
-        license=spdx,
+        license=next(filter(None, map(clean, words)), ""),
         tools=tools,
         notes=notes,
         to_edit=tuple(dict.fromkeys(edits)),
@@ -87,7 +88,7 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
     path, hash_, fragment = operation.path.partition("#")
     if path and not path.startswith("/"):
         raise Unsendable("path", "it does not begin with a slash", path)
-    if {".", ".."} & {*f"{url}{path}".partition("?")[0].split("/")}:
+    if has_dots(f"{url}{path}".partition("?")[0]):
         raise Unsendable("path", "a part of it is one dot or two", path)
     if hash_:
         operation.note("path", "changed", f"#{fragment}", "a fragment is never sent")
