@@ -18,7 +18,7 @@ from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
 from capdex_explorer.views.snippets import connections
 from capdex_indexer.query.search.filters import FILTER_NAMES, NOT
 from capdex_service.queries.names import names_like
-from capdex_service.queries.releases import find_release, listed_by
+from capdex_service.queries.releases import find_by_hash, find_release, listed_by
 from capdex_service.queries.route import route
 from capdex_service.queries.search import FACETS, SearchRequest, explained_search, search
 
@@ -119,7 +119,9 @@ async def browse(site: Site, request: PageRequest) -> View:
 
 
 async def _page_named(site: Site, query: str) -> str | None:
-    """Return the address of the page that a query names by a capability URI, account or DID."""
+    """Return the address of the page that a query names by URI, CID, sha256, account or DID."""
+    if found := await find_by_hash(site.reader, query):
+        return address_of(CapabilityURI.parse(found.cap_uri))
     if is_uri(query):
         try:
             uri = CapabilityURI.loose(query)

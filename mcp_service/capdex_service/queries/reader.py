@@ -187,6 +187,14 @@ class Reader:
             )
         return data
 
+    def uri_of(self, cid: Cid) -> CapabilityURI | None:
+        """Return the URI that the package of a CID says; None if no package is held under it."""
+        try:
+            document: Any = read_yaml(self._read(cid, self.blocks) or b"").value
+            return CapabilityURI.exact(document["metadata"]["id"])
+        except (CapdexError, LookupError, TypeError, AttributeError):
+            return None
+
     def resource(self, wanted: Resource) -> bytes | None:
         """Return the bytes of a package's file, checked; None if this node does not hold them."""
         kept = self.blocks and files_of(self.blocks)

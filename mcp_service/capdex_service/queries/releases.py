@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.ipld.cid import Cid
 from capdex.json import Json
 from capdex.uri import check_name
 from capdex.version import Version
@@ -29,6 +31,7 @@ from capdex_service.answers.release import as_of, name_head, of_page, release
 from capdex_service.queries.reader import Reader
 
 PAGE: Final = 100
+_SHA256: Final = re.compile(r"(?:0x)?([0-9a-f]{64})", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,22 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
         return ShownRelease(body, _file(reader, chosen))
 
     _check(name, version)
+    return await reader.read(read)
+
+
+async def find_by_hash(reader: Reader, text: str) -> IndexedRelease | None:
+    """Return the release whose package has this CID or sha256, if this node holds the package."""
+    hex_ = _SHA256.fullmatch(text)
+    try:
+        cid = Cid.raw(bytes.fromhex(hex_[1])) if hex_ else Cid.parse(text)
+    except InvalidInput:
+        return None
+
+    def read(connection: Connection) -> IndexedRelease | None:
+        uri = reader.uri_of(cid)
+        found = uri and read_version(connection, uri.name, str(uri.version))
+        return found if found and Cid.parse(found.cid).digest == cid.digest else None
+
     return await reader.read(read)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from capdex_service.answers.card import Card, Hit, render_hits
 from capdex_service.answers.paging import read_limit
 from capdex_service.answers.rendered import Answer, Moment
 from capdex_service.queries.reader import Reader, read_cards
+from capdex_service.queries.releases import find_by_hash
 
 DEFAULT_PAGE: Final = 10
 FACETS: Final = ("domain", "kind", "tag", "language", "license", "permission", "binding")
@@ -93,7 +94,7 @@ def _filters(given: object) -> dict[str, Any]:
 
 
 async def search(reader: Reader, wanted: SearchRequest) -> Answer:
-    """Return a page of hits, best first; an exact name leads.
+    """Return a page of hits, best first; an exact name leads, or that of an exact CID or sha256.
 
     A page whose releases are very large is cut; its cursor goes on from there. Raises the errors
     of `Index.find`.
@@ -108,6 +109,8 @@ async def explained_search(
 
     These are the words that were taken for each misspelt one.
     """
+    if hashed := await find_by_hash(reader, wanted.query.strip()):
+        wanted = replace(wanted, query=hashed.name or "")
     limit = wanted.limit
     moment = await reader.moment()  # first: the answer is never older than this block
     while True:

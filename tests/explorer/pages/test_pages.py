@@ -165,6 +165,15 @@ def test_a_search_leads_to_the_page_that_its_text_names(
     assert links == ([] if address is None else [address])
 
 
+def test_a_search_for_the_hash_of_a_package_leads_to_its_page(base: str) -> None:
+    release = Answer(f"{base}/c/city-weather/1.0.0.json").json["release"]
+    for text in (release["ipfs_cid"], release["sha256"]):
+        found = Answer(f"{base}/search?q={text}", **HTML)
+        assert f'Open the page of <a href="/c/city-weather/1.0.0"><bdi>{text}' in found.text
+        unknown = Answer(f"{base}/search?q={text[:-3]}aaa", **HTML)
+        assert (unknown.status, "Open the page of" in unknown.text) == (200, False)
+
+
 def test_the_uri_of_a_capability_is_an_address_too(base: str) -> None:
     for uri in ("city-weather@1.0.0", "did:nuwa:cap:city-weather@1.0.0", "city-weather@^1"):
         assert "City Weather" in Answer(f"{base}/c/{uri}", **HTML).words

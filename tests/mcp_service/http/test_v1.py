@@ -64,6 +64,17 @@ async def test_cap_and_cmp_are_answered(tools_http: aiohttp.ClientSession) -> No
     assert level["command"] == "ask"
 
 
+@pytest.mark.parametrize("written", ["{cid}", "{sha256}", "0x{upper}"])
+async def test_a_search_for_the_hash_of_a_package_finds_it(
+    http: aiohttp.ClientSession, written: str
+) -> None:
+    _, weather = await get(http, "/v1/resolve?uri=did:nuwa:cap:weather")
+    cid, sha256 = weather["ipfs_cid"], weather["sha256"]
+    query = written.format(cid=cid, sha256=sha256, upper=sha256.upper())
+    _, found = await get(http, f"/v1/search?q={query}")
+    assert found["list_of_results"][0]["ipfs_cid"] == cid
+
+
 async def test_the_feed_is_read_in_pages_and_has_tombstones(http: aiohttp.ClientSession) -> None:
     found: dict[str, Any] = {}
     path, pages = "/v1/changes?limit=4", 0
