@@ -299,4 +299,6 @@ def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> int:
     human = [outcome_row(app, outcome) for outcome in outcomes]
     plain = [f"{x.name}@{x.entry.version}" for x in outcomes if x.entry is not None]
     app.output.results(what, values, human=human, plain=plain)
+    if not outcomes:
+        app.output.say("nothing is installed")
     return worst(exit_code(x.error) for x in outcomes if x.error is not None)

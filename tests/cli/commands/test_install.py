@@ -73,6 +73,12 @@ def said(result: Any) -> str:
 # install ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", ["installed", "upgrade", "sync"])
+def test_where_nothing_is_installed_the_commands_say_so(capdex: Any, command: str) -> None:
+    result = capdex(command, "--format", "human")
+    assert (result.exit_code, result.stderr) == (0, "nothing is installed\n")
+
+
 def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) -> None:
     told = publish(permissions={"require": ["state.create"]})
     result = capdex("install", "weather@^1", "--yes", "--json")
