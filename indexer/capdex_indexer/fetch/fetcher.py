@@ -32,6 +32,7 @@ from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.multi_source import AllResting, File, MultiSource
 from capdex.net.ipfs.source import BlockSource
+from capdex.net.log_lines import RareLines
 from capdex.net.tasks import end
 from capdex.package import RejectedPackage
 from capdex.problems import Reason, Verdict
@@ -88,6 +89,7 @@ class Fetcher:
         self._more = False  # the store has more due than was read
         self._fetches: dict[str, asyncio.Task[tuple[File, bool]]] = {}  # by CID
         self._slow = self._unjudged = 0
+        self._lines = RareLines()
         self._changed = asyncio.Event()  # jobs were added, or there is room to start one
         self._writer = ResultWriter(
             store, blocks, clock=clock, stored=self._stored, has_backlog=self._has_backlog
@@ -134,7 +136,8 @@ class Fetcher:
                     thread, self._read_due, frozenset(self._queue.known)
                 )
             except Unavailable as error:
-                log.warning("queue unreadable", why=error.message)
+                if self._lines.due(error.code):
+                    log.warning("queue unreadable", why=error.line)
             else:
                 self._add(due)
             if not self._runs_low():

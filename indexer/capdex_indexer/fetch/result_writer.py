@@ -19,6 +19,7 @@ import structlog
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.net.log_lines import RareLines
 from capdex.problems import Reason
 from capdex_indexer.projection.package_rows import Judgement
 from capdex_indexer.store import Delay, Job, Store
@@ -109,6 +110,7 @@ class ResultWriter:
         self._stored, self._has_backlog = stored, has_backlog
         self._results: asyncio.Queue[tuple[Job, FetchResult]] = asyncio.Queue()
         self._full = asyncio.Event()
+        self._lines = RareLines()
         self._gathering = asyncio.Lock()
 
     @property
@@ -158,7 +160,8 @@ class ResultWriter:
                 break
             except Exception as error:  # the batch is tried again, or its results one by one
                 if isinstance(error, Unavailable) and error.code in DATABASE_AWAY:
-                    log.warning("queue not written", why=error.message)
+                    if self._lines.due(error.code):
+                        log.warning("queue not written", why=error.line)
                     await asyncio.sleep(DATABASE_RETRY_S)
                     continue
                 if len(batch) > 1:

@@ -27,6 +27,7 @@ from capdex_indexer.db.heartbeat import BEAT_S
 from capdex_indexer.fetch.fetcher import Fetcher
 from capdex_indexer.fetch.file_fetcher import FileFetcher
 from capdex_indexer.fetch.kept_files import KeptFiles
+from capdex_indexer.fetch.lost_packages import LostPackages
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.node.chain_contact import meet_chain
 from capdex_indexer.node.fault_log import FaultLog
@@ -103,6 +104,7 @@ class Writer:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
                 loops.create_task(self.files.run())
+                loops.create_task(self._fetch_lost())
                 loops.create_task(self._beat(health))
                 await meet_chain(rpc, store, self.options.start_block, report)
                 loops.create_task(self._look())
@@ -113,6 +115,10 @@ class Writer:
                     loops.create_task(self._count(self.resources.votes))
         except BaseExceptionGroup as group:
             raise cause(group) from group
+
+    async def _fetch_lost(self) -> None:
+        parts = self.resources
+        await LostPackages(self.store, parts.sources, parts.blocks).run()
 
     async def _look(self) -> None:
         while True:

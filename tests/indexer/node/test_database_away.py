@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 from capdex.encoding.abi import checksum_address
 from capdex.problems import Verdict
 from capdex_indexer.db import engine
+from capdex_indexer.fetch import fetcher
 from capdex_indexer.node import writer
 from capdex_indexer.node.node import Node
 from capdex_indexer.options import NodeOptions
@@ -70,6 +71,29 @@ async def test_a_database_that_is_locked_while_the_clock_is_set_does_not_end_the
             other.rollback()
             await until(lambda: health.refused is None)
         other.close()
+
+
+async def test_a_queue_that_cannot_be_read_is_one_line_of_the_log_a_minute(
+    options: NodeOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "POLL_S", 0.01)
+    refused: list[str] = []
+
+    def lock(connection: Any, cursor: Any, statement: str, given: Any, *more: Any) -> None:
+        if "min(release" in statement:
+            refused.append(statement)
+            raise OperationalError(statement, None, sqlite3.OperationalError("database is locked"))
+
+    event.listen(Engine, "before_cursor_execute", lock)
+    try:
+        with structlog.testing.capture_logs() as lines:
+            async with Node.open(options) as node, running(node) as until:
+                await until(lambda: len(refused) > 4)
+    finally:
+        event.remove(Engine, "before_cursor_execute", lock)
+    said = [line["why"] for line in lines if line["event"] == "queue unreadable"]
+    assert len(said) == 1
+    assert "database is locked" in said[0]
 
 
 async def test_a_database_that_is_locked_as_the_node_begins_to_read_does_not_end_it(

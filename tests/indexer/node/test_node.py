@@ -225,6 +225,17 @@ async def test_an_index_made_anew_takes_its_packages_from_the_old_blocks(
         await until(verified(node, 1))
 
 
+async def test_a_node_without_its_old_blocks_fetches_what_it_has_verified_before(
+    options: NodeOptions, publish: Publisher, tmp_path: Path
+) -> None:
+    cid = await publish("note")
+    async with Node.open(options) as node, running(node) as until:
+        await until(verified(node, 1))
+    moved = replace(options, blocks=tmp_path / "of another machine")
+    async with Node.open(moved) as node, running(node) as until:
+        await until(lambda: node.surface.blocks.holds(cid))
+
+
 async def test_an_index_has_one_node(options: NodeOptions) -> None:
     async with Node.open(options):
         error = await refusal(options)

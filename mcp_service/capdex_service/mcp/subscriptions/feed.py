@@ -16,6 +16,7 @@ from mcp.shared.subscriptions import ResourceUpdated
 from starlette.types import Scope
 
 from capdex.errors import CapdexError, Code, Unavailable
+from capdex.net.log_lines import RareLines
 from capdex.net.tasks import end
 from capdex_indexer.query.changes import NameChange, read_changes
 from capdex_service.limits.streams import StreamPlaces
@@ -98,6 +99,7 @@ class Feed:
         self.seen = 0
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._lines = RareLines()
 
     @asynccontextmanager
     async def follow(
@@ -158,7 +160,8 @@ class Feed:
                     self.seen = max(self.seen, changes[-1].revision - 1)
                 self.seen = max(self.seen, moment.revision)
             except (CapdexError, OSError) as error:
-                log.warning("changes cannot be followed now", why=str(error))
+                if self._lines.due("changes"):
+                    log.warning("changes cannot be followed now", why=str(error))
                 await asyncio.sleep(RETRY_S)
 
     async def _changes(
