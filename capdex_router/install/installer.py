@@ -195,8 +195,8 @@ class Installer:
 
     def _signers(self, name: str) -> set[str]:
         """Return the signers of the contents that a person agreed to here under a name."""
-        granted = self.rights.read().all
-        mine = {x.digest for x in granted if (x.name, x.target) == (f"{PREFIX}{name}", INSTALL)}
+        granted = self.rights.read().by_name.get(f"{PREFIX}{name}", ())
+        mine = {x.digest for x in granted if x.target == INSTALL}
         blobs = (self.cache.get(bytes.fromhex(digest)) for digest in mine)
         return {str(read(data).require().metadata["author"]) for data in blobs if data is not None}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Final, Self
 
 import orjson
@@ -19,7 +20,7 @@ from capdex.json import Json
 from capdex.net import json_reply
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
-from capdex.uri import PREFIX, CapabilityURI, check_name
+from capdex.uri import PREFIX, CapabilityURI, check_name, skeleton
 from capdex.version import Version, parse_selector
 
 VERSION: Final = 1
@@ -95,12 +96,17 @@ _TEXTS: Final = ("request", "version", "cid", "sha256", "verdict", "signer", "to
 _LISTS: Final = ("permissions", "hosts", "lint", "folders")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lock:
     """All entries by name. `extra` has fields of later versions of this file."""
 
     packages: Mapping[str, Locked] = field(default_factory=dict)
     extra: Json = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def by_skeleton(self) -> Mapping[str, str]:
+        """A name for each skeleton: what looks like it cannot be another package (P1)."""
+        return {skeleton(name): name for name in self.packages}
 
     @classmethod
     def parse(cls, data: bytes) -> Self:

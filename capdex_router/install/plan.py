@@ -289,14 +289,13 @@ def _check_name(name: str, lock: Lock) -> None:
             why="no registry has it (P1), so the node lies",
             fix="ask another node",
         )
-    twin = skeleton(name)
-    for other in lock.packages:
-        if other != name and skeleton(other) == twin:
-            raise VerificationFailure(
-                f"{name} looks like {other}, which is installed",
-                why="no registry has two names that look alike (P1), so a node lies",
-                fix=f"remove {other} first if it is the wrong one",
-            )
+    other = lock.by_skeleton.get(skeleton(name), name)
+    if other != name:
+        raise VerificationFailure(
+            f"{name} looks like {other}, which is installed",
+            why="no registry has two names that look alike (P1), so a node lies",
+            fix=f"remove {other} first if it is the wrong one",
+        )
 
 
 def _did(signer: str) -> str:

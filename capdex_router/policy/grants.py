@@ -5,9 +5,10 @@ A grant dies with the package that it was given for: an upgrade has another dige
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Final, Self
 
 import msgspec
@@ -54,10 +55,12 @@ class Grants:
     @cached_property
     def by_digest(self) -> Mapping[str, Sequence[Grant]]:
         """The grants of each content."""
-        groups: dict[str, list[Grant]] = {}
-        for grant in self.all:
-            groups.setdefault(grant.digest, []).append(grant)
-        return groups
+        return _grouped(self.all, attrgetter("digest"))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Sequence[Grant]]:
+        """The grants given for each capability id, whatever its content."""
+        return _grouped(self.all, attrgetter("name"))
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -138,6 +141,13 @@ class Grants:
                 or target not in (None, grant.target)
             )
         )
+
+
+def _grouped(grants: Iterable[Grant], key: Callable[[Grant], str]) -> dict[str, list[Grant]]:
+    groups: dict[str, list[Grant]] = {}
+    for grant in grants:
+        groups.setdefault(key(grant), []).append(grant)
+    return groups
 
 
 def _key(grant: Grant) -> tuple[str, str, str]:

@@ -89,8 +89,8 @@ def line(request: Request) -> str:
             return " ".join([f'run "{escaped(program)}"', *map(quoted, arguments)])
         case StateRequest():
             verb = f"{request.verb}, for good," if request.hard else request.verb
-            uri, scope = escaped(request.schema_uri), quoted(request.scope)
-            return f"{verb} on the objects of {uri} in the scope {scope}"
+            where = f"in the scope {quoted(request.scope)}" if request.scope else "without a scope"
+            return f"{verb} on its own objects of {escaped(request.schema_uri)} {where}"
 
 
 def _check_state(capability: Capability, request: StateRequest) -> None:

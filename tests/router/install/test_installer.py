@@ -68,7 +68,7 @@ async def test_a_package_is_installed_after_one_question(
         f"signed by: {making.AUTHOR}",
         "proof: none",
         "now: GET https://tools.example.org/do",
-        'state.create on the objects of did:nuwa:state:weather#v1 in the scope "weather"',
+        'state.create on its own objects of did:nuwa:state:weather#v1 in the scope "weather"',
         "text lint: nothing found",
         f"proof: none, only the word of the nodes that were asked (127.0.0.1:{node.port})",
         f"content: sha256 {Cid.of(data).digest.hex()}",
@@ -231,6 +231,40 @@ async def test_an_upgrade_that_widens_nothing_is_not_asked_about_and_keeps_its_r
     assert person.asked == []
     assert targets(installed, done.entry.sha256) == {"install", HOST}
     assert targets(installed, old.sha256) == set()
+
+
+class Walked(dict[Any, Any]):
+    """A dictionary that counts how often all of it is gone through."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.walks += 1
+        return super().__iter__()
+
+
+class WalkedList(tuple[Any, ...]):
+    """A tuple that counts how often all of it is gone through."""
+
+    walks: list[None]
+
+    def __iter__(self) -> Iterator[Any]:
+        self.walks.append(None)
+        return super().__iter__()
+
+
+async def test_no_plan_goes_through_all_names_and_grants(
+    installed: Machine, node: SimulatedNode
+) -> None:
+    here = installed.installer
+    names, grants = Walked(here.lock.packages), WalkedList(here.rights.read().all)
+    grants.walks = []
+    object.__setattr__(here.lock, "packages", names)
+    object.__setattr__(here.rights.read(), "all", grants)
+    plans = [await here.plan(uri("weather@^1")) for _ in range(5)]
+    assert [plan.entry.version for plan in plans] == ["1.0.0"] * 5
+    assert names.walks <= 1
+    assert len(grants.walks) <= 2  # one for each of its two orders
 
 
 async def test_grants_go_with_a_package_that_was_taken_back_before_it_was_removed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,6 +135,9 @@ def test_each_request_has_a_target_and_a_line() -> None:
         'call "fetch" of the MCP service did:nuwa:mcp:web',
         'send "send" to the agent did:key:z6Mk',
         'run "/usr/bin/rg" "--" "a b"',
-        'state.create on the objects of did:nuwa:state:note#v1 in the scope "sc:note"',
+        'state.create on its own objects of did:nuwa:state:note#v1 in the scope "sc:note"',
     ]
+    assert line(replace(CREATE, scope="")) == (
+        "state.create on its own objects of did:nuwa:state:note#v1 without a scope"
+    )
     assert target(HostRequest("GET", "http", "localhost", 8080)) == "host:localhost:8080"
