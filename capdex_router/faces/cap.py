@@ -37,7 +37,10 @@ class Cap:
         }
 
     async def _list(self, params: Json, _: Caller) -> Json:
-        """Return a page of manifests, and where the next begins; each (id, version) once."""
+        """Return a page of manifests, and where the next begins; each (id, version) once.
+
+        What cannot be read, as where a package's bytes are gone, is named beside the others.
+        """
         cursor = params.get("cursor", 0)
         if type(cursor) is not int or cursor < 0:
             raise InvalidInput(
@@ -45,8 +48,15 @@ class Cap:
             )
         refs = [listed.ref for listed in self.catalog.listed()]
         after = cursor + PAGE
-        page = [self._manifest(ref) for ref in refs[cursor:after]]
-        return {"capabilities": page} | ({"next": after} if after < len(refs) else {})
+        page: list[Json] = []
+        failed: list[Json] = []
+        for ref in refs[cursor:after]:
+            try:
+                page.append(self._manifest(ref))
+            except CapdexError as error:
+                failed.append({**ref.to_json(), "error": error.to_json()})
+        told = {"capabilities": page} | ({"failed": failed} if failed else {})
+        return told | ({"next": after} if after < len(refs) else {})
 
     async def _describe(self, params: Json, _: Caller) -> Json:
         return self._manifest(read_ref(params))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import orjson
 import pytest
 
 from capdex.errors import CapdexError, InvalidInput
+from capdex_router.catalog.catalog import PREFIX, Catalog
+from capdex_router.catalog.installed import Installed
 from capdex_router.faces.cap import Cap, read_ref
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import CapabilityRef
+from tests.indexer import making
 from tests.router.faces.demo import actions
+from tests.router.simulated import Machine, Person, SimulatedNode, uri
 
 MANIFEST = {
     "type": "object",
@@ -44,6 +49,24 @@ async def test_every_manifest_has_its_fields_and_no_transport(tmp_path: Path) ->
         jsonschema.validate(manifest, MANIFEST)
         text = orjson.dumps(manifest).decode().casefold()
         assert [word for word in TRANSPORT if word in text] == []
+
+
+async def test_a_package_whose_bytes_are_gone_hides_no_other(
+    machine: Callable[..., Machine], node: SimulatedNode, person: Person, tmp_path: Path
+) -> None:
+    here = machine(node)
+    for name in ("weather", "tides"):
+        node.publish(making.package_bytes(name, "1.0.0"))
+        await here.installer.install(uri(name), person)
+    catalog = Catalog([Installed(here.home, here.rights, lambda package, tool: None)])
+    assert len(list(catalog.listed())) == 2
+    cid = here.installer.entry("tides").cid
+    next(here.home.blocks.rglob(f"{cid}*")).unlink()
+    found = await Cap(catalog, actions(tmp_path).invoker).methods["capability.list"]({}, Caller())
+    shown = {manifest["capability_id"] for manifest in found["capabilities"]}
+    assert shown == {f"{PREFIX}weather"}
+    assert [x["capability_id"] for x in found["failed"]] == [f"{PREFIX}tides"]
+    assert {x["error"]["code"] for x in found["failed"]} == {"IPFS_UNAVAILABLE"}
 
 
 def test_a_reference_has_two_fields() -> None:
