@@ -79,9 +79,9 @@ def read_environment(environ: Mapping[str, str]) -> Layer:
     There it is a mistake, such as a missing secret of a CI job, which is refused when it is read.
     """
     values = {
-        key: environ[name]
+        key: environ[name].strip()  # files of variables may keep a space at the end
         for name, key in ENVIRONMENT.items()
-        if environ.get(name) or (key in PATH_KEYS and name in environ)
+        if environ.get(name, "").strip() or (key in PATH_KEYS and name in environ)
     }
     return Layer("environment", values, folder=Path.cwd())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,8 +46,13 @@ class Subject:
 
     @property
     def network(self) -> Network:
-        """The chosen network; one without settings if none is chosen."""
-        return self.settings.network or Network("")
+        """The chosen network; one without settings if none is chosen.
+
+        Without an rpc-url it has the first endpoint that a node would take.
+        """
+        network = self.settings.network or Network("")
+        first, *_ = *os.environ.get("CAPDEX_RPC_URLS", "").split(), ""
+        return network if network.rpc_url else replace(network, rpc_url=first)
 
 
 class CheckRow(NamedTuple):

@@ -23,6 +23,7 @@ from capdex.net.http import redact
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
+from capdex_cli.doctor import node_endpoints
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
 from capdex_publisher.ethereum.transaction import ether
@@ -324,6 +325,7 @@ CHECKS: Final = (  # the first one is run before the others, which use what it f
     CheckRow("RPC", rpc, _RPC_FIX),
     CheckRow("chain id", chain_id, "correct the endpoint or the chain id of this network"),
     CheckRow("abilities", abilities, _RPC_FIX),
+    node_endpoints.CHECK,
     CheckRow("second RPC", second_rpc, "correct trust-rpc-url"),
     CheckRow("registry", registry, _CONTRACT_FIX),
     CheckRow("votes", votes, f"{_CONTRACT_FIX} --votes"),

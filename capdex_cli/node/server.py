@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -39,7 +40,9 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}:{port}",
             Code.CONFIG,
             why=error.strerror or str(error),
-            fix="choose another port with --port, or 0 for any free one",
+            fix="choose another port with --port, or 0 for any free one"
+            if error.errno == errno.EADDRINUSE
+            else "listen on an address of this machine (--host), and a port that you may use",
         ) from None
     listener.listen(BACKLOG)
     listener.setblocking(False)

@@ -156,8 +156,8 @@ def split_schemes(url: str) -> tuple[str, str]:
             Code.CONFIG,
             why="its scheme must be http, https, ws or wss, its port at most 65535, and it must"
             " name a host",
-            fix="write it like http://127.0.0.1:8545; only a node takes several, with spaces"
-            " between them",
+            fix="write it like http://127.0.0.1:8545, without quotes; only a node takes several,"
+            " with spaces between them",
         )
     tail = "s" if parts.scheme in ("https", "wss") else ""
     return (

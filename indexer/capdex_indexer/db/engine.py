@@ -236,13 +236,17 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _postgresql(url: URL, **attributes: object) -> Engine:
-    engine = create_engine(url, **attributes)
-    event.listen(engine, "connect", _check_encoding, insert=True)  # before SQLAlchemy reads text
+def _postgresql(url: URL, connect_args: dict[str, Any], **attributes: object) -> Engine:
+    # Such as a search_path: what is given here replaces what a URL says.
+    if options := f"{url.query.get('options', '')} {connect_args.get('options', '')}".strip():
+        connect_args["options"] = options
+    engine = create_engine(url, connect_args=connect_args, **attributes)
+    event.listen(engine, "connect", _prepare_session, insert=True)  # before SQLAlchemy reads text
     return engine
 
 
-def _check_encoding(connection: Any, _: Any) -> None:
+def _prepare_session(connection: Any, _: Any) -> None:
+    """Refuse another encoding than UTF8, and a setting with which COPY stores other bytes."""
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         connection.close()
@@ -251,6 +255,8 @@ def _check_encoding(connection: Any, _: Any) -> None:
             Code.CONFIG,
             fix="createdb --encoding UTF8 --template template0 NAME",
         )
+    connection.execute("SET standard_conforming_strings = on")
+    connection.commit()
 
 
 def _bounded(options: str = "") -> dict[str, Any]:

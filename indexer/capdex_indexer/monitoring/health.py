@@ -127,7 +127,7 @@ class Health:
     def position(self) -> str:
         """Return the position along the chain as text."""
         if self.at.block is None:
-            return "before the first block"
+            return "the chain is not read yet"
         return f"at block {self.at.block.number} of {self.at.head}"
 
     def lag_s(self) -> float | None:

@@ -93,6 +93,13 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
     }
 
 
+def test_a_variable_counts_without_the_spaces_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"CHAIN_ID": " 42 ", "REGISTRY": "0x11\n", "RPC_URL": " "}.items():
+        monkeypatch.setenv(f"CAPDEX_{name}", text)
+    network = load().need_network()
+    assert (network.chain_id, network.registry, network.rpc_url) == (42, "0x11", "")
+
+
 def test_the_network_is_chosen_by_option_then_environment_then_file(
     user_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -282,6 +282,21 @@ def test_another_chain_fails(doctor: Any) -> None:
     assert "correct the endpoint" in found["fix"]
 
 
+def test_the_endpoints_of_a_node_are_examined_each(
+    doctor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = rpc(eth_chainId="0x1", eth_getBlockByNumber=block())
+    with simulated(good) as url, simulated(rpc(eth_chainId="0x2")) as wrong:
+        monkeypatch.setenv("CAPDEX_RPC_URLS", f"{url} {wrong}")
+        found = doctor(rpc_url="")
+        assert (found["RPC"]["status"], found["chain id"]["status"]) == ("ok", "ok")
+        mixed = found["node RPC"]
+        assert (mixed["status"], mixed["result"]) == ("warn", f"{wrong} is of chain 2")
+        monkeypatch.setenv("CAPDEX_RPC_URLS", f'"{url}"')
+        quoted = doctor(rpc_url=url)["node RPC"]
+        assert (quoted["status"], "without quotes" in quoted["fix"]) == ("fail", True)
+
+
 def test_a_second_endpoint_must_be_of_another_host_and_of_the_same_chain(doctor: Any) -> None:
     good = rpc(eth_chainId="0x1", eth_getBlockByNumber=block())
     with simulated(good) as url, simulated(rpc(eth_chainId="0x2")) as wrong:

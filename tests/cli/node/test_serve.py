@@ -135,6 +135,7 @@ def test_what_is_no_address_of_this_machine_is_refused(host: str) -> None:
     with pytest.raises(UsageError) as refused:
         listen(host, 0)
     assert refused.value.code is Code.CONFIG
+    assert "--host" in refused.value.fix
 
 
 def test_an_ipv6_address_is_listened_on() -> None:

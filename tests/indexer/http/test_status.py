@@ -104,7 +104,7 @@ async def test_a_node_before_its_first_block_is_not_ready_and_says_why(node: Any
     answer = await node("/ready")
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "1"
-    because = [{"code": "BACKFILL", "message": "before the first block"}]
+    because = [{"code": "BACKFILL", "message": "the chain is not read yet"}]
     assert answer.json == {"status": "not ready", "because": because}
 
 

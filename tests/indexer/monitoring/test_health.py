@@ -34,7 +34,7 @@ def health() -> Health:
 
 
 def test_before_any_report_the_node_is_in_backfill_and_knows_no_lag(health: Health) -> None:
-    assert health.faults() == [{"code": "BACKFILL", "message": "before the first block"}]
+    assert health.faults() == [{"code": "BACKFILL", "message": "the chain is not read yet"}]
     assert health.lag_s() is None
     assert not health.following
 

@@ -1,0 +1,52 @@
+"""PostgreSQL as operators set it up: what their settings change, and what they must not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from capdex.uri import CapabilityURI
+from capdex_indexer.query.index import Index
+
+ON_POSTGRESQL = [pytest.param("postgresql", marks=pytest.mark.real)]
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+@pytest.mark.parametrize(
+    ("setting", "value"), [("standard_conforming_strings", "off"), ("bytea_output", "escape")]
+)
+def test_bytes_are_stored_as_they_are_whatever_the_server_takes_a_backslash_for(
+    database_url: str, making: Any, tmp_path: Path, setting: str, value: str
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET {setting} = {value}')
+    chain = making.Chain()
+    chain.publish("note")
+    making.fill(database_url, chain, tmp_path / "blocks")
+    index = Index(database_url)
+    try:
+        found = index.resolve(CapabilityURI.parse("did:nuwa:cap:note"))
+        assert bytes.fromhex(found.sha256) in chain.packages
+    finally:
+        index.close()
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_reader_looks_where_the_options_of_its_url_say(
+    database_url: str, making: Any, tmp_path: Path
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA ours")
+    url = f"{database_url}&options=-csearch_path%3Dours"
+    chain = making.Chain()
+    chain.publish("note")
+    making.fill(url, chain, tmp_path / "blocks")
+    index = Index(url)
+    try:
+        assert index.resolve(CapabilityURI.parse("did:nuwa:cap:note")).semver == "1.0.0"
+    finally:
+        index.close()
