@@ -5,6 +5,7 @@ They are read once, so that policy and execution see the same call.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from capdex.json_schema.arguments import came
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
+_TOKEN: Final = re.compile(  # of a pattern
+    r"\\.|\[(?:\\.|[^\]\\])*\]|\(\?:|\{(?P<times>[0-9]{1,3})(?:,[0-9]*)?\}|.", re.DOTALL
+)
 MAX_EXAMPLE_DEPTH: Final = 8
 MAX_EXAMPLE_STEPS: Final = 200  # less than Python may nest calls
 MAX_ITEMS: Final = 8
@@ -141,6 +145,8 @@ class _Examples:
             return max(schema.get("minimum", 1), schema.get("exclusiveMinimum", 0) + 1)
         if schema.get("format") in _FORMATS:
             return _FORMATS[schema["format"]]
+        if isinstance(schema.get("pattern"), str):
+            return _matching(schema["pattern"])
         plain: dict[Any, Any] = {"boolean": True, "null": None}
         return plain.get(kind, "text".ljust(min(schema.get("minLength", 0), MAX_TEXT), "."))
 
@@ -162,3 +168,38 @@ class _Examples:
                 "required": [*(sub.get("required") or ()), *(whole.get("required") or ())],
             }
         return whole
+
+
+def _matching(pattern: str) -> str:
+    """Return a text that a plain pattern matches: the first of what it allows, as little as it can.
+
+    Of what it does not read, such as look-ahead, the text may not match.
+    """
+    open_: list[list[str]] = [[]]  # the parts of each group that is not closed
+    for token in _TOKEN.finditer(pattern):
+        written, parts = token[0], open_[-1]
+        if written in ("(", "(?:"):
+            open_.append([])
+        elif written == ")" and len(open_) > 1:
+            open_[-2].append("".join(_first(open_.pop()))[:MAX_TEXT])
+        elif written in ("*", "?") or token["times"]:
+            last, times = "".join(parts[-1:]), int(token["times"] or 0)
+            parts[-1:] = [(last * times)[:MAX_TEXT]]
+        elif written not in ("^", "$", "+", "\\b"):
+            parts.append(_character(written))
+    return "".join(_first(open_[0]))[:MAX_TEXT]
+
+
+def _first(parts: list[str]) -> list[str]:
+    """Return the parts of the first alternative."""
+    return parts[: parts.index("|")] if "|" in parts else parts
+
+
+def _character(written: str) -> str:
+    """Return what one part of a pattern matches: a character of a class, or itself."""
+    if written.startswith("[") and len(written) > 1:
+        first = _TOKEN.match(written[1:-1])
+        return _character(first[0]) if first and first[0] not in ("^", ".") else "a"
+    if written.startswith("\\"):
+        return {"d": "1", "w": "a", "s": " "}.get(written[1:], written[1:])
+    return "a" if written == "." else written

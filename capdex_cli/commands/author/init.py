@@ -14,7 +14,7 @@ from capdex.uri import check_name
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, TEXT, command
 from capdex_cli.terminal.output import Format
-from capdex_cli.terminal.text import columns, number_of, safe, size, without_secrets
+from capdex_cli.terminal.text import clip, columns, number_of, safe, size, without_secrets
 
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
+MAX_CELL: Final = 48  # columns of a cell of the table; --json has all
 _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
 
 
@@ -214,10 +215,13 @@ def _write(out: Path | None, name: str, text: str) -> Path:
 def _report(app: App, imported: Imported) -> None:
     """Show people what of the source is not in the package as it stands."""
     if (notes := imported.notes) and app.output.format is Format.HUMAN:
-        rows = [(x.source, x.subject, x.fate, x.before, x.after) for x in notes]
+        rows = [[*map(safe, (x.source, x.subject, x.fate, x.before, x.after))] for x in notes]
+        short = [[*(clip(cell, MAX_CELL) for cell in row[:-1]), row[-1]] for row in rows]
         app.output.out.write("  not in the package as it stands in the source:")
-        for line in columns([_HEADER, *([safe(cell) for cell in row] for row in rows)], indent=4):
+        for line in columns([_HEADER, *short], indent=4):
             app.output.out.write(line)
+        if short != rows:
+            app.output.out.write("    (--json has the whole of what ends with …)")
         app.output.out.write("")
 
 

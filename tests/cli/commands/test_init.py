@@ -104,3 +104,16 @@ async def test_no_package_has_the_password_of_the_url_it_came_from(
     file = json.loads(made.stdout)["file"]
     text = await asyncio.to_thread((folder / file).read_text)
     assert "hunter2" not in made.stdout + made.stderr + text
+
+
+def test_a_long_cell_of_the_report_leaves_the_others_near(capdex: Any, folder: Path) -> None:
+    hooks: dict[str, Any] = {f"hook_number_{i}": {} for i in range(40)}
+    document = {"openapi": "3.1.0", "info": {"title": "Rain"}, "webhooks": hooks}
+    document |= {"paths": {"/rain": {"get": {"operationId": "rain", "deprecated": True}}}}
+    (folder / "rain.json").write_text(json.dumps(document))
+    shown = capdex("init", "--from-openapi", "rain.json", "--format", "human").stdout
+    (line,) = [x for x in shown.splitlines() if "webhooks" in x]
+    assert line.endswith("…  a package receives no calls")
+    assert "--json has the whole" in shown
+    made = capdex.json("init", "--from-openapi", "rain.json", "--out", "own.acp.yaml")
+    assert ["hook_number_9, " in x["before"] for x in made["notes"] if x["subject"] == "webhooks"]

@@ -247,7 +247,9 @@ def test_the_input_that_is_proposed_has_what_is_required(capdex: Any, write: Any
 def test_no_input_is_proposed_that_the_schema_refuses(capdex: Any, write: Any) -> None:
     path = write({"tide": TOOLS["tide"]})
     text = path.read_text()
-    path.write_text(text.replace('{"type": "string"}', '{"type": "string", "pattern": "^[0-9]+$"}'))
+    path.write_text(
+        text.replace('{"type": "string"}', '{"type": "string", "pattern": "^[0-9]+?$"}')
+    )
     refused = capdex("try", f"{path}#tide")
     assert refused.exit_code == 1
     assert "#tide' JSON" in refused.stderr

@@ -15,7 +15,7 @@ from mcp import Client
 
 from capdex_router.catalog.catalog import Fixed
 from capdex_router.faces.actions import Actions
-from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, example
+from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, MAX_TEXT, example
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
 from capdex_router.home.config import NodeAddress
@@ -225,6 +225,25 @@ async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path
 )  # fmt: skip
 def test_an_example_follows_the_schema(schema: Any, right: Any) -> None:
     assert example(schema) == right
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("^AC[0-9a-fA-F]{32}$", "AC" + "0" * 32),  # of Twilio
+        ("^(0|[1-9][0-9]*)$", "0"),  # of Discord
+        (r"^.*@.*\..*", "@."),
+        (r"^\d{4}-\d{2}-\d{2}(?:T\d+)?$", "1111-11-11"),
+        (r"^#(([\w-]+|x)y){2,3}[^0-9]\)$", "#ayaya)"),
+    ],
+)
+def test_an_example_of_a_text_has_the_form_of_its_pattern(pattern: str, text: str) -> None:
+    assert example({"type": "string", "pattern": pattern}) == text
+
+
+@given(st.text("ab(|)[]{}2,3*+?\\d^$.-:=!", max_size=40))
+def test_an_example_of_any_pattern_is_a_short_text(pattern: str) -> None:
+    assert len(example({"type": "string", "pattern": pattern})) <= MAX_TEXT
 
 
 def parts(value: Any) -> int:

@@ -45,6 +45,7 @@ from capdex_publisher.authoring.scaffold import (
 MAX_HEAVY: Final = 8  # tools that an error weighs
 _ROUNDS: Final = 3  # of leaving out what the format refuses
 
+_LICENCE = re.compile(r"\s+licen[cs]e$", re.IGNORECASE)
 _TOOL = re.compile(r"tools\[(\d+)\]")
 _BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
 
@@ -167,7 +168,10 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     over = f"a package has at most {MAX_TOOLS} tools"
     notes += [Note(x.source, "tool", "refused", "", over) for x in draft.tools[MAX_TOOLS:]]
     try:
-        license_ = check_licence(draft.license) if draft.license else ""
+        spdx = _LICENCE.sub("", draft.license)  # `MIT License`
+        license_ = check_licence(spdx) if spdx else ""
+        if license_ != draft.license:
+            notes.append(Note(DOCUMENT, "license", "changed", draft.license, license_))
     except InvalidInput as error:
         license_ = ""
         reason = f"{error.why}: {error.fix}"

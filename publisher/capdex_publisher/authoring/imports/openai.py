@@ -10,7 +10,7 @@ from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.tools import MCP_HINTS
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.references import write_pointers
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note, name_of, tool_name_of
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, name_of, tool_name_of, written
 from capdex_publisher.authoring.imports.schemas import Resolver, TooLarge
 from capdex_publisher.authoring.imports.source import parse, utf8
 from capdex_publisher.authoring.scaffold import placeholder_url
@@ -146,7 +146,10 @@ def _copied(
         return None, [Note(source, what, "left out", str(fault), "too large")]
     # Only objects follow it: its type stands first.
     made = {"type": "object", **made} | {"type": "object"}
-    return made, [Note(source, f"{prefix}{x}", "left out", *more) for x, *more in resolver.lost]
+    return made, [
+        Note(source, f"{prefix}{subject}", fate, before, why)
+        for subject, fate, before, why in resolver.lost
+    ]
 
 
 def _is_object(schema: Any) -> bool:
@@ -158,7 +161,9 @@ def _is_object(schema: Any) -> bool:
 
 def _unread(source: str, words: Json, why: str = "a package has no such word") -> list[Note]:
     return [
-        Note(source, x, "left out", str(y), why) for x, y in words.items() if y not in (None, "")
+        Note(source, x, "left out", written(y), why)
+        for x, y in words.items()
+        if y not in (None, "")
     ]
 
 

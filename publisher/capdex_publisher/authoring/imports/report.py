@@ -5,6 +5,7 @@ Beside the report: names and texts of strangers in the form that a package may h
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -95,6 +96,11 @@ def tool_name_of(text: str, taken: Sequence[str], others: Sequence[str] = ()) ->
     while name in taken or name in others:
         name, number = f"{base}_{number}", number + 1
     return name
+
+
+def written(value: object) -> str:
+    """Return a value of the source as a row shows it: text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def clean(value: object) -> str:

@@ -19,7 +19,14 @@ from capdex_publisher.authoring.imports.references import (
     renamed,
     united,
 )
-from capdex_publisher.authoring.imports.report import clean, cut, pattern_fault, tool_name_of
+from capdex_publisher.authoring.imports.report import (
+    Fate,
+    clean,
+    cut,
+    pattern_fault,
+    tool_name_of,
+    written,
+)
 from capdex_publisher.authoring.secret_shapes import secret_like
 
 MAX_SCHEMA_NODES: Final = 7_000  # keys and values of one tool; a package has at most 10 000
@@ -62,7 +69,7 @@ class Resolver:
 
     With a `document`, references into it become references into `definitions`, which has what they
     name: the nearest first, and for what is too much a schema that accepts any value. `lost` has
-    what was not copied, as subject, old value and reason.
+    what was not copied as it stands, as the columns of the report.
     """
 
     def __init__(
@@ -74,7 +81,7 @@ class Resolver:
         self._parts = self._nodes = self._bytes = 0
         # By reference, and what is hidden there: the name here, and the schema.
         self._names: dict[tuple[str, frozenset[str]], tuple[str, Any]] = {}
-        self.lost: list[tuple[str, str, str]] = []
+        self.lost: list[tuple[str, Fate, str, str]] = []
 
     def schema(self, value: object, depth: int = 0, hidden: frozenset[str] = frozenset()) -> Any:
         """Return a schema, an object or a boolean; raises TooLarge.
@@ -147,7 +154,8 @@ class Resolver:
                     self._names.popitem()
                 self._parts, self._nodes, self._bytes = counts
                 made[name] = {}
-                self.lost.append((f"schema {name}", str(fault), "any value is accepted there"))
+                why = "any value is accepted there"
+                self.lost.append((f"schema {name}", "left out", str(fault), why))
         return made
 
     def discriminator(self, value: Json) -> str:
@@ -182,7 +190,7 @@ class Resolver:
         if unclear and "anyOf" not in made:
             made["anyOf"] = made.pop("oneOf")
             why = "its discriminator chooses, where a value may fit several: it is anyOf"
-            self._lose("oneOf", ", ".join(sorted(names)), why)
+            self._lose("oneOf", ", ".join(sorted(names)), why, "changed")
 
     def _values(self, choice: Json, name: str) -> set[str]:
         """Return the values that a schema has for a member; empty if it has any."""
@@ -234,7 +242,7 @@ class Resolver:
             text = clean(item)
             kept = cut(text, MAX_DESCRIPTION_BYTES)
             if kept != text:
-                self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes")
+                self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes", "changed")
             return self._value(kept)
         if key == "examples" and next(secret_like(item), None):
             raise Unfit("it looks like a secret, and a package is public")
@@ -274,8 +282,8 @@ class Resolver:
         if self._nodes > MAX_SCHEMA_NODES or self._bytes > MAX_TOOL_SCHEMA_BYTES:
             raise TooLarge(f"more than {MAX_SCHEMA_NODES} values or {MAX_TOOL_SCHEMA_BYTES} bytes")
 
-    def _lose(self, key: str, value: object, why: str) -> None:
-        self.lost.append((f"schema word {key}", str(value)[:80], why))
+    def _lose(self, key: str, value: object, why: str, fate: Fate = "left out") -> None:
+        self.lost.append((f"schema word {key}", fate, written(value)[:80], why))
 
 
 def _spelt(word: str) -> str:

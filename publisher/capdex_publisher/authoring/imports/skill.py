@@ -17,7 +17,7 @@ from capdex.net.files import unreadable
 from capdex.yaml.front_matter import read_front_matter
 from capdex_publisher.authoring.files import list_files
 from capdex_publisher.authoring.imports.draft import Draft
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of, written
 from capdex_publisher.authoring.imports.source import read_file, utf8
 
 SKILL: Final = "SKILL.md"
@@ -65,7 +65,7 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         notes.append(Note(DOCUMENT, "description", "changed", length, why))
     why = "hosts will not see it: say in the instructions what matters of it"
     more = {f"{key} of its front matter": x for key, x in front.items() if key not in _CARRIED}
-    notes += [Note(DOCUMENT, what, "left out", str(x), why) for what, x in more.items()]
+    notes += [Note(DOCUMENT, what, "left out", written(x), why) for what, x in more.items()]
     files, left = list_files(path.parent)
     notes += [Note(DOCUMENT, f"file {file}", "left out", "", why) for file, why in left.items()]
     # The exact name is kept where the package has another one.

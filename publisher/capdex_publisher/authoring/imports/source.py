@@ -210,8 +210,10 @@ def _parse_yaml(data: bytes, name: str) -> Any:
     try:
         return yaml.load(data, Loader=_BoundedLoader)  # noqa: S506 - a safe one
     except (yaml.YAMLError, RecursionError, ValueError, UnicodeError) as error:
-        line = str(error).partition("\n")[0]
-        raise _malformed(name, f"it is neither JSON nor YAML: {line}") from None
+        why = str(error).partition("\n")[0]
+        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+            why = f"line {error.problem_mark.line + 1}: {error.problem}"
+        raise _malformed(name, f"it is neither JSON nor YAML: {why}") from None
 
 
 def _checked(value: Any, name: str) -> Any:

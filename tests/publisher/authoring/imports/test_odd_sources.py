@@ -117,7 +117,7 @@ async def test_a_server_that_lists_more_than_a_router_reads_is_refused() -> None
     ("case", "row"),
     [
         ("hints", ("annotation readOnlyHint", "left out", "[]")),
-        ("nohints", ("annotations", "left out", "['x']")),
+        ("nohints", ("annotations", "left out", '["x"]')),
         ("key", ("parameter api_key", "changed", "a secret by its name")),
     ],
 )
@@ -135,10 +135,10 @@ async def test_each_word_of_a_tool_that_a_package_has_not_is_said() -> None:
     assert tools(package)["odd"].description == "Odd"
     found = [(x.source, x.subject, x.before) for x in package.notes if x.source != "document"]
     assert sorted(found) == [
-        ("good", "_meta", "{'ui': 'x'}"),
+        ("good", "_meta", '{"ui": "x"}'),
         ("good", "annotation title", "G"),
-        ("good", "execution", "{'taskSupport': 'optional'}"),
-        ("good", "icons", "[{'src': 'https://a.dev/i.png'}]"),
+        ("good", "execution", '{"taskSupport": "optional"}'),
+        ("good", "icons", '[{"src": "https://a.dev/i.png"}]'),
         ("good", "title", "Good"),
     ]
 

@@ -202,7 +202,7 @@ def test_a_reply_to_tools_list_keeps_outputs_and_effects_and_says_that_it_goes_o
     manifest, rows = of_list({"result": {"tools": [tool], "nextCursor": "p2"}})
     assert manifest.tools[0].output_schema == CITY
     assert manifest.tools[0].annotations.read_only is True
-    assert rows.pop("annotation openWorldHint") == ("left out", "False")
+    assert rows.pop("annotation openWorldHint") == ("left out", "false")
     assert rows == {"nextCursor": ("left out", "p2")}
 
 

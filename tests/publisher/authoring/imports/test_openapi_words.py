@@ -93,7 +93,7 @@ def test_an_example_beside_a_reference_is_kept(manifest_of: ManifestOf) -> None:
     package = imported(query(schema=schema), components={"schemas": {"D": TEXT}})
     argument = manifest_of(package).tools[0].parameters["properties"]["q"]
     assert argument == {"$ref": "#/$defs/D", "examples": ["a"]}
-    assert rows(package) == [("schema word nullable", "left out", "True")]
+    assert rows(package) == [("schema word nullable", "left out", "true")]
 
 
 def test_descriptions_of_a_parameter_and_of_its_schema_are_both_kept(
@@ -105,7 +105,7 @@ def test_descriptions_of_a_parameter_and_of_its_schema_are_both_kept(
         text = tool.parameters["properties"]["q"]["description"]
         assert text == (told if told.startswith("A day") else f"A day {told}")
     long = imported(query(schema=TEXT, description="word " * 400))
-    assert rows(long)[0][:2] == ("schema word description", "left out")
+    assert rows(long)[0][:2] == ("schema word description", "changed")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_word_of_openapi_3_0_allows_no_null_in_3_1_and_is_said(manifest_of: Ma
     old, new = imported(operation), imported(operation, version="3.1.0")
     types = [manifest_of(x).tools[0].parameters["properties"]["q"]["type"] for x in (old, new)]
     assert types == [["string", "null"], "string"]
-    assert (rows(old), rows(new)) == ([], [("schema word nullable", "left out", "True")])
+    assert (rows(old), rows(new)) == ([], [("schema word nullable", "left out", "true")])
 
 
 def test_a_member_without_a_schema_takes_any_value(manifest_of: ManifestOf) -> None:
@@ -161,7 +161,7 @@ def test_a_member_without_a_schema_takes_any_value(manifest_of: ManifestOf) -> N
     package = imported(body({"type": "array", "items": schema}))
     (tool,) = manifest_of(package).tools
     assert tool.parameters["properties"]["body"]["items"]["properties"] == {"a": {}, "b": TEXT}
-    assert ("schema word schema", "left out", "None") in rows(package)
+    assert ("schema word schema", "left out", "null") in rows(package)
 
 
 def test_a_word_that_is_none_of_a_schema_is_said() -> None:
@@ -283,7 +283,7 @@ def test_an_operation_that_needs_no_authentication_of_its_document_is_named(
     schemes = {"securitySchemes": {"site": {"type": "http", "scheme": "bearer"}}}
     more: Json = {"components": schemes, "security": [{"site": []}]}
     package = imported({"security": []}, **more)
-    assert ("security", "left out", "[{'site': []}]") in rows(package)
+    assert ("security", "left out", '[{"site": []}]') in rows(package)
     assert "auth" not in manifest_of(package).bindings["op"]
 
 
@@ -303,7 +303,7 @@ def test_a_value_may_fit_several_parts_that_a_discriminator_tells_apart(
     )
     (tool,) = manifest_of(package).tools
     assert Validation().check(tool.parameters, {"pet": {"kind": "Cat"}}) is None
-    assert ("schema word oneOf", "left out", "kind") in rows(package)
+    assert ("schema word oneOf", "changed", "kind") in rows(package)
 
 
 def test_closed_parts_of_one_value_are_opened_for_each_other(manifest_of: ManifestOf) -> None:
@@ -319,7 +319,7 @@ def test_closed_parts_of_one_value_are_opened_for_each_other(manifest_of: Manife
     check = Validation().check
     assert check(tool.parameters, {"dog": {"name": "Rex", "bark": "wau"}}) is None
     assert check(tool.parameters, {"pet": {"name": "Rex", "bark": "wau"}}) is not None
-    assert rows(package) == [("schema word additionalProperties", "left out", "False")]
+    assert rows(package) == [("schema word additionalProperties", "left out", "false")]
 
 
 def test_a_closed_schema_is_open_for_the_members_of_its_choices(manifest_of: ManifestOf) -> None:
@@ -328,7 +328,7 @@ def test_a_closed_schema_is_open_for_the_members_of_its_choices(manifest_of: Man
     package = imported(body({"type": "object", "properties": {"one": choice}}))
     (tool,) = manifest_of(package).tools
     assert Validation().check(tool.parameters, {"one": {"a": "x"}}) is None
-    assert rows(package) == [("schema word additionalProperties", "left out", "False")]
+    assert rows(package) == [("schema word additionalProperties", "left out", "false")]
 
 
 def test_a_body_of_text_json_is_sent_as_json(manifest_of: ManifestOf) -> None:
@@ -341,8 +341,9 @@ def test_a_body_of_text_json_is_sent_as_json(manifest_of: ManifestOf) -> None:
 @pytest.mark.parametrize(
     ("terms", "carried", "said"),
     [
-        ({"identifier": "mit"}, "MIT", ""),
-        ({"name": "apache-2.0", "url": "https://rain.dev/terms"}, "Apache-2.0", ""),
+        ({"identifier": "MIT"}, "MIT", ""),
+        ({"name": "apache-2.0", "url": "https://rain.dev"}, "Apache-2.0", "apache-2.0"),
+        ({"name": "MIT License"}, "MIT", "MIT License"),
         ({"name": "Apache 2.0"}, None, "Apache 2.0"),
         ({"name": "Own terms", "identifier": "LicenseRef-rain"}, "LicenseRef-rain", ""),
         ({"url": "https://rain.dev/terms"}, None, ""),
@@ -354,3 +355,31 @@ def test_the_licence_of_a_document_is_carried_as_spdx_or_named(
     package = imported({}, info={"title": "Rain", "license": terms})
     assert manifest_of(package).metadata.get("license") == carried
     assert [x.before for x in package.notes if x.subject == "license"] == [said] * bool(said)
+
+
+def test_the_report_has_values_as_json_and_says_changed_of_what_is_kept() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "description": "Rain. " * 200, "max_items": None},
+            "b": {"nullable": True, "anyOf": [{"type": "string"}]},
+        },
+    }
+    package = imported({**body(schema), "security": []}, security=[{"key": []}])
+    rows = {x.subject: (x.fate, x.before) for x in package.notes}
+    assert rows["security"] == ("left out", '[{"key": []}]')
+    assert rows["schema word nullable"] == ("left out", "true")
+    assert rows["schema word max_items"] == ("left out", "null")
+    assert rows["schema word description"][0] == "changed"
+
+
+def test_of_several_kinds_of_json_a_list_of_patches_is_the_last(manifest_of: ManifestOf) -> None:
+    kinds = [f"application/{x}+json" for x in ("json-patch", "merge-patch", "strategic-patch")]
+    operation = {"requestBody": {"content": {x: {"schema": {"type": "object"}} for x in kinds}}}
+    binding = manifest_of(imported(operation)).bindings["op"]
+    assert kinds[1] in (
+        binding.get("body", binding).get("content"),
+        *binding.get("headers", {}).values(),
+    )
+    alone = {"requestBody": {"content": {kinds[0]: {"schema": {"type": "array"}}}}}
+    assert manifest_of(imported(alone)).bindings["op"]["body"]["content"] == kinds[0]

@@ -69,7 +69,7 @@ def test_instructions_that_begin_with_code_keep_its_indentation(
 
 
 def test_what_is_left_out_of_the_front_matter_says_what_to_do(skill: Path) -> None:
-    text = TEXT.replace("Apache-2.0", "MIT License")
+    text = TEXT.replace("Apache-2.0", "Own terms")
     (skill / "SKILL.md").write_text(text)
     notes = {x.subject: x.after for x in write_package(import_skill(skill)).notes}
     assert "say in the instructions" in notes["allowed-tools of its front matter"]

@@ -101,6 +101,21 @@ def test_a_key_that_stands_twice_in_yaml_is_refused_with_its_line(text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\nb:\n\tc: 1\n", "line 3: found character"),
+        ("a: 1\nb: !include c.yaml\n", "line 2: could not determine a constructor for the tag"),
+        ("a: 1\n---\nb: 1\n", "line 2: but found another document"),
+        ("a: [1\nb: 2\n", "line 2: did not find expected"),
+    ],
+)
+def test_what_yaml_cannot_read_is_told_with_its_line(text: str, line: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        parse(text.encode(), "rain.yaml")
+    assert line in error.value.why
+
+
+@pytest.mark.parametrize(
     "text",
     ['{"/a": 1, "b": 2, "/a": 3}', '[{"k": {"a": 1, "\\u0061": 1}}]', '{"a": 1, /* */ "a": 1,}'],
 )

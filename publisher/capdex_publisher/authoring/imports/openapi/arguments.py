@@ -16,7 +16,7 @@ from capdex_publisher.authoring.imports.openapi import forms, swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
 from capdex_publisher.authoring.imports.references import beside, is_read_only, united
-from capdex_publisher.authoring.imports.report import clean
+from capdex_publisher.authoring.imports.report import clean, written
 from capdex_publisher.authoring.imports.schemas import Resolver
 
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
@@ -72,8 +72,8 @@ class Arguments:
             made["additionalProperties"] = self.more
         if definitions := self._schemas.definitions():
             made["$defs"] = definitions
-        for subject, before, why in self._schemas.lost:
-            self._operation.note(subject, "left out", before, why)
+        for row in self._schemas.lost:
+            self._operation.note(*row)
         return made
 
     def _listed(self) -> list[Json]:
@@ -104,7 +104,7 @@ class Arguments:
         for word in [x for x in _SWITCHES if not isinstance(target.get(x, True), bool)]:
             why = "it is neither true nor false (in YAML, yes and no are text)"
             subject = f"{target.get('in')} {target['name']}" if "name" in target else "body"
-            self._operation.note(subject, "left out", f"{word}: {target[word]}", why)
+            self._operation.note(subject, "left out", written({word: target[word]}), why)
         own = beside(self._document.value, given).get("description")
         return target if own is None or self._document.is_old else {**target, "description": own}
 
@@ -223,7 +223,7 @@ class Arguments:
             self._operation.note(fault.subject, "left out", fault.before, fault.why)
 
     def _media_type(self, body: Json) -> tuple[str, Json]:
-        """Return the media type to send: JSON, then a form."""
+        """Return the media type to send: JSON, a list of patches after any other, then a form."""
         given = body.get("content")
         content = {str(key): x for key, x in given.items()} if isinstance(given, dict) else {}
         bare = {key: key.partition(";")[0].strip().lower() for key in content}
@@ -232,6 +232,7 @@ class Arguments:
             raise Unsendable("body", "a GET request has no body", listed)
         tests = (
             lambda x: x == JSON,
+            lambda x: _IS_JSON.fullmatch(x) and x != "application/json-patch+json",
             lambda x: _IS_JSON.fullmatch(x) or x in _AS_JSON,
             lambda x: x == swagger.FORM,
         )

@@ -11,7 +11,7 @@ from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
 from capdex.manifest.bindings.http_header import header_fault
 from capdex_publisher.authoring.imports.openapi import swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, written
 
 
 def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
@@ -22,10 +22,10 @@ def secrets(document: ApiDocument, operation: Operation) -> list[Json]:
     security = operation.value.get("security", document.value.get("security"))
     alternatives = [] if security is None else security
     if not isinstance(alternatives, list) or not all(isinstance(x, dict) for x in alternatives):
-        raise Unsendable("security", "it is no list of alternatives", str(security)[:80])
+        raise Unsendable("security", "it is no list of alternatives", written(security)[:80])
     if security == [] and (usual := document.value.get("security")):
         why = "the operation says that it needs none"
-        operation.note("security", "left out", str(usual), why)
+        operation.note("security", "left out", written(usual), why)
     needed = [x for x in alternatives if x]
     optional = len(needed) < len(alternatives)
     chosen: list[Json] | None = None
