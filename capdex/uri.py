@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from capdex.encoding.keccak import keccak
@@ -92,7 +92,11 @@ class CapabilityURI:
             )
         package, hash_, tool = text.partition("#")
         name, at, selector = package[len(PREFIX) :].partition("@")
-        check_name(name)
+        try:
+            check_name(name)
+        except InvalidInput as error:
+            usual = f"{PREFIX}{_usual(name)}{at}{selector}"
+            raise replace(error, fix=f"write {usual}") from None
         if hash_:
             raise InvalidInput(f"{'#' + tool[:80]!r} names a tool", fix=f"leave it out: {package}")
         return cls(name, parse_selector(selector) if at else None)

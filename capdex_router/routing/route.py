@@ -73,7 +73,7 @@ def _command(message: str) -> tuple[str, str]:
     if word == "/back" and not argument:
         return word, ""
     if word == "/switch":
-        return word, argument.strip()
+        return word, argument.partition("@")[0].strip()  # a list shows URIs with versions
     return "", ""
 
 

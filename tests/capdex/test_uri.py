@@ -79,6 +79,14 @@ def test_a_published_uri_must_be_exact(text: str) -> None:
         _ = CapabilityURI.parse(text).version
 
 
+@pytest.mark.parametrize("text", ["Note@^1", "NOTE @^1", "<note>@^1", "_note@^1"])
+def test_a_uri_with_a_name_that_is_none_is_answered_with_one_that_is_read(text: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        CapabilityURI.parse(f"did:nuwa:cap:{text}")
+    said = raised.value.fix.removeprefix("write ")
+    assert CapabilityURI.parse(said) == CapabilityURI.parse("did:nuwa:cap:note@^1")
+
+
 def test_a_person_may_leave_out_the_prefix() -> None:
     assert CapabilityURI.loose("note@1.0.0") == CapabilityURI.parse("did:nuwa:cap:note@1.0.0")
     assert CapabilityURI.loose("did:nuwa:cap:note") == CapabilityURI("note")

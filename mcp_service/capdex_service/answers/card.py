@@ -91,5 +91,6 @@ def render_hits(
     short = brief.page("list_of_results", items, cursor, after, total=total)
     short |= {"note": text.RELATED} if related else {}
     short |= {"facets": head["facets"]} if "facets" in head else {}
+    lines += text.facets(head.get("facets", {}))
     words = text.hits(lines, len(hits), total, cursor, related=related)
     return Rendered(tuple(parts), tuple(card.block for card, *_ in hits), *told(words, short))

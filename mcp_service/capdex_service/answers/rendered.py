@@ -124,9 +124,9 @@ def render_name(
 
 
 def render_release(
-    release: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any]
+    release: IndexedRelease, more: Mapping[str, Any], text: str, brief: Mapping[str, Any] | None
 ) -> Rendered:
-    """Render the answer that is one release with further fields."""
+    """Render the answer that is one release with further fields; without `brief` it is whole."""
     before = b"".join(split(release, more))
     return Rendered((before, b"}"), (release.block_number,), *told(text, brief))
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import orjson
+
 from capdex.manifest.bindings.contacts import secret_uses
 from capdex_indexer.query.release import IndexedRelease
 
@@ -43,12 +45,16 @@ def hits(
 def resolution(release: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
     """Return the text of a resolved release, with what was asked for beside its metadata."""
     lines = [_headline(release) + tools_of(tools), *_facts(release)]
-    for key in ("package", "prompt"):
-        if isinstance(text := included.get(key), str):
-            lines += [f"{key}, written by its publisher:", text]
+    lines += [f"{x['semver']}{_flags(x)}" for x in included.get("history", ())]
+    if "package" in included:  # it has the other parts
+        file = included["package"]
+        return "\n".join([*lines, *_hashes(release), "package, written by its publisher:", file])
+    if isinstance(prompt := included.get("prompt"), str):
+        lines += ["prompt, written by its publisher:", prompt]
     if included.get("tools"):
         lines += ["tools:", *(f"- {signature(x)}" for x in included["tools"])]
-    lines += [f"{x['semver']}{_flags(x)}" for x in included.get("history", ())]
+    if included.get("schema") is not None:
+        lines.append(f"schema: {orjson.dumps(included['schema']).decode('utf-8')}")
     return "\n".join(lines)
 
 
@@ -158,8 +164,20 @@ def secrets(bindings: Any) -> list[str]:
 
 def details_of(release: IndexedRelease) -> list[str]:
     """Return lines with the URI, publisher, needs, warnings and hashes of a release."""
-    facts = (release.cap_uri, *_facts(release), f"cid {release.cid}", f"sha256 {release.sha256}")
-    return [f"  {line}" for line in facts]
+    return [f"  {x}" for x in (release.cap_uri, *_facts(release), *_hashes(release))]
+
+
+def _hashes(release: IndexedRelease) -> tuple[str, str]:
+    return f"cid {release.cid}", f"sha256 {release.sha256}"
+
+
+def facets(counts: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
+    """Return a line for each facet that was asked for, with its values and how often each is."""
+    said = {
+        key: ", ".join(f"{cut(str(x['value']), NEEDS_TOKENS)} {x['count']}" for x in values)
+        for key, values in counts.items()
+    }
+    return [f"{key}: {values or 'none'}" for key, values in said.items()]
 
 
 def tools_of(names: Sequence[str]) -> str:

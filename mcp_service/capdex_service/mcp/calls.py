@@ -69,7 +69,7 @@ async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
         whole = _is_whole(arguments)
         uri = arguments.get("cap_uri")
         answer = None
-        if name in _CACHED and isinstance(uri, str) and arguments.keys() <= _OF_CACHED:
+        if name in _CACHED and isinstance(uri, str) and len(arguments) == 1:
             answer = cached(reader, uri, whole=_CACHED[name])
         if answer is None:
             async with asyncio.timeout(CALL_LIMIT_S):
@@ -106,7 +106,8 @@ async def _route(reader: Reader, arguments: Arguments) -> Answer:
 
 
 async def _get(reader: Reader, arguments: Arguments) -> Answer:
-    return await resolve(reader, read_text(arguments, "cap_uri"), WHOLE, whole=True)
+    short = arguments.get("detail") != "full"
+    return await resolve(reader, read_text(arguments, "cap_uri"), WHOLE, whole=short)
 
 
 async def _list(reader: Reader, arguments: Arguments) -> Answer:
@@ -137,7 +138,6 @@ _ACTIONS: Final[dict[str, Callable[[Reader, Arguments], Awaitable[Answer]]]] = {
 
 
 _CACHED: Final = {RESOLVE: False, GET: True}  # whether they answer the whole package
-_OF_CACHED: Final = {"cap_uri", "detail"}
 
 
 def _is_whole(arguments: Arguments) -> bool:

@@ -71,7 +71,11 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
 
     def make(connection: Connection) -> tuple[str, Rendered]:
         uri, _, tool = capability_id.partition("#")
-        selected = CapabilityURI.exact(f"{uri}@{version}") if version else CapabilityURI.parse(uri)
+        selected = (
+            CapabilityURI.exact(f"{uri.removesuffix(f'@{version}')}@{version}")
+            if version
+            else CapabilityURI.parse(uri)
+        )
         release = reader.resolve(connection, selected)
         manifest = _manifest(reader, release)
         made = cap.skill(manifest)

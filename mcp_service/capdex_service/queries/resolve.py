@@ -35,7 +35,7 @@ async def resolve(
     """Return the release that a URI means (P2): latest, exact or the highest in a range.
 
     `include`: parts of the package, or `history`; a proof is not made here (see `proofs`). With
-    `whole` the text is about the whole package. Raises the errors of `Index.resolve`, and
+    `whole` the text tells of the whole package in short. Raises the errors of `Index.resolve`, and
     Unavailable PENDING for parts of a package that this node does not hold.
     """
     wanted = frozenset(include)
@@ -90,7 +90,8 @@ def render_resolution(
     short = brief.package(release, package.document)
     if whole:
         return render_release(release, more, text.package(release, package.document, short), short)
-    return render_release(release, more, text.resolution(release, (), more), short)
+    said = text.resolution(release, (), more)
+    return render_release(release, more, said, None if "package" in wanted else short)
 
 
 def parts(package: Package, wanted: Collection[str]) -> Json:

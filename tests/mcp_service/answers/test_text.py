@@ -63,6 +63,28 @@ async def test_a_package_is_told_with_its_tools_as_signatures(making: Any, texts
     assert "Do it." in text
 
 
+async def test_a_text_alone_has_all_that_was_asked_for(making: Any, texts: Any) -> None:
+    prompt = " ".join(f"Step {i}: look at the sky." for i in range(200))
+    given, tools = URI | {"detail": "full"}, [making.tool("measure")]
+    whole = await texts("get_capability", given, prompt=prompt, tools=tools)
+    assert prompt in " ".join(whole.split())
+    assert "measure" in whole
+    assert "\nsha256 " in whole
+    assert "next:" not in whole
+
+
+async def test_a_state_schema_that_was_asked_for_is_in_the_text(texts: Any) -> None:
+    text = await texts("resolve_capability", URI | {"include": ["schema"]})
+    assert 'schema: {"$id":"did:nuwa:state:kit#v1","type":"object"}' in text.splitlines()
+
+
+async def test_facets_that_were_asked_for_are_in_the_text(texts: Any) -> None:
+    given = {"query_string": "kit", "facets": ["domain", "tag"]}
+    text = await texts("search_capabilities", given, domain="travel")
+    assert "domain: travel 1" in text.splitlines()
+    assert "tag: none" in text.splitlines()
+
+
 async def test_a_package_is_told_with_the_secrets_that_it_sends(making: Any, texts: Any) -> None:
     auth = {"type": "header", "secret": "WEATHER_KEY", "name": "X-Key"}
     bindings = {"look": {"type": "http_get", "url": "https://api.example.com/", "auth": auth}}

@@ -92,6 +92,8 @@ async def test_a_skill_and_a_tool_are_described_with_the_file_behind_them(
     tool = answer.to_json()
     assert (tool["version"], tool["kind"], tool["name"]) == ("1.0.0", "tool", "ask")
     assert Draft202012Validator(tool["input_schema"]).is_valid({"place": "Oslo"})
+    again = await describe(tools_reader, "did:nuwa:cap:guide@1.0.0#ask", "1.0.0")
+    assert again.text == answer.text
     assert answer.text.startswith("did:nuwa:cap:guide#ask 1.0.0 [tool] ask\nAsk about a place.")
 
 

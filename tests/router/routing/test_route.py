@@ -111,7 +111,9 @@ def test_only_the_whole_command_is_a_command(index: TriggerIndex, message: str) 
     assert route(message, stack, index, 0)[1] == stack
 
 
-@pytest.mark.parametrize("name", ["note", "NOTE", NOTE, "noteb", "w", "ｗｅａｔｈｅｒ"])
+@pytest.mark.parametrize(
+    "name", ["note", "NOTE", NOTE, f"{NOTE}@1.0.0", "note@^1", "noteb", "w", "ｗｅａｔｈｅｒ"]
+)
 def test_a_switch_takes_an_exact_name_or_a_prefix_of_one(index: TriggerIndex, name: str) -> None:
     answer, stack = route(f"/switch {name}", EMPTY, index, 0)
     expected = {"noteb": NOTEBOOK, "w": WEATHER, "ｗｅａｔｈｅｒ": WEATHER}.get(name, NOTE)
