@@ -14,10 +14,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import learn
+import regression
 import yaml
-from learn import Text
-from texts import documents, fold, groups, jailbreaks, prompts, read, strings, unlike
+from prompt_texts import documents, fold, groups, jailbreaks, prompts, read, strings, unlike
+from regression import Text
 
 from capdex.manifest.jailbreak_words import Weights
 
@@ -48,7 +48,7 @@ def cross_validate(wild: Sequence[tuple[int, Text]], ordinary: Sequence[Text]) -
     part_of_zero = [fold(number, FOLDS) for number in range(len(ordinary))]
     for part in range(FOLDS):
         weights = Weights(
-            learn.learn(
+            regression.learn(
                 [one for at, one in zip(part_of_one, wild, strict=True) if at != part],
                 [one for at, one in zip(part_of_zero, ordinary, strict=True) if at != part],
             )
@@ -83,7 +83,7 @@ def main() -> None:
 
     apart = {id(text) for text in unlike(wild, family)}
     taught = [one for one in numbered if id(one[1]) in apart]
-    points = learn.learn(taught, ordinary)
+    points = regression.learn(taught, ordinary)
     weights = Weights(points)
     print(
         f"| *points of {len(points)} phrases, from {len(taught)} prompts unlike the family* | | |"

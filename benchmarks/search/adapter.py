@@ -16,7 +16,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,18 @@ def others(count: int, source: Path | None) -> Iterator[Document]:
         yield Document(f"around:{name}", {"name": name, "description": summary})
 
 
-def build(documents: Iterator[Document], encoder: Encoder | None) -> list[WordSegment]:
+def build(documents: Iterable[Document], encoder: Encoder | None) -> Engine:
+    """Return an engine of documents."""
+    return _engine(_segments(documents, encoder))
+
+
+def _engine(pieces: Iterable[WordSegment]) -> Engine:
+    return Engine([(merge((x, None) for x in pieces), None)])
+
+
+def _segments(documents: Iterable[Document], encoder: Encoder | None) -> list[WordSegment]:
     """Return the segments of documents, AT_ONCE in each."""
+    documents = iter(documents)
     pieces: list[WordSegment] = []
     while some := list(islice(documents, AT_ONCE)):
         engine = Engine([(WordSegment.build(some), None)])
@@ -89,9 +99,8 @@ def main() -> None:
         message = json.loads(line)
         if message["op"] == "index":
             if options.around and not around:
-                around = build(others(options.around, options.source), encoder)
-            own = build(map(document, message["docs"]), encoder)
-            engine = Engine([(merge((x, None) for x in [*around, *own]), None)])
+                around = _segments(others(options.around, options.source), encoder)
+            engine = _engine([*around, *_segments(map(document, message["docs"]), encoder)])
             print(json.dumps({"ok": True}), flush=True)
         elif message["op"] == "search":
             text = message["text"][:4096]

@@ -161,7 +161,7 @@ def main() -> None:
     print(f"{'':20}" + "".join(f"{x:>18.0f}" for x in WEIGHTS))
     rows = []
     for name, of in measured.items():
-        engine = build(iter(of.documents), encoder)
+        engine = build(of.documents, encoder)
         encoder.learnt = np.eye(encoder.dimension, dtype=np.float32)
         before = quality(engine, of, encoder)
         encoder.take(learnt_without(of.family))

@@ -48,7 +48,7 @@ def main() -> None:
         ("Chinese questions", english, {f"zh-asks:{x[0]}": x[4] for x in rows}),
         ("English questions", chinese, {f"en-asks:{x[0]}": x[3] for x in rows}),
     ):
-        engine = build(iter(packages), encoder)
+        engine = build(packages, encoder)
         for mode, chosen in (("lexical", None), ("semantic", encoder)):
             ndcg, first = measure(engine, chosen, asked)
             print(
