@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -19,9 +20,11 @@ from capdex_cli.terminal.text import clip, columns, number_of, safe, size, witho
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest
     from capdex_publisher.authoring.imports.draft import Imported
+    from capdex_publisher.authoring.imports.report import Note
 
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
+MAX_ALIKE: Final = 3  # rows for several tools of which only the tool differs
 MAX_CELL: Final = 48  # columns of a cell of the table; --json has all
 _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
 
@@ -215,14 +218,27 @@ def _write(out: Path | None, name: str, text: str) -> Path:
 def _report(app: App, imported: Imported) -> None:
     """Show people what of the source is not in the package as it stands."""
     if (notes := imported.notes) and app.output.format is Format.HUMAN:
-        rows = [[*map(safe, (x.source, x.subject, x.fate, x.before, x.after))] for x in notes]
-        short = [[*(clip(cell, MAX_CELL) for cell in row[:-1]), row[-1]] for row in rows]
         app.output.out.write("  not in the package as it stands in the source:")
-        for line in columns([_HEADER, *short], indent=4):
+        for line in columns([_HEADER, *_rows(notes)], indent=4):
             app.output.out.write(line)
-        if short != rows:
-            app.output.out.write("    (--json has the whole of what ends with …)")
+        app.output.out.write("    (--json has each row, and the whole of it)")
         app.output.out.write("")
+
+
+def _rows(notes: Sequence[Note]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table; many that differ in their tool and its old value are one."""
+    groups: dict[tuple[str, ...], list[Note]] = {}
+    for note in notes:
+        refused = note.source if note.fate == "refused" else ""
+        key = (note.subject, note.fate, note.after, refused)
+        groups.setdefault(key, []).append(note)
+    for alike in groups.values():
+        for note in alike if len(alike) <= MAX_ALIKE else alike[:1]:
+            more = f" and {len(alike) - 1} more" if len(alike) > MAX_ALIKE else ""
+            of, what, old = (
+                clip(safe(x), MAX_CELL) for x in (note.source, note.subject, note.before)
+            )
+            yield of + more, what, note.fate, old, safe(note.after)
 
 
 def _show(app: App, path: Path, imported: Imported, skill: Path | None) -> None:

@@ -114,6 +114,25 @@ def test_a_long_cell_of_the_report_leaves_the_others_near(capdex: Any, folder: P
     shown = capdex("init", "--from-openapi", "rain.json", "--format", "human").stdout
     (line,) = [x for x in shown.splitlines() if "webhooks" in x]
     assert line.endswith("…  a package receives no calls")
-    assert "--json has the whole" in shown
+    assert "--json has each row" in shown
     made = capdex.json("init", "--from-openapi", "rain.json", "--out", "own.acp.yaml")
     assert ["hook_number_9, " in x["before"] for x in made["notes"] if x["subject"] == "webhooks"]
+
+
+def test_rows_that_differ_in_their_tool_alone_are_one(capdex: Any, folder: Path) -> None:
+    texts = [{"name": f"tool{i}", "title": f"Tool {i}", "description": "Tells."} for i in range(4)]
+    tools: list[dict[str, Any]] = [{**x, "inputSchema": {"type": "object", "of": 1}} for x in texts]
+    tools[0]["icons"] = "rain"
+    (folder / "tools.json").write_text(json.dumps(tools))
+    shown = capdex("init", "--from-openai", "tools.json", "--format", "human").stdout
+    rows = [x.split() for x in shown.splitlines() if x.startswith("    tool")]
+    assert [x[:7] for x in rows] == [
+        ["tool0", "and", "3", "more", "schema", "word", "of"],
+        ["tool0", "and", "3", "more", "parameters", "changed", "any"],
+        ["tool0", "and", "3", "more", "title", "left", "out"],
+        ["tool0", "icons", "left", "out", "rain", "a", "package"],
+    ]
+    made = capdex.json("init", "--from-openai", "tools.json", "--out", "own.acp.yaml")
+    assert [x["source"] for x in made["notes"] if x["subject"] == "title"] == [
+        x["name"] for x in tools
+    ]

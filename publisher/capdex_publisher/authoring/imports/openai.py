@@ -24,7 +24,7 @@ _OF_TOOL: Final = frozenset(["type", "function", "toolSpec", *SCHEMAS])  # of on
 _OUTPUTS: Final = ("outputSchema", "responseJsonSchema", "response_json_schema", "response")
 _DESCRIPTIONS: Final = ("description", "title")  # the latter if there is no other
 _LISTS: Final = ("tools", "functions", "function_declarations", "functionDeclarations")
-_HOLDERS: Final = ("result", "toolConfig", "params")  # a reply of MCP, a request of Bedrock
+_HOLDERS: Final = ("result", "toolConfig", "params", "session")  # MCP, Bedrock, OpenAI Realtime
 _BESIDE: Final = {
     "nextCursor": "the list of the server goes on: --from-mcp reads all of it",
     **dict.fromkeys(

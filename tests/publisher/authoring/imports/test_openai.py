@@ -322,3 +322,9 @@ def test_a_schema_of_any_object_is_told_to_take_no_argument(schema: Json, says: 
     closed = {"unevaluatedProperties": False, **schema}  # as the router closes it
     refused = Validation().check(closed, {"city": "Oslo"}) is not None
     assert refused is (schema.get("additionalProperties") is not True)
+
+
+def test_the_tools_of_a_realtime_session_are_read() -> None:
+    tool = {"type": "function", "name": "rain", "parameters": {"type": "object"}}
+    manifest, _ = of_list({"type": "session.update", "session": {"tools": [tool]}})
+    assert [x.name for x in manifest.tools] == ["rain"]
