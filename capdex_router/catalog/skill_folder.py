@@ -22,6 +22,7 @@ from capdex.yaml.front_matter import read_front_matter
 from capdex_router.catalog.packages import VARS
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
+from capdex_router.policy.quoting import seen
 
 MAX_SKILL_BYTES: Final = 256 * 1024
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -76,7 +77,7 @@ def read_skill(folder: Path) -> Capability:
         description,
         VARS,
         Owner("skill", PREFIX + name, digest),
-        prompt=prompt.strip(),
+        prompt=seen(prompt.strip()),
         resources=tuple({"name": file} for file in files),
         read=partial(read_resource, folder),
     )

@@ -32,6 +32,7 @@ from capdex_router.invoke.results import PREFIX, Results
 from capdex_router.model.capability import Capability
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.consent import Asker, clean
+from capdex_router.policy.quoting import seen
 from capdex_router.routing.session import Session
 
 LINE_CHARS: Final = 120  # of a description in a list
@@ -183,7 +184,7 @@ class Actions:
 
     def _fitting(self, answer: Json) -> Json:
         """Return what fits the context of a model; of more its beginning, as of a long output."""
-        return self.results.shorten(InvokeResult(answer, None, 0)).output or answer
+        return self.results.shorten(InvokeResult(seen(answer), None, 0)).output or answer
 
     def _example(self, capability: Capability, key: str) -> Json:
         """Return an input that the schema allows, under a key; the schema if none is known."""

@@ -25,6 +25,8 @@ _MARKS: Final = frozenset("\u201c\u201d\u201e\u201f\u2033\u2036\u02ba\u02ee\u02d
                           "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02\u02f6"
                           "\U0001f676\U0001f677\U0001f678")  # fmt: skip
 _JOINERS: Final = frozenset("\u200c\u200d")
+_UNSEEN: Final = frozenset(("Cc", "Cs", "Co", "Cn", "Zl", "Zp"))  # categories
+_LINES: Final = dict.fromkeys(b"\n\r\t")
 
 
 def escaped(text: str) -> str:
@@ -52,6 +54,26 @@ def visible(text: str) -> str:
         else:
             shown.append(char)
     return "".join(shown)
+
+
+def seen(value: Any) -> Any:
+    """Return a JSON value with an escape for each character of its texts that nobody would see.
+
+    Its lines, blanks and quotation marks stay: it is not for a question, but for a model to read.
+    """
+    if isinstance(value, dict):
+        return {seen(key): seen(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(seen, value))
+    if not isinstance(value, str) or (value.isascii() and value.translate(_LINES).isprintable()):
+        return value
+    unseen = set(forbidden(value))
+    return "".join(
+        json.dumps(x)[1:-1]
+        if ord(x) not in _LINES and (place in unseen or x in BLANK or category(x) in _UNSEEN)
+        else x
+        for place, x in enumerate(value)
+    )
 
 
 def quoted(text: str, limit: int = MAX_CHARS) -> str:

@@ -17,6 +17,7 @@ import orjson
 
 MANY: Final = b"[" + b",".join([b"{}"] * 30_000) + b"]"
 NEVER: Final = "^(a|a)*$"  # of forty letters and a mark, `re` never comes to an end
+UNSEEN: Final = "\u3164\u2800\u202e\u200b\U000e0041"  # characters that nobody sees
 ERRORS: Final = {
     "own error": b'{"code":-32000,"message":"the disk is full"}',
     "own code": b'{"code":"-32000","message":"Connection closed"}',
@@ -107,6 +108,10 @@ def tools(mode: str) -> Any:
             schema = {"type": "object", "required": ["x"], "properties": {"x": many}}
             large = tool | {"name": "t0", "inputSchema": schema, "description": "x" * 2_000_000}
             return [large, *(tool | {"name": f"t{n}"} for n in range(1, 100))]
+        case "unseen":
+            field = {"type": "string", "description": UNSEEN, "enum": [f"a{UNSEEN}"]}
+            schema = {"type": "object", "properties": {f"x{UNSEEN}": field, "x": field}}
+            return [tool | {"description": UNSEEN, "inputSchema": schema | {"required": ["x"]}}]
         case "no list":
             return "none"
         case _:

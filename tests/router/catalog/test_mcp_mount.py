@@ -26,14 +26,23 @@ from capdex_router.catalog import mcp_mount
 from capdex_router.catalog.mcp_mount import Mounted, mounted
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import Wanted
-from capdex_router.faces.tools import MAX_HITS
+from capdex_router.faces.tools import LEVELS, MAX_HITS
 from capdex_router.home.audit_log import tail
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
 from capdex_router.policy.grants import Grant
 from capdex_router.runtime import Mounts, open_runtime
-from tests.router.catalog.hostile import ANSWERS, ERRORS, HINTS, LINES, NAMES, STRAYS, USABLE
+from tests.router.catalog.hostile import (
+    ANSWERS,
+    ERRORS,
+    HINTS,
+    LINES,
+    NAMES,
+    STRAYS,
+    UNSEEN,
+    USABLE,
+)
 from tests.router.small_runtime import Person, Runtime
 
 SERVER = StdioServerParameters(
@@ -112,6 +121,21 @@ async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with
     left_out = [line for line in logs if line["event"] == "capability left out"]
     assert len(left_out) == len(NAMES) - len(USABLE)
     assert all(clean(line["id"]) == line["id"] for line in left_out)
+
+
+async def test_what_nobody_sees_in_the_words_of_a_server_is_written_out(tmp_path: Path) -> None:
+    mounts = Mounts({"hostile": hostile_server("unseen", tmp_path / "x")})
+    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+        actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
+        shown = [await actions.find("t"), *(actions.describe("mcp:hostile#t", x) for x in LEVELS)]
+        failed = await actions.call(Wanted("mcp:hostile#t", None, {}), Caller(Person()))
+    assert failed.error is not None
+    for answer in (*shown, failed.error):
+        said = orjson.dumps(answer).decode()
+        assert not set(UNSEEN).intersection(said), said
+    written = json.dumps(UNSEEN)[1:-1]
+    assert f'"description":"{json.dumps(written)[1:-1]}"' in orjson.dumps(shown[3]).decode()
+    assert set(failed.error["details"]["input_schema"]["properties"]) == {"x", f"x{written}"}
 
 
 async def test_a_server_that_does_not_start_is_unavailable(tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ def test_a_folder_is_a_skill_with_its_files(tmp_path: Path) -> None:
     assert (manifest.get("tools"), manifest["required_permissions"]) == (None, [])
 
 
+def test_what_nobody_sees_in_a_skill_is_written_out(tmp_path: Path) -> None:
+    text = SKILL.replace("the form", "the\u202e\u2800\U000e0041form")
+    prompt = read_skill(made(tmp_path, text)).prompt
+    assert prompt == "# How to\n\nRead " + r"the\u202e\u2800\udb40\udc41form first."
+
+
 def test_a_folder_of_folders_is_several(tmp_path: Path) -> None:
     made(tmp_path)
     made(tmp_path, SKILL.replace("pdf-forms", "other"), "other")

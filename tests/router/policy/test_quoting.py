@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import Code, InvalidInput
-from capdex_router.policy.quoting import MAX_CHARS, MAX_DEPTH, escaped, quoted, shortened, tree
+from capdex_router.policy.quoting import (
+    MAX_CHARS,
+    MAX_DEPTH,
+    escaped,
+    quoted,
+    seen,
+    shortened,
+    tree,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +45,23 @@ from capdex_router.policy.quoting import MAX_CHARS, MAX_DEPTH, escaped, quoted, 
 )
 def test_what_does_not_show_is_written_out(text: str, shown: str) -> None:
     assert escaped(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("two\r\n\tlines", "two\r\n\tlines"),
+        ('\u201csay\u201d "x"', '\u201csay\u201d "x"'),
+        ("a\u3000b\u00a0c é", "a\u3000b\u00a0c é"),
+        ("👩\u200d💻", "👩\u200d💻"),
+        ("a\u3164b\u2800c\u200dd\u202ee é", r"a\u3164b\u2800c\u200dd\u202ee é"),
+        ("\U000e0041", r"\udb40\udc41"),
+        ("é\x1b[2J\x00", r"é\u001b[2J\u0000"),
+        ("\x1b", r"\u001b"),
+    ],
+)
+def test_a_text_for_a_model_keeps_its_lines_and_shows_what_is_unseen(text: str, shown: str) -> None:
+    assert seen({text: [text, 1, None, {"a": text}]}) == {shown: [shown, 1, None, {"a": shown}]}
 
 
 @given(st.text(max_size=MAX_CHARS))
