@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import signal
 import socket
@@ -38,6 +39,7 @@ MAX_UNASKED_BYTES: Final = 64 * 1024 * 1024  # that it sends after one request, 
 UNASKED_BYTES_S: Final = 256 * 1024  # a tenth of a core reads it
 ENDED: Final = "the session with the MCP server ended"
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
+EVENTS_AT_ONCE: Final = 1_000
 _GONE: Final = Code.SERVICE_UNAVAILABLE
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
@@ -46,6 +48,7 @@ _OVER: Final = (
     f"it sent a line of over {MAX_LINE_BYTES} bytes, or far more than it was asked, "
     "or reads no answers"
 )
+_DATA: Final = re.compile(rb"^data:(.*)$", re.MULTILINE)
 _KEPT_HEADERS: Final = ("content-type", "mcp-session-id")
 
 
@@ -269,7 +272,10 @@ class _Events(httpx2.AsyncByteStream):
                 rest += chunk.replace(b"\r", b"")
                 if b"\n\n" in rest[-len(chunk) - 1 :]:
                     *events, rest = rest.split(b"\n\n")
-                    yield b"".join(map(self._read, filter(None, events)))
+                    for start in range(0, len(events), EVENTS_AT_ONCE):
+                        await asyncio.sleep(0)  # the SDK reads all that it is given in one turn
+                        some = events[start : start + EVENTS_AT_ONCE]
+                        yield b"".join(map(self._read, filter(None, some)))
         except aiohttp.ClientError:
             raise httpx2.StreamError("the service closed its stream") from None
         except ValueError as error:
@@ -281,13 +287,15 @@ class _Events(httpx2.AsyncByteStream):
         await self.stack.aclose()
 
     def _read(self, event: bytearray) -> bytes:
-        """Return an event with its message as the SDK may read it; raises ValueError."""
-        parts = [line.partition(b":") for line in bytes(event).split(b"\n")]
-        fields = [(name, value.strip()) for name, _, value in parts]
-        data = b"\n".join(value for name, value in fields if name == b"data")
-        if dict(fields).get(b"event", b"message") != b"message":
+        """Return an event with its message as the SDK may read it, if any; raises ValueError."""
+        lines = b"\n%s\n" % event
+        if _last(lines, b"event") not in (None, b"", b"message"):
             return b""
-        told = [b"%s:%s\n" % field for field in fields if field[0] in (b"id", b"retry")]
+        data = b"\n".join(map(bytes.strip, _DATA.findall(lines)))
+        fields = ((name, _last(lines, name)) for name in (b"id", b"retry"))
+        told = [b"%s:%s\n" % (name, value) for name, value in fields if value is not None]
+        if not data and not told:
+            return b""
         try:
             if self.asked is not None:
                 data = _answer(self.asked, data)
@@ -296,6 +304,12 @@ class _Events(httpx2.AsyncByteStream):
         except CapdexError as error:
             data = self.carried(error)
         return b"%sdata:%s\n\n" % (b"".join(told), data)
+
+
+def _last(lines: bytes, name: bytes) -> bytes | None:
+    """Return the last value that the lines of an event have for a field."""
+    _, found, rest = lines.rpartition(b"\n%s:" % name)
+    return rest.partition(b"\n")[0].strip() if found else None
 
 
 async def _end(process: asyncio.subprocess.Process) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import mcp_types as types
@@ -20,6 +21,7 @@ from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refu
 from capdex.json import Json
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
+from capdex_router.bindings.mcp_transport import EVENTS_AT_ONCE, _Events
 from capdex_router.bindings.pins import Pins
 from capdex_router.model.requests import ServiceRequest
 
@@ -539,6 +541,26 @@ async def test_events_without_a_message_are_passed_over(raw: Any) -> None:
     note = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":[]}}\n\n'
     tool = await raw("text/event-stream", events + note + b"id: 7\ndata: " + WORDS + b"\n\n")
     assert await tool.run({}, timeout_s=20) == {"text": "sunny"}
+
+
+@pytest.mark.parametrize(
+    "event", [b":\n", b":x\n\n", b"\n\n", b"event:x\n\n", b"id:1\n\n", b"data:\n\n"]
+)
+async def test_a_turn_of_the_loop_reads_a_bounded_number_of_events(event: bytes) -> None:
+    content = asyncio.StreamReader()
+    told = b'id: 7\ndata: {"jsonrpc":"2.0","method":"ping","id":1}\n\n'
+    content.feed_data(event * 20_000 + b"\n\n" + told)
+    content.feed_eof()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield await content.read()
+
+    response: Any = SimpleNamespace(content=SimpleNamespace(iter_any=chunks), close=lambda: None)
+    parts = [x async for x in _Events(response, AsyncExitStack(), None, lambda error: b"")]
+    assert all(part.count(b"\n\n") <= EVENTS_AT_ONCE for part in parts)
+    assert parts[-1].endswith(b'id:7\ndata:{"jsonrpc":"2.0","id":1,"method":"ping"}\n\n')
+    if not event.startswith((b"id", b"data")):
+        assert b"".join(parts).count(b"\n\n") == 1  # the SDK reads nothing of the others
 
 
 async def test_the_oldest_session_makes_room(
