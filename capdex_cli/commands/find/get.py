@@ -52,15 +52,10 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     remember([exact])
     path = target or f"{exact.name}-{exact.version}.acp.yaml"
     if path.endswith("/"):
-        from capdex_router.skills.document import SKILL, skill_document
-
+        made = made_files(package)  # before anything is fetched
         files = app.run(get_files(app, resources))
         modes = {x.path: 0o755 if x.executable else 0o644 for x in resources}
-        whole = {x: (data, modes[x]) for x, data in files.items()}
-        whole[f"{exact.name}.acp.yaml"] = package.data, 0o644
-        with suppress(InvalidInput):  # not every package can be a skill
-            whole[SKILL] = skill_document(package), 0o644
-        write_folder(Path(path), whole)
+        write_folder(Path(path), {x: (files[x], modes[x]) for x in files} | made)
     elif path == "-":
         write(path, package.data)
         return
@@ -87,6 +82,26 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
         more = f"not fetched: capdex get {exact.name} --output {exact.name}/"
         human.append(f"  {words}, " + ("each checked" if path.endswith("/") else more))
     app.output.result("download", value, human=human, plain=[path])
+
+
+def made_files(package: VerifiedPackage) -> dict[str, tuple[bytes, int]]:
+    """Return what stands beside the files of a package in its folder, with modes.
+
+    Raises InvalidInput if one of its files has the name of the package's own.
+    """
+    from capdex_router.skills.document import SKILL, skill_document
+
+    name = f"{package.manifest.uri.name}.acp.yaml"
+    made = {name: (package.data, 0o644)}
+    for file in package.manifest.resources:
+        if file.path.partition("/")[0].casefold() == name:
+            raise InvalidInput(
+                f"the package has the file {safe(file.path)}, where the package itself would be",
+                fix=f"capdex install {package.manifest.uri.name} --to ./DIR writes its files alone",
+            )
+    with suppress(InvalidInput):  # not every package can be a skill
+        made[SKILL] = skill_document(package), 0o644
+    return made
 
 
 async def get_package(app: App, uri: CapabilityURI) -> VerifiedPackage:
