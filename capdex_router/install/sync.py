@@ -7,7 +7,7 @@ bytes, without a network; every other line is resolved and asked about like an i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from capdex.errors import (
@@ -74,14 +74,19 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
-def check(installer: Installer) -> list[Drift]:
+def check(
+    installer: Installer, on_entry: Callable[[int, int], None] = lambda done, total: None
+) -> list[Drift]:
     """Return each difference between the lock file and this machine as `{name, why}`.
 
-    Nothing is written, and no socket is opened: an entry that nobody agreed to here is one, since
-    nothing on this machine says that the chain knows it.
+    `on_entry` is called before each entry, with how many are done of all. Nothing is written, and
+    no socket is opened: an entry that nobody agreed to here is one, since nothing on this machine
+    says that the chain knows it.
     """
     drifts: list[Drift] = []
-    for entry in installer.lock.packages.values():
+    entries = installer.lock.packages.values()
+    for done, entry in enumerate(entries):
+        on_entry(done, len(entries))
         if not entry.wanted.admits(entry.uri):
             drifts.append(_stale(entry))
         drifts += _forged(entry)

@@ -217,7 +217,8 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
 
     with open_installer(app) as installer:
         if only_check:
-            problems = check(installer)
+            with StatusLine(app.output) as line:
+                problems = check(installer, partial(line.count, "packages"))
             if problems:
                 raise drift(problems)
             plain = [f"{x.name}@{x.version}" for x in installer.lock.packages.values()]

@@ -227,6 +227,23 @@ def test_sync_checks_and_mends(capdex: Any, publish: Any) -> None:
     assert capdex("sync", "--check").exit_code == 0
 
 
+def test_a_check_shows_how_much_of_it_is_done(capdex: Any, publish: Any) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    process = pexpect.spawn(
+        sys.executable,
+        ["-m", "capdex", "sync", "--check"],
+        env={key: value for key, value in os.environ.items() if key != "CI"},
+        encoding="utf-8",
+        timeout=30,
+    )
+    process.expect("0 of 1 packages")
+    process.expect("1 package as the lock file says")
+    process.expect(pexpect.EOF)
+    process.close()
+    assert process.exitstatus == 0
+
+
 def test_a_skill_is_written_for_a_host_compared_and_taken_away(
     capdex: Any, publish: Any, node: Any, making: Any, tmp_path: Path
 ) -> None:
