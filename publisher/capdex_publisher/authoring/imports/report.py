@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
+from unicodedata import combining, normalize
 
 import jsonschema_rs
 
@@ -75,13 +76,18 @@ def _line(text: str) -> str:
 
 def name_of(text: str) -> str:
     """Return a capability name made of a title; empty if it has no usable letter."""
-    words = re.findall(r"[a-z0-9]+", text.lower())
+    words = re.findall(r"[a-z0-9]+", without_marks(text.casefold()))
     name = "-".join(words)[:MAX_NAME_CHARS].strip("-")
     name = name.lstrip("0123456789-")
     try:
         return check_name(name)
     except InvalidInput:
         return ""
+
+
+def without_marks(text: str) -> str:
+    """Return a text with plain letters in place of those with accents."""
+    return "".join(x for x in normalize("NFKD", text) if not combining(x))
 
 
 def tool_name_of(text: str, taken: Sequence[str], others: Sequence[str] = ()) -> str:
@@ -91,7 +97,7 @@ def tool_name_of(text: str, taken: Sequence[str], others: Sequence[str] = ()) ->
     """
     if NAME.fullmatch(text) and text not in taken:
         return text
-    base = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60] or "tool"
+    base = re.sub(r"[^A-Za-z0-9_-]+", "_", without_marks(text)).strip("_")[:60] or "tool"
     name, number = base, 2
     while name in taken or name in others:
         name, number = f"{base}_{number}", number + 1

@@ -113,7 +113,7 @@ def test_parameters_in_other_scripts_keep_their_names(manifest_of: ManifestOf) -
     assert sent == {"大小", "颜色", "größe"}
     described = [x["description"] for x in manifest.tools[0].parameters["properties"].values()]
     assert described == ["大小", "颜色", "größe"]
-    assert fates(package)["suche", "query größe"] == ("changed", "größe", "the argument gr_e")
+    assert fates(package)["suche", "query größe"] == ("changed", "größe", "the argument gro_e")
 
 
 def test_a_required_key_is_a_secret_and_no_argument(manifest_of: ManifestOf) -> None:

@@ -16,7 +16,7 @@ from capdex_publisher.authoring.imports.openapi import forms, swagger
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Operation, Unsendable
 from capdex_publisher.authoring.imports.openapi.security import carrier, check_together, secret_name
 from capdex_publisher.authoring.imports.references import beside, is_read_only, united
-from capdex_publisher.authoring.imports.report import clean, written
+from capdex_publisher.authoring.imports.report import clean, without_marks, written
 from capdex_publisher.authoring.imports.schemas import Resolver
 
 _IS_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
@@ -325,7 +325,7 @@ class Arguments:
         self, place: str, name: str, schema: object, rule: Json, told: str, examples: list[Any]
     ) -> str:
         """Add an argument; return the name that it has in the tool."""
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or place
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", without_marks(name)).strip("_")[:60] or place
         keys = chain([plain, f"{plain}_{place}"], (f"{plain[:50]}_{i}" for i in count(2)))
         key = next(x for x in keys if x not in self.properties and len(x) <= _MAX_KEY_CHARS)
         if SECRET_WORDS.fullmatch(name):
