@@ -23,7 +23,7 @@ from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.catalog.search import CatalogHit, Search
 from capdex_router.commands.learning import Learning
 from capdex_router.commands.source import LearnedTools
-from capdex_router.faces.arguments import Wanted, example, within
+from capdex_router.faces.arguments import Wanted, example, read_input, within
 from capdex_router.faces.manage import Packages, next_calls
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from capdex_router.install.resolve import NodeHit
@@ -122,7 +122,7 @@ class Actions:
         if "input" not in named or not self.invoker.accepts(capability, given):
             given = inner
         if not self.invoker.accepts(capability, given):  # a null, or digits, as models write them
-            read = read_arguments(capability.input_schema, given, texts=False)
+            read = read_input(capability.input_schema, given)
             given = read if self.invoker.accepts(capability, read) else given
         # Without a version the highest is meant, also if a program is learned again on the way.
         _, version = split(uri)

@@ -13,7 +13,7 @@ import orjson
 
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex.json_schema.arguments import came
+from capdex.json_schema.arguments import came, read_arguments
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_INPUT_CHARS: Final = 1024 * 1024
@@ -108,14 +108,24 @@ def example(schema: Json) -> Any:
     before it shows it.
     """
     try:
-        return _Examples(schema).value(schema, 0)
+        return _Schema(schema).value(schema, 0)
     except (AttributeError, TypeError):  # a mounted server's may be no schema: `required: true`
         return None
 
 
+def read_input(schema: Json, given: Json) -> Json:
+    """Return an input as `read_arguments` does, with references in the schema's parameters read."""
+    try:
+        known = (schema.get("properties") or {}).items()
+        schema = schema | {"properties": {x: _Schema(schema).whole(y) for x, y in known}}
+    except (AttributeError, TypeError):  # as in `example`
+        pass
+    return read_arguments(schema, given, texts=False)
+
+
 @dataclass(slots=True)
-class _Examples:
-    """Makes values for parts of one schema; `left` schemas are still looked at."""
+class _Schema:
+    """Reads parts of one schema, and makes values for them; `left` are still looked at."""
 
     root: Json
     left: int = MAX_EXAMPLE_STEPS

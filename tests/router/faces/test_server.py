@@ -158,6 +158,21 @@ async def test_an_input_that_is_wrong_is_read_where_its_meaning_is_beyond_doubt(
     assert executor.runs == [read]
 
 
+async def test_an_input_is_read_through_the_references_of_its_schema(tmp_path: Path) -> None:
+    text, pages = {"type": "string"}, {"type": "integer"}
+    schema = {
+        "type": "object",
+        "properties": {"object": {"$ref": "#/$defs/note"}},
+        "$defs": {"note": {"type": "object", "properties": {"text": text, "pages": pages}}},
+    }
+    executor = Echo()
+    found = demo.actions(tmp_path, 0, tool("odd", executor, input_schema=schema))
+    async with Client(build_server(found)) as client:
+        for given in ('{"text": "hi", "pages": 2}', {"text": "hi", "pages": "2"}):
+            await client.call_tool("call", {"uri": "odd", "input": {"object": given}})
+    assert executor.runs == [{"object": {"text": "hi", "pages": 2}}] * 2
+
+
 async def test_an_input_that_fits_the_schema_is_passed_as_it_is_given(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"input": {"type": "object"}}, "required": ["input"]}
     executor = Echo()
