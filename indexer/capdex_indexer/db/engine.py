@@ -64,6 +64,9 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
     if _says(error, "database is locked", "database table is locked", "lock timeout"):
         fix = "end it: most likely a backup, a migration or an open session"
         return Unavailable(f"another session locks {where}", Code.DATABASE_LOCKED, why, fix)
+    if _says(error, "invalid connection option"):
+        fix = "correct the part of the URL after ?, as libpq has it (sslmode=require)"
+        return UsageError("the database URL cannot be read", Code.CONFIG, why, fix)
     if _says(error, "already exists"):
         return UsageError(
             f"{where} belongs to another program",
@@ -211,7 +214,9 @@ def open_reader(text: str) -> Engine:
             pool_timeout=5,
             pool_pre_ping=True,
             isolation_level="REPEATABLE READ",
-            connect_args=_bounded("-c default_transaction_read_only=on"),
+            # Not by an option of the session, which target_session_attrs=read-write would refuse.
+            execution_options={"postgresql_readonly": True},
+            connect_args=_bounded(),
         )
     event.listen(engine, "connect", check_revision)
     return engine
@@ -259,8 +264,8 @@ def _prepare_session(connection: Any, _: Any) -> None:
     connection.commit()
 
 
-def _bounded(options: str = "") -> dict[str, Any]:
-    limit = f"-c statement_timeout={STATEMENT_TIMEOUT_S}s {options}"
+def _bounded() -> dict[str, Any]:
+    limit = f"-c statement_timeout={STATEMENT_TIMEOUT_S}s"
     return {"connect_timeout": CONNECT_TIMEOUT_S, "options": limit}
 
 

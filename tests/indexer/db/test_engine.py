@@ -8,8 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from capdex.errors import Code, Unavailable, UsageError
 from capdex.uri import CapabilityURI
+from capdex_indexer.db import engine
 from capdex_indexer.query.index import Index
+from capdex_indexer.query.status import read_revision
 
 ON_POSTGRESQL = [pytest.param("postgresql", marks=pytest.mark.real)]
 
@@ -36,6 +39,23 @@ def test_bytes_are_stored_as_they_are_whatever_the_server_takes_a_backslash_for(
 
 
 @pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_reader_of_several_hosts_reads_from_the_one_that_is_written(
+    database_url: str, making: Any, tmp_path: Path
+) -> None:
+    making.fill(database_url, chain := making.Chain(), tmp_path / "blocks")
+    first, _, folder = database_url.partition("?host=")
+    hosts = f"{first}?host={tmp_path}&host={folder}&target_session_attrs=read-write"
+    reader = engine.open_reader(hosts)
+    try:
+        with engine.transaction(reader) as connection:
+            assert read_revision(connection)[1].block_number == chain.head.number
+        with pytest.raises(Unavailable), engine.transaction(reader) as connection:
+            connection.exec_driver_sql("DELETE FROM release")
+    finally:
+        reader.dispose()
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
 def test_a_reader_looks_where_the_options_of_its_url_say(
     database_url: str, making: Any, tmp_path: Path
 ) -> None:
@@ -50,3 +70,12 @@ def test_a_reader_looks_where_the_options_of_its_url_say(
         assert index.resolve(CapabilityURI.parse("did:nuwa:cap:note")).semver == "1.0.0"
     finally:
         index.close()
+
+
+def test_a_misspelt_option_of_a_url_is_a_mistake_of_the_url() -> None:
+    with pytest.raises(UsageError) as refused:
+        Index("postgresql://127.0.0.1:1/x?sslmodee=require").status()
+    assert (refused.value.code, refused.value.why) == (
+        Code.CONFIG,
+        'invalid connection option "sslmodee"',
+    )
