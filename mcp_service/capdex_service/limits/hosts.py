@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Final
 
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from capdex.errors import Code, UsageError
+from capdex.errors import Code, InvalidInput, UsageError
+from capdex_service.limits.refusal import refuse
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 _BLANKS: Final = (b" ", b"\t")
+_OTHER_SITE: Final = "send no Origin, or that of a name of this node (--allowed-host)"
 
 
 class HostCheck:
@@ -38,14 +39,14 @@ class HostCheck:
             # Check each of a repeated header: code behind this may read another one.
             hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
             foreign = [host for host in hosts if not self._allowed(host)]
-            refusal = None
             if foreign:
-                words = f"this node does not answer for {foreign[0][:100]!r}\n"
-                refusal = PlainTextResponse(words, 421)
-            elif not all(map(self._allowed_origin, origins)):
-                refusal = PlainTextResponse("requests from other sites are refused\n", 403)
-            if refusal is not None:
-                await refusal(scope, receive, send)
+                name = f"this node does not answer for {foreign[0][:100]!r}"
+                error = InvalidInput(name, fix="its operator can add --allowed-host with this name")
+                await refuse(error, scope, receive, send, status=421)
+                return
+            if not all(map(self._allowed_origin, origins)):
+                error = InvalidInput("requests from other sites are refused", fix=_OTHER_SITE)
+                await refuse(error, scope, receive, send, status=403)
                 return
         await self.app(scope, receive, send)
 

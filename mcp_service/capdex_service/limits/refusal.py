@@ -35,16 +35,22 @@ async def refuse(
     receive: Receive,
     send: Send,
     headers: Mapping[str, str] | None = None,
+    *,
+    status: int | None = None,
 ) -> None:
-    """Answer a request with an error, before its body was understood."""
+    """Answer a request with an error, before its body was understood.
+
+    `status` is there where HTTP has one for just this.
+    """
     kind = error.kind
+    status = status or kind.http
     sent = {**({"Retry-After": "1"} if kind.retryable else {}), **(headers or {})}
     if scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/"):
         message = f"{error.code}: {error.message}. {error.fix}".rstrip()
         code = _INTERNAL_ERROR if kind.retryable else _INVALID_REQUEST
         fault = {"code": code, "message": message, "data": error.to_json()}
         body = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": fault})
-        response = Response(body, kind.http, _HEADERS | sent, "application/json")
+        response = Response(body, status, _HEADERS | sent, "application/json")
     else:
-        response = problem_document(error, kind.http, sent)
+        response = problem_document(error, status, sent)
     await response(scope, receive, send)

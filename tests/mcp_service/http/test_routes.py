@@ -172,6 +172,9 @@ async def test_strangers_are_turned_away_from_every_path(
         async with http.request(method, path, headers=headers) as answer:
             assert answer.status == status
             assert "Access-Control-Allow-Origin" not in answer.headers
+            said = await answer.json(content_type="application/json" if path == "/mcp" else PROBLEM)
+            told = said["error"]["message"] if path == "/mcp" else said["details"]["fix"]
+            assert "--allowed-host" in told
 
 
 @pytest.mark.parametrize(

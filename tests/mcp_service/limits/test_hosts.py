@@ -30,7 +30,9 @@ async def status(headers: Headers, allowed: tuple[str, ...] = (*LOOPBACK, "Node.
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await HostCheck(app, allowed=allowed)({"type": "http", "headers": headers}, receive, send)
+    await HostCheck(app, allowed=allowed)(
+        {"type": "http", "path": "/", "headers": headers}, receive, send
+    )
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     return int(sent[0]["status"])
 
