@@ -21,7 +21,7 @@ from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI, check_name
 from capdex.version import Version
 
-RULES_VERSION: Final = 8  # raised whenever the same bytes could get another verdict or label
+RULES_VERSION: Final = 9  # raised whenever the same bytes could get another verdict or label
 
 _MINT: Final = object()  # known to this module alone: what makes a VerifiedPackage a proof
 

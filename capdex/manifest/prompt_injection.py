@@ -71,7 +71,7 @@ _TOKENS: Final = (
     r"system|user|assistant|end)\|>|\[/?inst\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>"
 )
 _KEYS: Final = (
-    r"(?:~|\$home|%userprofile%|/root|/home/\w+)?/?\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc)\b"
+    r"(?:~|\$home|%userprofile%|/root|/home/\w+)?/?\B\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc)\b"
     r"(?:/\S+)?|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/(?:passwd|shadow)\b"
 )
 _ARGUMENT: Final = (

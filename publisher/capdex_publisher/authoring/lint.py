@@ -54,7 +54,8 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     faults += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
     faults += [(Reason.MISSING_FIELD, *x) for x in _without_scope(manifest)]
     problems = [problem_at(reading, *x) for x in faults]
-    problems += [problem_at(reading, *x, Severity.ERROR) for x in _of_no_use(manifest)]
+    for code, path, why, hint in _of_no_use(manifest):
+        problems.append(problem_at(reading, code, path, why, Severity.ERROR, hint))
     for path, why in secret_like(reading.yaml.value):
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
         problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
@@ -135,16 +136,17 @@ def _unedited(manifest: Manifest) -> Iterator[tuple[Path, str]]:
                 yield ("tool_bindings", name, key), f"{host} is an example and answers no call"
 
 
-def _of_no_use(manifest: Manifest) -> Iterator[tuple[Reason, Path, str]]:
-    """Yield what routers and installers refuse, although nodes do not."""
+def _of_no_use(manifest: Manifest) -> Iterator[tuple[Reason, Path, str, str]]:
+    """Yield what routers and installers refuse, although nodes do not: why, and what to do."""
     for name, binding in manifest.bindings.items():
         if binding["type"] in HTTP_TYPES and has_dots(urlsplit(binding["url"]).path):
             why = "a part of its path is one dot or two, and no router calls such a URL"
-            yield Reason.BAD_BINDING, ("tool_bindings", name, "url"), why
+            hint = "write the path that it leads to"
+            yield Reason.BAD_BINDING, ("tool_bindings", name, "url"), why, hint
     for i, file in enumerate(manifest.resources):
         if fold(file.path).partition("/")[0] == MADE:
             why = f"{file.path} needs a folder where each skill has its file SKILL.md"
-            yield Reason.BAD_RESOURCE, ("resources", i, "path"), why
+            yield Reason.BAD_RESOURCE, ("resources", i, "path"), why, "rename the folder"
 
 
 def _schemas(manifest: Manifest) -> Iterator[tuple[Path, Json]]:
@@ -199,10 +201,11 @@ def problem_at(
     path: Path,
     message: str,
     severity: Severity = Severity.WARNING,
+    hint: str = "",
 ) -> Problem:
     """Return a problem at a path of the package, with its place in the file."""
     line, column = Findings(reading.yaml.outline.mark).place(path)
-    hint = reason_codes()[code].hint
+    hint = hint or reason_codes()[code].hint
     if code is Reason.LINT_SECRET_VALUE and severity is Severity.ERROR:
         hint += f"; if it is no secret: --allow-secret-like '{show_path(path)}'"
     return Problem(code, show_path(path), message, line, column, severity, hint)

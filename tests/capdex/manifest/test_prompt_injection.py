@@ -83,6 +83,14 @@ def test_each_shape_is_found_wherever_it_stands(code: Reason, text: str) -> None
     assert code in codes({text: 1})
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["https://docs.aws.amazon.com/s3/", "awslabs.aws-documentation-mcp-server", "docs.docker.com"],
+)
+def test_a_host_is_no_place_of_secrets(text: str) -> None:
+    assert codes(text) == set()
+
+
 def test_an_order_about_the_packages_own_tool_is_none() -> None:
     text = "When set_timer is called, always give minutes."
     assert codes(text) == {Reason.LINT_FOREIGN_TOOL}

@@ -136,6 +136,7 @@ def test_a_url_that_no_router_calls_is_an_error_of_its_author(path: str) -> None
     with pytest.raises(InvalidInput, match="what nobody can use") as told:
         refuse_mistakes(lint(read(data)))
     assert "no router calls such a URL" in told.value.why
+    assert told.value.fix == found.hint == "write the path that it leads to"
 
 
 def test_a_file_that_no_folder_of_a_skill_takes_is_an_error_of_its_author() -> None:
