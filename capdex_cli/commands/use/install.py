@@ -151,6 +151,8 @@ async def _upgrade(
         )
         return replace(outcome, plan=None)
     if preview or not plan.asks:
+        for warning in plan.warnings:
+            app.output.warn(safe(warning))
         for line in dict.fromkeys((*plan.widened, *(x.message for x in plan.changes))):
             app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
     if preview:

@@ -203,6 +203,19 @@ def test_upgrade_previews_asks_about_what_widened_and_upgrades(capdex: Any, publ
     assert [one["status"] for one in again] == ["unchanged"]
 
 
+@pytest.mark.parametrize("more", [["--yes"], ["--preview"], []])
+def test_an_upgrade_that_asks_nothing_warns_of_what_is_deprecated(
+    capdex: Any, publish: Any, node: Any, more: list[str]
+) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    told = publish("1.0.1", license="MIT")
+    node.answer("resolve_capability", told | {"status": {"deprecated": True}})
+    result = capdex("upgrade", *more, "--format", "human")
+    assert result.exit_code == 0
+    assert result.stderr.count("did:nuwa:cap:weather@1.0.1 is deprecated") == 1
+
+
 def test_an_older_version_is_no_upgrade_and_said_so(capdex: Any, publish: Any) -> None:
     publish("1.1.0")
     assert capdex("install", "weather", "--yes").exit_code == 0
