@@ -7,6 +7,7 @@ are verified each time, so an entry that was changed by hand gives it nothing.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -30,6 +31,7 @@ MAX_TEXT_CHARS: Final = 4_096
 MAX_ITEMS: Final = 256  # permissions, hosts or labels of one package
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 8
+_MERGE: Final = re.compile(rb"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)  # as git writes it
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -120,10 +122,14 @@ class Lock:
             content = json_reply.parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
             return cls._read(content)
         except ValueError as error:
+            why = str(error)[:300]
+            if mark := _MERGE.search(data):
+                line = data.count(b"\n", 0, mark.start()) + 1
+                why = f"line {line} is a mark of a merge: keep one line of each package"
             raise UsageError(
                 "the lock file cannot be read",
                 Code.CONFIG,
-                why=str(error)[:300],
+                why=why,
                 fix="take it back from a copy, or move it away and install again",
             ) from None
 

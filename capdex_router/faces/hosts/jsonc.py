@@ -196,8 +196,12 @@ class _Reader:
             raise self._wrong(f"at most {MAX_DEPTH} levels")
         start, end, word = self._start, self._end, self._word
         if self._kind in ("string", "scalar"):
+            try:
+                value = json.loads(word)
+            except ValueError:
+                raise self._wrong("a number of at most 4300 digits") from None
             self._next()
-            return _Node(json.loads(word), start, end)
+            return _Node(value, start, end)
         if word == "{":
             return self._object(start, depth)
         if word == "[":

@@ -151,6 +151,13 @@ def test_a_file_that_is_no_lock_is_refused(data: bytes) -> None:
     assert caught.value.fix
 
 
+@pytest.mark.parametrize("mark", [b"<<<<<<< HEAD", b"=======", b">>>>>>> theirs"])
+def test_a_mark_of_a_merge_is_named_with_its_line(mark: bytes) -> None:
+    with pytest.raises(UsageError) as caught:
+        Lock.parse(b'{"version":1,"packages":[\n' + mark + b"\n]}\n")
+    assert caught.value.why == "line 2 is a mark of a merge: keep one line of each package"
+
+
 def test_a_name_that_is_there_twice_is_refused() -> None:
     document = orjson.loads(lock(entry()).to_bytes())
     document["packages"] *= 2

@@ -113,6 +113,7 @@ def test_objects_on_the_way_are_made() -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
+        ('{"a": ' + "9" * 5_000 + "}", "line 1, column 7"),
         ("", "line 1, column 1"),
         ("{", "line 1, column 2"),
         ('{\n  "a": 1\n  "b": 2\n}', "line 3, column 3"),
