@@ -320,7 +320,8 @@ def _entries(lock: Lock, names: Collection[str]) -> list[Locked]:
 
 
 def _entry(lock: Lock, name: str) -> Locked:
-    short = name.removeprefix(PREFIX).partition("@")[0]
+    """Return the entry of a name or URI; one with a version means what is installed, if at all."""
+    short, _, version = name.removeprefix(PREFIX).partition("@")
     entry = lock.packages.get(short)
     if entry is None:
         if "#" in name:
@@ -330,4 +331,7 @@ def _entry(lock: Lock, name: str) -> Locked:
             Code.NOT_FOUND,
             fix="the action list, or capdex installed, shows what is",
         )
+    if version and not CapabilityURI.loose(name).takes(entry.uri.version):
+        what = f"{short} {version} is not installed, but {entry.version}"
+        raise InvalidInput(what, Code.NOT_FOUND, fix=f"to have it, install {short}@{version}")
     return entry

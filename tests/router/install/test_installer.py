@@ -433,6 +433,17 @@ async def test_an_upgrade_names_what_is_not_installed(installed: Machine) -> Non
     assert error.code is Code.NOT_FOUND
 
 
+@pytest.mark.parametrize("version", ["1.1.0", "^2"])
+async def test_an_upgrade_to_a_version_says_how_that_is_installed(
+    installed: Machine, node: SimulatedNode, version: str
+) -> None:
+    node.publish(weather("1.2.0"))
+    error = await failed(installed.installer.upgrades([f"did:nuwa:cap:weather@{version}"]))
+    assert error.fix == f"to have it, install weather@{version}"
+    (outcome,) = await installed.installer.upgrades(["did:nuwa:cap:weather@1.0.0"])
+    assert outcome.status == "upgraded"
+
+
 # remove -------------------------------------------------------------------------------------
 
 
