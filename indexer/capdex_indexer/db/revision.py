@@ -19,6 +19,11 @@ def foreign_version(why: str) -> UsageError:
     )
 
 
+def foreign_revision(found: object) -> UsageError:
+    """Return the error for tables of another revision than REVISION."""
+    return foreign_version(f"its tables have revision {str(found)[:32]}, not {REVISION}")
+
+
 def check_revision(connection: Any, _: Any) -> None:
     """Raise FOREIGN_DATABASE if the tables are of another version; none at all are told later."""
     cursor = connection.cursor()
@@ -31,4 +36,4 @@ def check_revision(connection: Any, _: Any) -> None:
         cursor.close()
         connection.rollback()
     if row is not None and row[0] != REVISION:
-        raise foreign_version(f"its tables have revision {str(row[0])[:32]}, not {REVISION}")
+        raise foreign_revision(row[0])

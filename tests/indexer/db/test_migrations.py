@@ -21,6 +21,7 @@ from capdex.problems import Reason
 from capdex_indexer.db.columns import IndexTable
 from capdex_indexer.db.engine import open_operator, open_reader, open_writer, transaction
 from capdex_indexer.db.migrations import migrate
+from capdex_indexer.db.revision import REVISION
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Delay, Operator, Store
 from capdex_indexer.store import deployment as deployments
@@ -75,6 +76,7 @@ def test_a_database_of_another_revision_is_refused_and_left_alone(
         Store.open(database_url, making.DEPLOYMENT)
     assert refusal.value.code is Code.FOREIGN_DATABASE
     assert "index into a new database" in refusal.value.fix
+    assert refusal.value.why == f"its tables have revision {revision}, not {REVISION}"
     engine, lock = open_writer(database_url)
     with transaction(engine) as connection:
         found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, text
 
-from capdex_indexer.db.revision import REVISION, foreign_version
+from capdex_indexer.db.revision import REVISION, foreign_revision
 
 
 def migrate(connection: Connection) -> None:
@@ -15,6 +15,7 @@ def migrate(connection: Connection) -> None:
 
     Raises UsageError FOREIGN_DATABASE for a database of another version of capdex.
     """
+    revision = None
     if inspect(connection).has_table("alembic_version"):
         revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         if revision == REVISION:  # alembic takes a while to load, and 6 MB
@@ -30,4 +31,4 @@ def migrate(connection: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        raise foreign_version(str(error)[:200]) from error
+        raise foreign_revision(revision) from error
