@@ -84,12 +84,7 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     Raises InvalidInput NOT_FOUND or YANKED if they agree on that, Unavailable if none answers,
     VerificationFailure if they differ and nothing decides, or the proof of none holds.
     """
-    if not config.nodes:
-        raise UsageError(
-            "no node is configured to ask",
-            Code.CONFIG,
-            fix="run `capdex up` here, choose a network, or set CAPDEX_MCP_URL",
-        )
+    need_nodes(config)
     answers = await asyncio.gather(*(_ask(node, uri, config) for node in config.nodes))
     silent = [node for node, answer in zip(config.nodes, answers, strict=True) if _down(answer)]
     said = [(n, a) for n, a in zip(config.nodes, answers, strict=True) if not _down(a)]
@@ -106,6 +101,16 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
         release = answer
     hosts = tuple(urlsplit(node.mcp_url).netloc.rpartition("@")[2] for node, _ in said)
     return replace(release, warnings=(*release.warnings, *warnings), asked=hosts)
+
+
+def need_nodes(config: Config) -> None:
+    """Raise UsageError CONFIG if there is nobody to ask."""
+    if not config.nodes:
+        raise UsageError(
+            "no node is configured to ask",
+            Code.CONFIG,
+            fix="run `capdex up` here, choose a network, or set CAPDEX_MCP_URL",
+        )
 
 
 async def search(

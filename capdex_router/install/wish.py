@@ -8,7 +8,7 @@ from dataclasses import replace
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.uri import CapabilityURI
 from capdex_router.home.config import Config
-from capdex_router.install.resolve import AuditWriter, NodeHit, search
+from capdex_router.install.resolve import AuditWriter, NodeHit, need_nodes, search
 from capdex_router.policy.consent import clean
 
 MAX_CANDIDATES = 8
@@ -21,7 +21,7 @@ async def choose(
 
     What can be a name or a URI is one, and is not searched for. For a wish the hit whose name it
     spells is taken, or the only hit, unless it has to be `certain`. Raises InvalidInput AMBIGUOUS
-    with candidates, or NOT_FOUND.
+    with candidates, or NOT_FOUND; UsageError CONFIG for a wish without a node to ask.
     """
     text = " ".join(want.split())
     try:
@@ -29,6 +29,7 @@ async def choose(
     except InvalidInput:
         if " " not in text and ("@" in text or "#" in text or text.startswith("did:")):
             raise
+    need_nodes(config)
     return pick(text, await search(text, MAX_CANDIDATES, config, audit), certain=certain)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import Code, InvalidInput, UsageError
 from capdex_router.home.config import Config
 from capdex_router.install.resolve import NodeHit
 from capdex_router.install.wish import candidates, choose, pick
@@ -45,6 +45,12 @@ async def test_a_wish_with_a_number_sign_is_a_wish(
     node.publish(weather())
     config = machine(node).installer.config
     assert (await choose("weather in c#", config)).name == "weather"
+
+
+async def test_without_a_node_a_wish_names_the_setting() -> None:
+    with pytest.raises(UsageError) as caught:
+        await choose("the weather please", Config())
+    assert "CAPDEX_MCP_URL" in caught.value.fix
 
 
 async def test_a_wish_is_searched_for_on_the_node(
