@@ -1,7 +1,6 @@
 """Opening the database of the index: SQLite in WAL mode or PostgreSQL, one writer, many readers.
 
-Errors of a driver become errors of capdex that tell an operator what to do. Every transaction of a
-reader sees one state of the index.
+Every transaction of a reader sees one state of the index.
 """
 
 from __future__ import annotations
@@ -17,95 +16,12 @@ from typing import Any, Final
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import ArgumentError
 
-from capdex.errors import CapdexError, Code, Unavailable, UsageError
+from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import unusable
+from capdex_indexer.db.driver_errors import locked, translated_errors
 from capdex_indexer.db.revision import check_revision
-
-
-@contextmanager
-def translated_errors(engine: Engine) -> Iterator[None]:
-    """Turn an error of the driver into Unavailable or UsageError, without the URL's password."""
-    where = str(engine.url.set(drivername=engine.url.get_backend_name()))  # without the password
-    try:
-        yield
-    except PoolTimeout:
-        raise Unavailable(
-            f"every connection to {where} is busy", Code.DATABASE_UNAVAILABLE, fix="try again"
-        ) from None
-    except (OverflowError, DataError):
-        raise Unavailable(
-            "a value of the chain does not fit the index",
-            Code.STALLED,
-            fix="read it again, from another endpoint",
-        ) from None
-    except DBAPIError as error:
-        raise _classify(error, where) from error
-
-
-def locked(what: str) -> Unavailable:
-    """Return the DATABASE_LOCKED error: another process writes this database."""
-    return Unavailable(
-        f"another writer holds {what}",
-        Code.DATABASE_LOCKED,
-        why="an index has one writer; it is most likely another capdex node",
-        fix="stop the other node, or give this one a database of its own",
-    )
-
-
-def _says(error: DBAPIError, *words: str) -> bool:
-    return any(word in str(error.orig).lower() for word in words)
-
-
-def _classify(error: DBAPIError, where: str) -> CapdexError:
-    why = " ".join(str(error.orig).split())[:300]
-    if _says(error, "database is locked", "database table is locked", "lock timeout"):
-        fix = "end it: most likely a backup, a migration or an open session"
-        return Unavailable(f"another session locks {where}", Code.DATABASE_LOCKED, why, fix)
-    if _says(error, "invalid connection option"):
-        fix = "correct the part of the URL after ?, as libpq has it (sslmode=require)"
-        return UsageError("the database URL cannot be read", Code.CONFIG, why, fix)
-    if _says(error, "already exists"):
-        return UsageError(
-            f"{where} belongs to another program",
-            Code.FOREIGN_DATABASE,
-            why,
-            "give the index a database of its own",
-        )
-    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
-        error, "database", "role"
-    ):
-        return Unavailable(
-            f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
-        )
-    if _says(error, "permission denied", "no schema has been selected"):
-        return Unavailable(
-            f"the account may not do this in {where}",
-            Code.DATABASE_UNAVAILABLE,
-            why,
-            "let it create and write tables there; a reader's account needs SELECT on all of them",
-        )
-    if _says(error, "not a database", "malformed", "unable to open"):
-        return UsageError(
-            f"{where} cannot be opened",
-            Code.UNREADABLE,
-            why,
-            "name a file this account may read and write, or start the node on it first",
-        )
-    read_only = _says(error, "readonly", "read-only")  # may pass, like a connection error
-    if not read_only and not isinstance(error, OperationalError | InterfaceError):
-        return Unavailable(
-            f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
-        )
-    return Unavailable(
-        f"the database {where} is unavailable",
-        Code.DATABASE_UNAVAILABLE,
-        why,
-        "see that it runs, may be written to, is reachable and has room on its disk",
-    )
-
 
 BUSY_TIMEOUT_S: Final = 5  # longer than any transaction of ours takes
 CONNECT_TIMEOUT_S: Final = 5

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine, Row, bindparam, exists, select, tuple
 from capdex.errors import Code, Unavailable
 from capdex.problems import Verdict
 from capdex_indexer.db.columns import STANDS
-from capdex_indexer.db.engine import transaction, translated_errors
+from capdex_indexer.db.driver_errors import translated_errors
+from capdex_indexer.db.engine import transaction
 from capdex_indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY, RELEASE
 
 
