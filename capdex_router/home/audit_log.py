@@ -45,11 +45,14 @@ class Report:
 
 
 class AuditLog:
-    """Appends to a log that several processes share; the file is for its user alone."""
+    """Appends to a log that several processes share; the file is for its user alone.
+
+    It is opened by the first line or check, so that what only reads needs no writable directory.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._begin()
+        self._file = -1
 
     def _begin(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -64,11 +67,10 @@ class AuditLog:
     def _follow(self) -> None:
         """Open the log again if it was moved away or removed, or no one would find the line."""
         with suppress(FileNotFoundError):
-            if os.path.samestat(self._path.stat(), os.fstat(self._file)):
+            if self._file >= 0 and os.path.samestat(self._path.stat(), os.fstat(self._file)):
                 return
-        before = self._file
+        self.close()
         self._begin()
-        os.close(before)
 
     def check(self) -> None:
         """Raise UsageError UNREADABLE if the log cannot be opened: no call may run then."""
@@ -120,8 +122,10 @@ class AuditLog:
         self._end = end
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file, if it is open."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from capdex_router.commands.sandbox import Sandbox
 from tests.e2e.forks import Warm
 
 ROOT = Path(__file__).parents[3]
@@ -77,6 +79,22 @@ def said(result: Any) -> str:
 def test_where_nothing_is_installed_the_commands_say_so(capdex: Any, command: str) -> None:
     result = capdex(command, "--format", "human")
     assert (result.exit_code, result.stderr) == (0, "nothing is installed\n")
+
+
+def test_what_only_reads_works_on_a_read_only_file_system(capdex: Any, publish: Any) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    bwrap = [str(Sandbox.find().bwrap), "--dev-bind", "/", "/", "--ro-bind", *[str(home())] * 2]
+
+    def there(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [*bwrap, sys.executable, "-m", "capdex", *words]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    for words in (("installed",), ("sync", "--check"), ("upgrade", "--preview")):
+        result = there(*words, "--plain")
+        assert (result.returncode, result.stdout) == (0, "weather@1.0.0\n"), result.stderr
+    assert "UNREADABLE" in there("remove", "weather").stderr
+    assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"
 
 
 def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) -> None:

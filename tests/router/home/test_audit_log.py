@@ -30,7 +30,7 @@ def test_a_log_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_opened_is_a_typed_error(tmp_path: Path) -> None:
-    for use in (AuditLog, verify, lambda path: tail(path, 1)):
+    for use in (lambda path: AuditLog(path).check(), verify, lambda path: tail(path, 1)):
         with pytest.raises(UsageError) as caught:
             use(tmp_path)
         assert caught.value.fix
