@@ -6,8 +6,9 @@
 GIVEN has a folder for each set as fit.py takes it, CLONES the repositories of labelled.py. The map
 starts as the identity. A step takes questions of one set, and moves their vectors towards the
 packages that answer them and away from others (softmax of cosines over NEGATIVES packages); a
-penalty holds it near the identity. Only questions are mapped, so packages keep their vectors. The
-same input gives the same map but for the last bits of sums.
+penalty holds it near the identity. The map is the mean of those of several draws, which serves
+questions that none has seen better than each. Only questions are mapped, so packages keep their
+vectors. The same input gives the same map but for the last bits of sums.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from capdex.search.encoder import QUESTION_MAP, QUESTION_STEP, SentenceEncoder
 from capdex.search.engine import Engine
 from capdex.search.semantic import encode_documents, encode_query
 
-STEPS: Final = 300
+STEPS: Final = 1_000
 RATE: Final = 3e-4
-TEMPERATURE: Final = 0.05
-PENALTY: Final = 5.0  # of the mean square difference from the identity in a row
+TEMPERATURE: Final = 0.08
+PENALTY: Final = 3.0  # of the mean square difference from the identity in a row
 QUESTIONS: Final = 96  # of a step
 NEGATIVES: Final = 512
 WEIGHTS: Final = (20.0, 26.0, 32.0)
-SEED: Final = 0
+SEEDS: Final = range(5)
 
 Floats = NDArray[np.float32]
 
@@ -54,8 +55,13 @@ class Taught:
 
 
 def learn(families: Sequence[Sequence[Taught]]) -> Floats:
-    """Return the map that families of sets teach, each as often as the others."""
-    draw = np.random.default_rng(SEED)
+    """Return the map that families of sets teach: the mean of those of several draws."""
+    return np.mean([_learn(families, seed) for seed in SEEDS], axis=0, dtype=np.float32)
+
+
+def _learn(families: Sequence[Sequence[Taught]], seed: int) -> Floats:
+    """Return the map of one draw, which has each family as often as the others."""
+    draw = np.random.default_rng(seed)
     dimension = families[0][0].packages.shape[1]
     identity = np.eye(dimension, dtype=np.float32)
     learnt = identity.copy()
