@@ -11,6 +11,7 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 
 from capdex_router import runtime
+from capdex_router.home.audit_log import AuditLog
 from capdex_router.runtime import Mounts, open_runtime
 
 FOREIGN = str(Path(__file__).with_name("catalog") / "foreign.py")
@@ -21,6 +22,8 @@ async def test_two_runtimes_share_one_directory(tmp_path: Path) -> None:
     home = tmp_path / "router"
     async with open_runtime(home) as one, open_runtime(home) as other:
         assert one.catalog is not other.catalog
+        with AuditLog(home / "audit.jsonl") as log:
+            log.write("test")
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
     assert files["audit.jsonl"] == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700

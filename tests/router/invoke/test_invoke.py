@@ -108,7 +108,7 @@ class Unlogged(Echo):
 
 
 def take_away(log: Path) -> None:
-    log.unlink()
+    log.unlink(missing_ok=True)
     log.mkdir()
 
 
