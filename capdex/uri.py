@@ -92,6 +92,7 @@ class CapabilityURI:
             )
         package, hash_, tool = text.partition("#")
         name, at, selector = package[len(PREFIX) :].partition("@")
+        chosen = parse_selector(selector) if at else None
         try:
             check_name(name)
         except InvalidInput as error:
@@ -99,7 +100,7 @@ class CapabilityURI:
             raise replace(error, fix=f"write {usual}") from None
         if hash_:
             raise InvalidInput(f"{'#' + tool[:80]!r} names a tool", fix=f"leave it out: {package}")
-        return cls(name, parse_selector(selector) if at else None)
+        return cls(name, chosen)
 
     @classmethod
     def exact(cls, text: str) -> CapabilityURI:

@@ -60,8 +60,10 @@ class LostPackages:
     def _lacking(self, page: Sequence[Job]) -> list[Cid]:
         """In a thread: return the CIDs of releases that may be served and are not held."""
         lost = [(x, cid) for x in page if not self._blocks.holds(cid := _cid(x))]
-        denials = self._store.denials() if lost else None
-        return [cid for x, cid in lost if denials and not denials.of_release(*_named(x))]
+        if not lost:
+            return []
+        denials = self._store.denials()
+        return [cid for x, cid in lost if not denials.of_release(*_named(x))]
 
     async def _fetch(self, cid: Cid) -> bool:
         """Fetch and keep a package; return whether it was given."""

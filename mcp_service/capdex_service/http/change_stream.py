@@ -1,8 +1,8 @@
 """`/v1/changes/stream`: the feed of changes as Server-Sent Events (HTML Standard, §9.2).
 
-Each change is an event whose id is its place in the feed, so a client that reconnects with `Last-
-Event-ID` misses none. A place beyond the index is of another one: the event `reset` says so, and
-all changes follow from the beginning. A comment is sent in quiet times, so that both ends and
+Each change is an event whose id is its place in the feed, so that a client that reconnects with
+`Last-Event-ID` misses none. A place beyond the index is of another one: the event `reset` says so,
+and all changes follow from the beginning. A comment is sent in quiet times, so that both ends and
 everything in between see that the connection lives.
 """
 
