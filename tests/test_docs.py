@@ -23,7 +23,7 @@ from capdex.ipld.cid import Cid
 from capdex.json_schema import schema
 from capdex.manifest import manifest, metadata, resources, tools, triggers, urls
 from capdex.manifest.bindings import binding, http_auth, http_header, http_request
-from capdex.package import VerifiedPackage, judge
+from capdex.package import RULES_VERSION, VerifiedPackage, judge
 from capdex.problems import Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.events import PUBLISHED, TOPICS, Announcement
@@ -31,6 +31,7 @@ from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
 from capdex_cli.commands.run.node import node_command
+from capdex_indexer.db.models import DECODER_VERSION
 from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers import hit_schemas, schemas
 
@@ -237,6 +238,12 @@ def test_the_examples_of_digests_are_those_of_their_leaves(
     judged = release_leaf(1, announcement.sha256, 2, "verified")
     said = [Frontier(leaves[:1]), Frontier(leaves), Frontier([judged])]
     assert [f"`0x{x.root().hex()}`" in PROTOCOL for x in said] == [True, True, True]
+
+
+def test_the_versions_of_decoder_and_rules_are_those_of_the_code() -> None:
+    digests = " ".join(PROTOCOL.partition("## P14")[2].partition("## P15")[0].split())
+    said = [int(number) for number in re.findall(r"\((\d+) in this release\)", digests)]
+    assert said == [DECODER_VERSION, RULES_VERSION]
 
 
 def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:
