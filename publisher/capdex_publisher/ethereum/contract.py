@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import functions
-from capdex.errors import Code, InvalidInput, Unavailable
+from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import read_logs
 from capdex.registry.events import Event, decode
@@ -58,6 +58,16 @@ class Contract:
     def chain_id(self) -> int:
         """The chain of the contract."""
         return self.chain.chain_id
+
+    async def require_code(self) -> None:
+        """Raise UsageError NO_CONTRACT if nothing stands at the address."""
+        if not await self.chain.code(self.address):
+            raise UsageError(
+                f"there is no contract at {self.address} on chain {self.chain_id}",
+                Code.NO_CONTRACT,
+                why=f"asked {self.chain.rpc.endpoint}",
+                fix="check its address, or deploy one: capdex deploy",
+            )
 
     async def read(self, function: str, *arguments: object, block: Block = "latest") -> Any:
         """Call a view, at the head or at a block."""

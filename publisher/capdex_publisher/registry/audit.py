@@ -78,8 +78,8 @@ async def audit(
 ) -> NameAudit:
     """Read a name from the chain and from a node, as far as they are given.
 
-    `registry` opens the registry, `votes` is the address of the votes contract. Raises the first
-    failure if neither source answers.
+    `registry` opens the registry; `votes` is the address of the votes contract, where nothing need
+    stand. Raises the first failure if neither source answers.
     """
     chain: Json | None = None
     node: Json = {}
@@ -151,7 +151,7 @@ async def name_on_chain(
             fix="check how it is written, or find it: capdex search",
         )
     tally = None
-    if votes:
+    if votes and await registry.chain.code(votes):
         tally = await Contract(registry.chain, votes, "CapabilityVotes").read("tally", name)
     return NameOnChain(name, state, tally, block, incomplete)
 

@@ -114,6 +114,7 @@ def vote(votes: Contract, registry: Registry, name: str, choice: str) -> Registr
     value = CHOICES[choice]
 
     async def stands(sender: str) -> bool:
+        await votes.require_code()
         if (of := await votes.read("REGISTRY")) != registry.address:
             raise UsageError(
                 f"the votes at {votes.address} are on the names of another registry",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.encoding.abi import parse_address
-from capdex.errors import Code, InvalidInput, Unavailable, UsageError
+from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.registry.events import PUBLISHED, Event, Published
 from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import name_id, skeleton
@@ -34,16 +34,11 @@ class Registry(Contract):
         cls, rpc_url: str, address: str, chain_id: int, *, state_dir: Path, start_block: int = 0
     ) -> AsyncIterator[Registry]:
         """Open the registry; raises Refused WRONG_CHAIN and UsageError NO_CONTRACT."""
-        checked = parse_address(address)
+        parse_address(address)
         async with Chain.connect(rpc_url, chain_id, state_dir=state_dir) as chain:
-            if not await chain.code(checked):
-                raise UsageError(
-                    f"there is no contract at {checked} on chain {chain_id}",
-                    Code.NO_CONTRACT,
-                    why=f"asked {chain.rpc.endpoint}",
-                    fix="check the registry's address, or deploy one: capdex deploy",
-                )
-            yield cls(chain, checked, start_block=start_block)
+            registry = cls(chain, address, start_block=start_block)
+            await registry.require_code()
+            yield registry
 
     # ------------------------------------------------------------------------------------- names
 

@@ -20,6 +20,7 @@ from capdex_publisher.deploy.deploy import deploy
 from capdex_publisher.ethereum.contract import Contract, Receipt
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.progress import Step
+from capdex_publisher.registry.audit import name_on_chain
 from capdex_publisher.registry.change import carry_out_change, plan_change
 from capdex_publisher.registry.lifecycle import (
     change_release as flag,
@@ -283,6 +284,14 @@ async def test_votes_are_on_names_of_this_registry(published, votes, signer, cha
     assert missing.code is Code.NOT_FOUND
     elsewhere = type(published)(chain, signer.address)
     assert (await refused(vote(votes, elsewhere, "note", "up"), signer)).code is Code.CONFIG
+
+
+async def test_a_name_is_read_and_no_vote_cast_where_no_votes_contract_stands(published, signer):
+    nowhere = signer.address
+    assert (await name_on_chain(published, "note", votes=nowhere)).votes is None
+    contract = Contract(published.chain, nowhere, "CapabilityVotes")
+    refusal = await refused(vote(contract, published, "note", "up"), signer)
+    assert (refusal.code, nowhere in refusal.message) == (Code.NO_CONTRACT, True)
 
 
 # ------------------------------------------------------------------------ repeated, killed, raced
