@@ -24,10 +24,9 @@ from mcp_types import (
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import ValidationError
-from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from capdex_service.limits.bodies import replay, whole_body
+from capdex_service.limits.bodies import replay
 from capdex_service.mcp.calls import ToolResult, call
 from capdex_service.mcp.tools import Profile
 from capdex_service.queries.reader import Reader
@@ -95,10 +94,11 @@ class FastCalls:
         if protocol is None:
             await self._transport(scope, receive, send)
             return
-        body = await Request(scope, receive).body()
+        message = await receive()  # `WholeBody` gives the body in one part
+        body = message.get("body", b"")
         plain_call = self._read(protocol, body) if len(body) <= MAX_BODY_BYTES else None
         if plain_call is None:
-            await self._transport(scope, replay([whole_body(body)], receive), send)
+            await self._transport(scope, replay([message], receive), send)
             return
         id_, name, arguments = plain_call
         result = await call(self._reader, name, arguments)

@@ -90,6 +90,7 @@ class Reader:
         self._long = ThreadPoolExecutor(count, thread_name_prefix="search")
         self._token: int | None = None
         self._looked_at = 0.0
+        self._looked_now = False  # in this turn of the loop
         self._moment: Moment | None = None
         self._looking = asyncio.Lock()
 
@@ -232,9 +233,18 @@ class Reader:
             return Moment.of(*read_revision(connection)), make(connection)
 
     def _is_old(self) -> bool:
-        if self._watch.immediate:
-            return self._watch.token() != self._token
-        return time.monotonic() - self._looked_at > POLL_S
+        if not self._watch.immediate:
+            return time.monotonic() - self._looked_at > POLL_S
+        if not self._looked_now:
+            if self._watch.token() != self._token:
+                return True
+            # What came before the look needs no other; what comes after it has a later turn.
+            self._looked_now = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        return False
+
+    def _end_turn(self) -> None:
+        self._looked_now = False
 
     async def _look(self) -> None:
         """Read the moment, and drop the cached answers about names that have changed since."""

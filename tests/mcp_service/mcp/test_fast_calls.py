@@ -12,6 +12,8 @@ import pytest
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp
 
+from capdex_service.limits.bodies import WholeBody
+from capdex_service.limits.client_faults import ClientFaults
 from capdex_service.mcp.fast_calls import FastCalls
 from capdex_service.mcp.server import build_server
 from capdex_service.mcp.tools import PROFILES, TOOLS, Profile
@@ -187,7 +189,7 @@ def message(chance: random.Random) -> tuple[bytes, list[tuple[bytes, bytes]]]:
 async def both(
     reader: Reader, profile: Profile
 ) -> AsyncIterator[tuple[ASGIApp, ASGIApp, list[int]]]:
-    """`FastCalls`, the SDK's transport alone, and how often it passed a message on."""
+    """`FastCalls` behind whole bodies, the SDK's transport, and how often it got a message."""
     server = build_server(reader, profile)
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     passed: list[int] = []
@@ -197,7 +199,8 @@ async def both(
         await manager.asgi_app(scope, receive, send)
 
     async with manager.run():
-        yield FastCalls(reader, server, profile, transport), manager.asgi_app, passed
+        calls = FastCalls(reader, server, profile, transport)
+        yield WholeBody(calls, faults=ClientFaults()), manager.asgi_app, passed
 
 
 @pytest.mark.parametrize("profile", PROFILES)

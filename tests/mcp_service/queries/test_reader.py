@@ -53,7 +53,8 @@ class Writing:
         self.making.append(self.store, self.chain)
 
     async def now(self, uri: str) -> Any:
-        """The kept answer, after a look for commits."""
+        """The kept answer, after a look for commits, in a later turn of the loop than theirs."""
+        await asyncio.sleep(0)
         moment = await self.reader.moment()
         answer = self.reader.cache.get(question(uri))
         return None if answer is None else answer.answer(moment).to_json()
