@@ -6,6 +6,16 @@ from typing import Any
 Json = dict[str, Any]
 
 
+def object_of(value: object) -> Json:
+    """Return an object; an empty one in place of any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list; an empty one in place of any other value."""
+    return value if isinstance(value, list) else []
+
+
 def levels(value: object) -> Iterator[list[Any]]:
     """Yield a JSON value, then all values in it, then all in these, and so on."""
     level = [value]

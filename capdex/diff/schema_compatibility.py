@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import show, show_change, show_path
 from capdex.diff.schema_examples import MAX_CANDIDATES, MAX_LEVELS, holding, samples
+from capdex.json import list_of
 from capdex.json_schema.keywords import (
     ANNOTATIONS,
     KEYWORD_KINDS,
@@ -93,8 +94,7 @@ class SchemaGap:
     def words(self, it: str, *, widened: bool) -> str:
         """Return a sentence about `it`; `widened`: the newer schema accepts more."""
         if phrases := _PHRASES.get(self.keyword):
-            listed = self.source or self.target
-            values = listed if isinstance(listed, list) else []
+            values = list_of(self.source or self.target)
             words = [show(x) for x in values[:MAX_VALUES]]
             if len(values) > MAX_VALUES:
                 words.append(f"and {len(values) - MAX_VALUES} more")

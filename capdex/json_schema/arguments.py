@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
+from capdex.json import list_of, object_of
 
 MAX_NAME_CHARS: Final = 64  # of a name in an error
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -35,9 +36,7 @@ def read_arguments(
     schema does not have. Without `texts` a text is never left out, none is taken apart at its
     commas, and null stays in lists, where it keeps the places of the others.
     """
-    known, required = schema.get("properties"), schema.get("required")
-    known = known if isinstance(known, dict) else {}
-    required = required if isinstance(required, list) else []
+    known, required = object_of(schema.get("properties")), list_of(schema.get("required"))
     arguments: dict[str, Any] = {}
     for key, value in given.items():
         read = _read(known.get(key, {}), value, texts)
@@ -97,29 +96,37 @@ def some_of(name: str, given: object, choices: Sequence[str]) -> list[str]:
 def _read(schema: Any, value: Any, texts: bool) -> Any:
     if not isinstance(schema, dict):  # true or false: a schema of a stranger
         return value
-    kind, items = schema.get("type"), schema.get("items")
-    words = schema.get("enum")
-    if isinstance(value, str) and (kind == "boolean" or isinstance(words, list)):
-        word = value.strip().lower()
-        if word in ("true", "false") and kind == "boolean":
-            return word == "true"
-        alike = [x for x in words or () if isinstance(x, str) and x.lower() == word]
-        return alike[0] if len(alike) == 1 else value
-    if kind in ("array", "object") and isinstance(value, str) and value.strip()[:1] in ("[", "{"):
-        with suppress(ValueError):
-            value = orjson.loads(value)
-    if kind == "integer" and isinstance(value, str) and _DIGITS.fullmatch(value):
-        return int(value)
-    if kind == "number" and isinstance(value, str) and _DECIMAL.fullmatch(value):
-        return float(value)
-    if kind == "integer" and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if kind == "object" and "properties" in schema and isinstance(value, dict):
-        return read_arguments(schema, value, texts=texts)
-    if kind == "array" and isinstance(value, list):
-        return [_read(items, x, texts) for x in value if x is not None or not texts]
-    if kind == "array" and not isinstance(value, dict) and value not in (None, ""):
-        apart = texts and isinstance(value, str)
-        parts = [x.strip() for x in value.split(",")] if apart else [value]
-        return [_read(items, x, texts) for x in parts if x != ""]
+    kind, words, items = schema.get("type"), schema.get("enum"), schema.get("items")
+    if isinstance(value, str):
+        if kind == "boolean" or isinstance(words, list):
+            return _word(value, kind, words)
+        if kind in ("array", "object") and value.strip()[:1] in ("[", "{"):
+            with suppress(ValueError):
+                value = orjson.loads(value)
+    match kind, value:
+        case "integer", str() if _DIGITS.fullmatch(value):
+            return int(value)
+        case "number", str() if _DECIMAL.fullmatch(value):
+            return float(value)
+        case "integer", float() if value.is_integer():
+            return int(value)
+        case "object", dict() if "properties" in schema:
+            return read_arguments(schema, value, texts=texts)
+        case "array", dict() | None | "":
+            return value
+        case "array", list():
+            return [_read(items, x, texts) for x in value if x is not None or not texts]
+        case "array", str() if texts:
+            return [_read(items, x.strip(), texts) for x in value.split(",") if x.strip()]
+        case "array", _:
+            return [_read(items, value, texts)]
     return value
+
+
+def _word(value: str, kind: object, words: Any) -> Any:
+    """Return the boolean, or the one word of an enumeration, that a text is in any case."""
+    word = value.strip().lower()
+    if word in ("true", "false") and kind == "boolean":
+        return word == "true"
+    alike = [x for x in words or () if isinstance(x, str) and x.lower() == word]
+    return alike[0] if len(alike) == 1 else value

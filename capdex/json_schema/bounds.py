@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.errors import InvalidInput
-from capdex.json import Json, levels
+from capdex.json import Json, levels, list_of, object_of
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_PARTS: Final = 1_000  # objects and lists of a schema
@@ -153,10 +153,8 @@ class _Graph:
     def _of_same_place(self, schema: Json) -> Iterator[Json]:
         inner: list[Any] = [schema.get(word) for word in _SAME]
         for word in _SAME_LISTS:
-            value = schema.get(word)
-            inner += value if isinstance(value, list) else []
-        dependent = schema.get("dependentSchemas")
-        inner += dependent.values() if isinstance(dependent, dict) else []
+            inner += list_of(schema.get(word))
+        inner += object_of(schema.get("dependentSchemas")).values()
         for word in _REFERENCES:
             if isinstance(schema.get(word), str):
                 inner += self._referred(schema[word])
@@ -215,8 +213,7 @@ def _judging(schema: Json, place: str | int | None, kind: str) -> Iterator[Any]:
     if kind == "name":
         yield schema.get("propertyNames")
     elif kind == "member":
-        patterns = schema.get("patternProperties")
-        yield from patterns.values() if isinstance(patterns, dict) else ()
+        yield from object_of(schema.get("patternProperties")).values()
         members = _members(schema)
         if place in members:
             yield members[place]
@@ -232,13 +229,11 @@ def _judging(schema: Json, place: str | int | None, kind: str) -> Iterator[Any]:
 
 
 def _members(schema: Json) -> dict[Any, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
+    return object_of(schema.get("properties"))
 
 
 def _first_items(schema: Json) -> list[Any]:
-    items = schema.get("prefixItems")
-    return items if isinstance(items, list) else []
+    return list_of(schema.get("prefixItems"))
 
 
 def _too_complex(why: str) -> InvalidInput:

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import Findings, Path, show
+from capdex.json import object_of
 from capdex.json_schema.schema import check_schema
 from capdex.manifest.fields import Fields
 from capdex.problems import Reason
@@ -67,8 +68,7 @@ class Tool(NamedTuple):
 
 
 def _properties(schema: dict[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
+    return object_of(schema.get("properties"))
 
 
 def read_tools(top: Fields, package_schema: dict[str, Any] | None) -> dict[int, Tool]:

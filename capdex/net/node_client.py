@@ -23,7 +23,7 @@ from capdex.errors import (
     quoted,
     untrusted_text,
 )
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.net import json_reply
 from capdex.net.http import READ_S, HttpClient, HttpError, ResponseTooLarge, redact
 
@@ -72,9 +72,9 @@ class NodeClient:
         error = answer.get("error")
         if isinstance(error, dict):
             raise _down(self._url, f"MCP error: {_quoted(error.get('message'))}")
-        result = answer.get("result")
-        content = result.get("structuredContent") if isinstance(result, dict) else None
-        if not isinstance(result, dict) or not isinstance(content, dict):
+        result = object_of(answer.get("result"))
+        content = result.get("structuredContent")
+        if not isinstance(content, dict):
             raise _down(self._url, f"it answered {status}, and not as a capdex node")
         if result.get("isError"):
             raise as_error(content)
@@ -161,8 +161,7 @@ def as_error(content: Json, who: str = "the node") -> CapdexError:
             f"the node failed: {_quoted(content.get('message'))}",
             Code.NODE_UNAVAILABLE,
         )
-    given = content.get("details")
-    details: Json = dict(given) if isinstance(given, dict) else {}
+    details = {**object_of(content.get("details"))}
     details.pop("proven", None)  # only who verified a proof says so
     said = content.get("message"), details.pop("why", ""), details.pop("fix", "")
     texts = map(untrusted_text, said)

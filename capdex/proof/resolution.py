@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from capdex.errors import Code
 from capdex.ipld.cid import Cid
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.proof.document import Proof, ProofKind, refused
 from capdex.proof.verify import Anchor, Proven, ProvenRelease, verify
 from capdex.uri import PREFIX, CapabilityURI
@@ -43,8 +43,7 @@ def check_resolution(document: object, anchor: Anchor, uri: CapabilityURI, answe
             f"{uri.name} says why)",
             f"if you mean the older one, ask for {answered[:160]}",
         )
-    status = answer.get("status")
-    flags = status if isinstance(status, dict) else {}
+    flags = object_of(answer.get("status"))
     expected_flags = {"yanked": release.yanked, "deprecated": release.deprecated}
     if proven.record is not None:
         expected_flags["name_deprecated"] = proven.record.deprecated

@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from capdex.errors import Code, UsageError
+from capdex.json import object_of
 from capdex.manifest.urls import is_loopback
 from capdex_cli.config.settings import Network, user_directories
 
@@ -120,7 +121,7 @@ def read_file(path: Path, kind: str = "") -> Layer:
     layer = Layer(str(path), folder=path.absolute().parent)
     for key, value in document.items():
         if key == "networks":
-            for name, table in value.items() if isinstance(value, dict) else ():
+            for name, table in object_of(value).items():
                 if not isinstance(table, dict):
                     raise UsageError(f"{path}: networks.{name} is not a table", Code.CONFIG)
                 for name_key in table:

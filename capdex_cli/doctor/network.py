@@ -17,6 +17,7 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Unavailable
 from capdex.ipld.cid import Cid
+from capdex.json import list_of, object_of
 from capdex.manifest.urls import is_loopback
 from capdex.net import node_client
 from capdex.net.http import redact
@@ -296,9 +297,8 @@ async def node(subject: Subject) -> DoctorCheck:
             "name a node of this network with node-url and mcp-url",
         )
     if status.get("status") != "ready":
-        reasons = status.get("because")
-        first = reasons[0] if isinstance(reasons, list) and reasons else {}
-        code = first.get("code") if isinstance(first, dict) else None
+        first = (list_of(status.get("because")) or [None])[0]
+        code = object_of(first).get("code")
         return warn(f"{shown} is not ready: {str(code)[:40]}", "see its /status, or wait")
     lag_s = status.get("lag_seconds")
     if isinstance(lag_s, int | float) and lag_s > LAG_S:

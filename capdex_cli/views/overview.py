@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from capdex.diff.semver_step import taken_step
 from capdex.errors import InvalidInput
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.manifest.bindings.contacts import contacts, party
 from capdex.version import Version
 from capdex_cli.terminal.output import Stream
@@ -43,8 +43,7 @@ def overview(
     stream: Stream, latest: Json, package: Json | None, standing: Json | None
 ) -> list[str]:
     """Return the lines about a name's latest release, and about who owns the name."""
-    about = part(latest, "acp_metadata")
-    about = about if isinstance(about, dict) else {}
+    about = object_of(latest.get("acp_metadata"))
     version = safe(latest.get("semver", "?"))
     title = f"{stream.style(safe(about.get('name') or '?'), bold=True)} {version}"
     lines = [f"{title}  {summary_of(latest)}".rstrip()]
@@ -131,4 +130,4 @@ def _one_line(text: object) -> str:
 
 
 def _listed(values: object) -> str:
-    return ", ".join(safe(x) for x in values) if isinstance(values, list) else ""
+    return ", ".join(map(safe, list_of(values)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capdex.errors import quoted
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import safe, short
 
@@ -16,7 +16,7 @@ def part(answer: Json, *path: str) -> Any:
     """Return a nested value of an answer, or None: an answer may have any shape."""
     value: Any = answer
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
+        value = object_of(value).get(key)
     return value
 
 
@@ -41,8 +41,7 @@ def lint_of(answer: Json) -> str:
     lint = part(answer, "verification", "lint")
     if not isinstance(lint, dict):
         return ""
-    codes = lint.get("codes")
-    listed = ", ".join(safe(x) for x in codes) if isinstance(codes, list) else ""
+    listed = ", ".join(map(safe, list_of(lint.get("codes"))))
     words = f"{safe(lint.get('label'))}, {listed}" if lint.get("label") else "nothing found"
     return f"{words} (score {safe(lint.get('score'))} of 100)"
 
@@ -64,8 +63,7 @@ def summary_of(answer: Json) -> str:
 def highlighted(stream: Stream, snippet: Json, room: int) -> str:
     """Return at most `room` characters of a snippet, its highlights bold."""
     text, shown, at = str(snippet["text"]), "", 0
-    spans = snippet.get("highlights")
-    for span in spans if isinstance(spans, list) else ():
+    for span in list_of(snippet.get("highlights")):
         match span:
             case [int(begin), int(end)] if at <= begin < end <= min(len(text), room):
                 shown += stream.dim(safe(text[at:begin]))
@@ -110,8 +108,7 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
     for flag, key in (("yanked", "yank_reason"), ("deprecated", "deprecation_message")):
         if part(answer, "status", flag) is True:
             rows.append((flag, safe(part(answer, "status", key) or "no reason given")))
-    warnings = answer.get("warnings")
-    rows += [("warning", safe(x)) for x in warnings] if isinstance(warnings, list) else []
+    rows += [("warning", safe(x)) for x in list_of(answer.get("warnings"))]
     return [(label, text) for label, text in rows if text]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TypeGuard
 
+from capdex.json import object_of
+
 MAX_ROWS: Final = 120
 MAX_DEPTH: Final = 5
 MAX_VALUE_CHARS: Final = 200
@@ -30,9 +32,9 @@ def schema_rows(schema: object) -> list[Row]:
 def _rows(schema: object, path: str, depth: int) -> Iterator[Row]:
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return
-    properties, required = schema.get("properties"), schema.get("required")
+    required = schema.get("required")
     names = set(required) if _are_texts(required) else set()
-    for name, inner in (properties if isinstance(properties, dict) else {}).items():
+    for name, inner in object_of(schema.get("properties")).items():
         at = f"{path}.{name}" if path else str(name)
         yield _row(at, inner, name in names)
         yield from _rows(inner, at, depth + 1)
@@ -45,7 +47,7 @@ def _rows(schema: object, path: str, depth: int) -> Iterator[Row]:
 
 
 def _row(path: str, schema: object, required: bool) -> Row:
-    known = schema if isinstance(schema, dict) else {}
+    known = object_of(schema)
     limits = [f"{key} {_text(known[key])}" for key in _LIMITS if key in known]
     if isinstance(choices := known.get("enum"), list):
         limits.insert(0, "one of " + _cut(", ".join(_text(x) for x in choices[:50])))

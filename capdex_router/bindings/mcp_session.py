@@ -24,7 +24,7 @@ from capdex.errors import (
     Refused,
     Unavailable,
 )
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex_router.bindings.egress import SENT
 from capdex_router.bindings.mcp_message import REPORT, SAID
 from capdex_router.bindings.mcp_transport import ENDED
@@ -274,11 +274,11 @@ def _tool(entry: Json) -> types.Tool:
     """Return a tool that a server lists: of an odd one its name, description and schema."""
     with suppress(ValidationError):
         return types.Tool.model_validate(entry, by_name=False)
-    description, schema = entry.get("description"), entry.get("inputSchema")
+    description = entry.get("description")
     return types.Tool(
         name=entry["name"],
         description=description if isinstance(description, str) else None,
-        input_schema=schema if isinstance(schema, dict) else {},
+        input_schema=object_of(entry.get("inputSchema")),
     )
 
 

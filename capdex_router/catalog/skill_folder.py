@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from capdex.errors import Code, InvalidInput
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.version import VERSION
 from capdex.yaml.front_matter import read_front_matter
 from capdex_router.catalog.packages import VARS
@@ -64,8 +64,7 @@ def read_skill(folder: Path) -> Capability:
         raise _bad(folder, f"name is missing or over {MAX_NAME_CHARS} characters")
     if not isinstance(description, str) or not 0 < len(description) <= MAX_DESCRIPTION_CHARS:
         raise _bad(folder, f"description is missing or over {MAX_DESCRIPTION_CHARS} characters")
-    metadata = front.get("metadata")
-    version = str(metadata.get("version", "")) if isinstance(metadata, dict) else ""
+    version = str(object_of(front.get("metadata")).get("version", ""))
     if VERSION.fullmatch(version) is None:
         version = UNVERSIONED
     files = list(_files(folder))

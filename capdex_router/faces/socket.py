@@ -19,7 +19,7 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, UsageError
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import BUG, InvokeResult
@@ -196,7 +196,7 @@ async def _cmp_answer(request: Json, cmp: Method) -> Json | None:
 
 def _caller(params: object) -> Caller:
     """Return the caller of a request, whose deadline is among its parameters; it asks nobody."""
-    limit = params.get("timeout_s") if isinstance(params, dict) else None
+    limit = object_of(params).get("timeout_s")
     if limit is None:
         return Caller()
     if not isinstance(limit, int | float) or isinstance(limit, bool) or limit <= 0:

@@ -25,7 +25,7 @@ from capdex.errors import (
     VerificationFailure,
     untrusted_text,
 )
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.net.http import redact
 from capdex.net.node_client import NodeClient
 from capdex.package import judge_announcement
@@ -134,8 +134,7 @@ async def search(
         except Unavailable as error:
             failed = failed or error
             continue
-        hits = answer.get("list_of_results")
-        node_hits = map(_hit, hits[:MAX_HITS] if isinstance(hits, list) else [])
+        node_hits = map(_hit, list_of(answer.get("list_of_results"))[:MAX_HITS])
         return [hit for hit in node_hits if hit is not None][:limit]
     if failed is not None:
         raise failed
@@ -250,8 +249,7 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
 
 
 def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
-    given = answer.get("status")
-    status = given if isinstance(given, dict) else {}
+    status = object_of(answer.get("status"))
     texts = {
         "yanked": ("yank_reason", f"{uri} is yanked"),
         "deprecated": ("deprecation_message", f"{uri} is deprecated"),
@@ -268,19 +266,16 @@ def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
 def _hit(hit: object) -> NodeHit | None:
     if not isinstance(hit, dict):
         return None
-    metadata = hit.get("acp_metadata")
-    texts = metadata if isinstance(metadata, dict) else {}
+    texts = object_of(hit.get("acp_metadata"))
     try:
         uri = CapabilityURI.exact(untrusted_text(hit.get("cap_uri")))
     except InvalidInput:
         return None
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
-    fields = hit.get("matched")
     # Names of fields stand in lines of ours: a node's sentence does not.
-    words = map(untrusted_text, fields) if isinstance(fields, list) else ()
+    words = map(untrusted_text, list_of(hit.get("matched")))
     matched = tuple(x for x in words if x.isidentifier() and len(x) <= MAX_FIELD_CHARS)
-    status = hit.get("status")
-    flags = status if isinstance(status, dict) else {}
+    flags = object_of(hit.get("status"))
     deprecated = True in (flags.get("deprecated"), flags.get("name_deprecated"))
     return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched, deprecated)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal
 
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
 MAX_REFERENCES: Final = 8  # that one property may go through
@@ -86,10 +86,7 @@ def model(uri: str, schema: Json) -> Model:
     warning.
     """
     warnings: list[str] = []
-    top = schema.get("x-asm")
-    asm: Json = top if isinstance(top, dict) else {}
-    properties = schema.get("properties")
-    fields: Json = properties if isinstance(properties, dict) else {}
+    asm, fields = object_of(schema.get("x-asm")), object_of(schema.get("properties"))
     strategies = {
         name: _strategy(name, _resolved(value, schema), asm, warnings)
         for name, value in fields.items()
@@ -160,7 +157,7 @@ def _resolved(value: object, schema: Json) -> Json:
 
 
 def _inner_marks(value: object) -> Iterator[bool]:
-    rest = list(value.values()) if isinstance(value, dict) else []
+    rest = list(object_of(value).values())
     while rest:
         inner = rest.pop()
         if isinstance(inner, dict):

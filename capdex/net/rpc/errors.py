@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from capdex.errors import MAX_TEXT_CHARS, Code, Unavailable, untrusted_text
+from capdex.json import object_of
 
 MAX_RETRY_AFTER_S = 300.0  # a longer Retry-After would stop a node
 
@@ -151,7 +152,7 @@ def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcEr
     if fault is RpcFault.TOO_LARGE_RANGE:
         blocks = suggested_blocks(text, error.get("data"))
     refused = rpc_error(label, fault, why, retry_after_s, blocks=blocks, answered=True)
-    data = error.get("data") if isinstance(error, dict) else None
+    data = object_of(error).get("data")
     refused.data = data if isinstance(data, str) else None
     return refused
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import orjson
 
 from capdex.errors import MAX_TEXT_CHARS, quoted
+from capdex.json import list_of
 from capdex.net.json_reply import is_dense
 from capdex.net.rpc import errors as faults
 from capdex.net.rpc.errors import RpcError, RpcFault, refusal, rpc_error
@@ -59,7 +60,7 @@ def read_many(
     reply = _load(label, answer)
     if isinstance(reply, dict) and reply.get("error") and reply.get("id") in (None, *ids):
         raise refusal(label, reply["error"], answer.retry_after_s)
-    replies = reply if isinstance(reply, list) else []
+    replies = list_of(reply)
     by_id = {r["id"]: r for r in replies if isinstance(r, dict) and type(r.get("id")) is int}
     if len(replies) != len(ids) or any(id_ not in by_id for id_ in ids):
         for entry in replies:  # all may be refused in the answer to one of them, or to none

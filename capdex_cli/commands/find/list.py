@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from capdex.errors import UsageError
-from capdex.json import Json
+from capdex.json import Json, list_of
 from capdex.version import Version, latest
 from capdex_cli.publish.account import account_address, account_options
 from capdex_cli.terminal.app import App
@@ -73,8 +73,7 @@ async def _published_by(mcp_url: str, account: str) -> list[Json]:
     async with NodeClient(mcp_url) as node:
         for _ in range(MAX_NODE_PAGES):
             answer = await node.call("search_capabilities", asked)
-            hits = answer.get("list_of_results")
-            for hit in hits if isinstance(hits, list) else []:
+            for hit in list_of(answer.get("list_of_results")):
                 if isinstance(hit, dict):
                     semver = hit.get("semver")
                     row = {"role": "publisher", "release_count": None, "latest": semver}

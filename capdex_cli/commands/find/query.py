@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import CapdexError, Code, UsageError
-from capdex.json import Json
+from capdex.json import Json, list_of
 from capdex.uri import CapabilityURI
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
@@ -94,8 +94,7 @@ def search_command(
     if cursor is not None:
         arguments["cursor"] = cursor
     answer = ask_node(app, "search_capabilities", arguments)
-    listed = answer.get("list_of_results")
-    first = listed[:limit] if isinstance(listed, list) else []
+    first = list_of(answer.get("list_of_results"))[:limit]
     hits = [hit for hit in first if isinstance(hit, dict)]
     total, next_cursor = answer.get("total"), answer.get("next_cursor")
     uris = [hit.get("cap_uri", "") for hit in hits]
@@ -126,8 +125,7 @@ def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
     """Return the line of a hit and, on a terminal, one with the text that was found in it."""
     room = max(24, shutil.get_terminal_size((100, 24)).columns - 56) if stream.tty else 200
     summary = summary_of(hit)
-    matched = part(hit, "matched")
-    why = [safe(x) for x in matched] if isinstance(matched, list) else []
+    why = list(map(safe, list_of(hit.get("matched"))))
     if tool := part(hit, "why", "tool"):
         why.append(f"tool {safe(tool)}")
     if not why and part(hit, "why", "similarity"):

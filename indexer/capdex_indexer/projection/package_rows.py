@@ -17,6 +17,7 @@ import msgspec
 import orjson
 from msgspec import Meta
 
+from capdex.json import list_of
 from capdex.json_schema.keywords import words_of
 from capdex.manifest.bindings.contacts import contacts
 from capdex.manifest.manifest import Manifest
@@ -230,7 +231,7 @@ def _kinds(manifest: Manifest) -> Iterator[str]:
 
 
 def _texts(value: object) -> list[str]:
-    return [x for x in value if isinstance(x, str)] if isinstance(value, list) else []
+    return [x for x in list_of(value) if isinstance(x, str)]
 
 
 def _trigger_words(trigger: Trigger) -> str:

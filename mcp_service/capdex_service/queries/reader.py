@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import Assembly
+from capdex.json import object_of
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.resources import Resource
 from capdex.net.ipfs.block_store import BlockDirectory, files_of
@@ -172,8 +173,7 @@ class Reader:
     def package_of(self, release: IndexedRelease) -> Package:
         """Return the package of a release that may be served; raises Unavailable PENDING."""
         data = self.file_of(release)
-        document = read_yaml(data).value
-        return Package(data, document if isinstance(document, dict) else {})
+        return Package(data, object_of(read_yaml(data).value))
 
     def file_of(self, release: IndexedRelease) -> bytes:
         """Return the bytes of a release that may be served; raises Unavailable PENDING."""

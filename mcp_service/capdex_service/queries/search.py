@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from capdex.errors import InvalidInput
+from capdex.json import list_of, object_of
 from capdex.json_schema.arguments import one_of, read_arguments, read_text, some_of
 from capdex.search.explain import Explanation
 from capdex_indexer.query.search.filters import (
@@ -80,8 +81,8 @@ def _filters(given: object) -> dict[str, Any]:
     """Return filters as an object, also from a list of `filter:value`; raises InvalidInput."""
     if given is not None and not isinstance(given, dict | list):
         raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
-    filters: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
-    for text in given if isinstance(given, list) else ():
+    filters = {**object_of(given)}
+    for text in list_of(given):
         key, colon, value = text.partition(":") if isinstance(text, str) else ("", "", "")
         if not colon or key == NOT:
             raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
