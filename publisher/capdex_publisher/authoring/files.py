@@ -139,23 +139,25 @@ def _walk(folder: Path, left: dict[str, str]) -> Iterator[str]:
             left[f"{at.as_posix()}/"] = "it is empty, and a package has files alone"
         for name in sorted(folders):
             # A path that is too long for Path.is_symlink is no link.
-            link = os.path.islink(os.path.join(place, name))  # noqa: PTH114, PTH118
-            why = LINK if link else ""
-            why = why or ("it is hidden" if name.startswith(".") else "")
-            why = why or ("it is made by a program" if name in MADE_BY_PROGRAMS else "")
-            if why:
-                left[f"{(at / name).as_posix()}/"] = why
-                folders.remove(name)
+            if os.path.islink(os.path.join(place, name)):  # noqa: PTH114, PTH118
+                why = LINK
+            elif name.startswith("."):
+                why = "it is hidden"
+            elif name in MADE_BY_PROGRAMS:
+                why = "it is made by a program"
+            else:
+                continue
+            left[f"{(at / name).as_posix()}/"] = why
+            folders.remove(name)
         folders.sort()
         for name in sorted(files):
             path = (at / name).as_posix()
             if name.startswith("."):
                 left[path] = "it is hidden"
+            elif not at.parts and name.endswith(SUFFIX):
+                left[path] = "it is a package itself"
             elif at.parts or name.lower() != "skill.md":
-                if not at.parts and name.endswith(SUFFIX):
-                    left[path] = "it is a package itself"
-                else:
-                    yield path
+                yield path
             elif name != "SKILL.md" and "SKILL.md" in files:
                 left[path] = "SKILL.md is the text of the skill"
 

@@ -15,6 +15,7 @@ import orjson
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError
+from capdex.json import list_of, object_of
 from capdex.manifest.manifest import Manifest
 
 MAX_PROOF_BYTES: Final = 64 * 1024  # thousands of names
@@ -79,12 +80,11 @@ def _read(
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None, "its file is not JSON"
-    listed = document.get("capabilities") if isinstance(document, dict) else None
+    listed = object_of(document).get("capabilities")
     if not isinstance(listed, dict):
         return None, 'its file has no member "capabilities"'
-    accounts = listed.get(name)
     wanted = f"eip155:{chain_id}:{parse_address(publisher)}"
-    for account in accounts if isinstance(accounts, list) else ():
+    for account in list_of(listed.get(name)):
         if isinstance(account, str) and account.lower() == wanted.lower():
             return True, f"{host} names {name} and its publisher"
     if name in listed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.manifest.manifest import Manifest, read
 from capdex.net import node_client
 from capdex.registry.state import NameState, ReleaseState
@@ -202,7 +202,7 @@ def _join(chain: Json, of_node: list[Json], *, has_node: bool) -> list[Json]:
             warning = "the node has other bytes for this version than the chain"
             joined.append(on_chain | {"availability": "not indexed", "warnings": [warning]})
         else:
-            status = answer["status"] if isinstance(answer.get("status"), dict) else {}
+            status = object_of(answer.get("status"))
             flags = on_chain["status"]
             if not chain["complete"]:  # the node's reasons are better than none
                 flags = {key: x for key, x in flags.items() if x is not None}

@@ -147,26 +147,8 @@ def write_package(
 
 def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     """Cut texts and lists to the limits of the format."""
-    notes, tools = list(draft.notes), []
-    names, sources = list[str](), [x.source for x in draft.tools]
-    for tool in draft.tools[:MAX_TOOLS]:
-        if fault := unusable(tool.parameters) or _unseen([tool.parameters, tool.binding]):
-            notes.append(Note(tool.source, "tool", "refused", "", fault))
-            continue
-        if fault := unusable(tool.output_schema or {}) or _unseen(tool.output_schema):
-            notes.append(Note(tool.source, "output schema", "left out", "", fault))
-            tool = replace(tool, output_schema=None)
-        names.append(name := tool_name_of(tool.source, names, sources))
-        description = clean(tool.description)
-        kept = cut(description, MAX_TOOL_DESCRIPTION_BYTES)
-        if kept != description:
-            notes.append(_shorter(tool.source, description, MAX_TOOL_DESCRIPTION_BYTES))
-        if name != tool.source:
-            notes.append(Note(tool.source, "name", "changed", tool.source, name))
-            kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
-        tools.append(replace(tool, name=name, description=kept or f"Calls {tool.source}."))
-    over = f"a package has at most {MAX_TOOLS} tools"
-    notes += [Note(x.source, "tool", "refused", "", over) for x in draft.tools[MAX_TOOLS:]]
+    notes = list(draft.notes)
+    tools = _bounded_tools(draft.tools, notes)
     try:
         spdx = _LICENCE.sub("", draft.license)  # `MIT License`
         license_ = check_licence(spdx) if spdx else ""
@@ -180,22 +162,37 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     if homepage and (why := url_fault(homepage, schemes=("https", "http"))):
         notes.append(Note(DOCUMENT, "homepage", "left out", homepage, why))
         homepage = ""
-    summary = " ".join(clean(draft.summary).split())
-    whole = " ".join(clean(draft.description).split())
-    description = cut(whole, MAX_DESCRIPTION_BYTES)
-    if description != whole:
-        notes.append(_shorter(DOCUMENT, whole, MAX_DESCRIPTION_BYTES))
-    prompt = cut(draft.prompt, manifest.MAX_PROMPT_BYTES - 1)  # a line end is added
-    if prompt != draft.prompt:
-        notes.append(_shorter(DOCUMENT, draft.prompt, manifest.MAX_PROMPT_BYTES, "prompt"))
-    title = " ".join(clean(draft.title).split())
+    texts = (draft.title, draft.summary, draft.description)
+    title, summary, description = (" ".join(clean(x).split()) for x in texts)
+    description = _cut(DOCUMENT, description, MAX_DESCRIPTION_BYTES, notes)
+    most = manifest.MAX_PROMPT_BYTES
+    prompt = _cut(DOCUMENT, draft.prompt, most, notes, "prompt", line_end=1)
     if len(title) > MAX_TITLE_CHARS:
         whole, title = f"{len(title)} characters", title[:MAX_TITLE_CHARS]
         notes.append(Note(DOCUMENT, "title", "changed", whole, title))
-    draft = replace(
-        draft, title=title or draft.name, summary=summary, license=license_, tools=tools
-    )
-    return replace(draft, description=description, homepage=homepage, prompt=prompt), notes
+    made: Json = {"title": title or draft.name, "summary": summary, "description": description}
+    made |= {"license": license_, "homepage": homepage, "prompt": prompt, "tools": tools}
+    return replace(draft, **made), notes
+
+
+def _bounded_tools(drafted: Sequence[DraftTool], notes: list[Note]) -> list[DraftTool]:
+    tools, names, sources = list[DraftTool](), list[str](), [x.source for x in drafted]
+    for tool in drafted[:MAX_TOOLS]:
+        if fault := unusable(tool.parameters) or _unseen([tool.parameters, tool.binding]):
+            notes.append(Note(tool.source, "tool", "refused", "", fault))
+            continue
+        if fault := unusable(tool.output_schema or {}) or _unseen(tool.output_schema):
+            notes.append(Note(tool.source, "output schema", "left out", "", fault))
+            tool = replace(tool, output_schema=None)
+        names.append(name := tool_name_of(tool.source, names, sources))
+        kept = _cut(tool.source, clean(tool.description), MAX_TOOL_DESCRIPTION_BYTES, notes)
+        if name != tool.source:
+            notes.append(Note(tool.source, "name", "changed", tool.source, name))
+            kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
+        tools.append(replace(tool, name=name, description=kept or f"Calls {tool.source}."))
+    over = f"a package has at most {MAX_TOOLS} tools"
+    notes += [Note(x.source, "tool", "refused", "", over) for x in drafted[MAX_TOOLS:]]
+    return tools
 
 
 def _unseen(value: object) -> str:
@@ -204,10 +201,20 @@ def _unseen(value: object) -> str:
     return "" if unseen is None else "it has characters that are not seen"
 
 
-def _shorter(source: str, text: str, most_bytes: int, subject: str = "description") -> Note:
-    size = f"{len(text.encode())} bytes"
-    after = f"{most_bytes} bytes, without its end"
-    return Note(source, subject, "changed", size, after)
+def _cut(
+    source: str,
+    text: str,
+    most_bytes: int,
+    notes: list[Note],
+    subject: str = "description",
+    line_end: int = 0,
+) -> str:
+    """Return a text cut to a number of bytes with its line end; `notes` gets what was cut."""
+    kept = cut(text, most_bytes - line_end)
+    if kept != text:
+        after = f"{most_bytes} bytes, without its end"
+        notes.append(Note(source, subject, "changed", f"{len(text.encode())} bytes", after))
+    return kept
 
 
 def _without(draft: Draft, errors: Sequence[Problem]) -> tuple[Draft, list[Note]]:

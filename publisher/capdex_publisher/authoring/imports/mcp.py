@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import orjson
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openai import tool_of
@@ -24,6 +24,7 @@ from capdex_publisher.authoring.imports.servers import Server, public_address, s
 from capdex_publisher.authoring.imports.source import shown
 
 if TYPE_CHECKING:
+    import httpx2
     import mcp
 
 TIMEOUT_S: Final = 60.0  # a command may install the server first
@@ -57,8 +58,7 @@ async def import_mcp(
             async with asyncio.timeout(TIMEOUT_S):
                 answers = await _ask(server, errors)
         except TimeoutError:
-            said = "" if server.url else _last_lines(errors)
-            why = f"it did not answer in {TIMEOUT_S:g} s" + (f"; it wrote: {said}" if said else "")
+            why = _with(f"it did not answer in {TIMEOUT_S:g} s", _last_lines(errors))
             raise _unavailable(server, why) from None
         except Unavailable as error:
             more = f"; its headers were not sent: {', '.join(unsent)}" if unsent else ""
@@ -87,12 +87,23 @@ class _Answers:
         self.goes_on = False  # after as many as are looked at
 
 
-async def _ask(server: Server, errors: TextIO) -> _Answers:
-    import httpx2
+def _client(server: Server, http: httpx2.AsyncClient, errors: TextIO) -> mcp.Client:
     import mcp
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
-    from pydantic import ValidationError
+
+    if server.url:
+        return mcp.Client(streamable_http_client(server.url, http_client=http))
+    # By default the SDK hides the shell's keys, proxies and certificates, which servers need.
+    shell = {key: x for key, x in os.environ.items() if not key.startswith("CAPDEX_")}
+    command, *args = server.command
+    env = {**shell, **server.env}
+    parameters = StdioServerParameters(command=command, args=args, env=env, cwd=server.cwd)
+    return mcp.Client(stdio_client(parameters, errlog=errors))
+
+
+async def _ask(server: Server, errors: TextIO) -> _Answers:
+    import httpx2
 
     statuses = list[int]()
 
@@ -100,20 +111,8 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
         statuses.append(response.status_code)
 
     http = httpx2.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [note]})
-    if server.url:
-        client = mcp.Client(streamable_http_client(server.url, http_client=http))
-    else:
-        # By default the SDK hides the shell's keys, proxies and certificates, which servers need.
-        shell = {key: x for key, x in os.environ.items() if not key.startswith("CAPDEX_")}
-        parameters = StdioServerParameters(
-            command=server.command[0],
-            args=list(server.command[1:]),
-            env={**shell, **server.env},
-            cwd=server.cwd,
-        )
-        client = mcp.Client(stdio_client(parameters, errlog=errors))
     try:
-        async with http, client:
+        async with http, _client(server, http, errors) as client:
             answers, cursor = _Answers(client), None
             seen: set[str | None] = set()
             while cursor not in seen and len(seen) < MAX_PAGES and len(answers.tools) < MAX_LISTED:
@@ -131,26 +130,31 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
             fix="give the command as you type it in a shell, or the server's URL",
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
-        said = "" if server.url else _last_lines(errors)
-        inner: BaseException = error
-        while isinstance(inner, BaseExceptionGroup):
-            inner = inner.exceptions[0]
-        # The SDK reports the end of a program in the same class.
-        answered = isinstance(inner, mcp.MCPError) and str(inner) != "Connection closed"
-        told = f"{type(inner).__name__}: {inner}".removesuffix(": ")
+        raise _unavailable(server, _cause(error, statuses, _last_lines(errors))) from None
+
+
+def _cause(error: BaseException, statuses: Sequence[int], said: str) -> str:
+    """Return why a server did not answer; `said` is what its program wrote."""
+    import mcp
+    from pydantic import ValidationError
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ValidationError):
+        [first, *_] = error.errors()
+        where = ".".join(map(str, first["loc"]))
+        cause = clean(f"its reply does not follow MCP at {where}: {first['msg']}")[:300]
+    else:
+        told = f"{type(error).__name__}: {error}".removesuffix(": ")
         cause = clean(_WEB.sub(lambda match: shown(match[0]), told))[:300]
-        if isinstance(inner, ValidationError):
-            answered, [first, *_] = True, inner.errors()
-            where = ".".join(map(str, first["loc"]))
-            cause = clean(f"its reply does not follow MCP at {where}: {first['msg']}")[:300]
-        if statuses and statuses[-1] >= 400:
-            cause += f" (HTTP {statuses[-1]})"
-            if statuses[-1] in (401, 403):
-                cause += "; a package calls servers without authentication"
-        parts = [cause] if answered or not said else []
-        raise _unavailable(
-            server, "; it wrote: ".join([*parts, *([said] if said else [])])
-        ) from None
+        # The SDK reports the end of a program in the class of answers.
+        if said and (not isinstance(error, mcp.MCPError) or str(error) == "Connection closed"):
+            return said
+    if statuses and statuses[-1] >= 400:
+        cause += f" (HTTP {statuses[-1]})"
+        if statuses[-1] in (401, 403):
+            cause += "; a package calls servers without authentication"
+    return _with(cause, said)
 
 
 async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str | None]:
@@ -171,35 +175,18 @@ async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str 
 
 
 def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:
-    own = name or name_of(answers.name) or "mcp-tools"
-    address = service or public_address(url)
-    notes: list[Note] = []
-    if own not in (name, answers.name):
-        notes.append(Note(DOCUMENT, "name", "changed", answers.name, own))
-    tools: list[DraftTool] = []
-    names: list[str] = []
-    for tool in answers.tools[:MAX_LISTED]:
-        given = tool.get("name") if isinstance(tool, dict) else None
-        source = clean(given if isinstance(given, str) else "")[:128] or "a tool without a name"
-        if fault := _fault(tool, names):
-            notes.append(Note(source, "tool", "refused", "", fault))
-            continue
-        names.append(tool["name"])
-        if wanted and tool["name"] not in wanted:
-            continue
-        binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": tool["name"]}
-        made, lost = tool_of(tool, source, binding)
-        notes += lost
-        tools.append(made)
     if answers.goes_on:
         raise InvalidInput(
             "the server lists too many tools, and no router calls one of them",
             why=f"over {MAX_PAGES} pages or {MAX_LISTED} tools",
             fix="have the server list fewer, or more of them on a page",
         )
-    if missing := [x for x in wanted if x not in names]:
-        listed = ", ".join(map(clean, names[:MAX_NAMED]))
-        raise UsageError(f"the server has no tool {missing[0]!r}", why=f"it has {listed}")
+    own = name or name_of(answers.name) or "mcp-tools"
+    notes: list[Note] = []
+    if own not in (name, answers.name):
+        notes.append(Note(DOCUMENT, "name", "changed", answers.name, own))
+    listed = answers.tools[:MAX_LISTED]
+    tools = list(_tools(listed, service or public_address(url), wanted, notes))
     if not tools:
         raise InvalidInput(
             "the server offers no tool that a package can carry",
@@ -223,14 +210,36 @@ def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequenc
     )
 
 
-def _fault(tool: object, names: Sequence[str]) -> str:
+def _tools(
+    listed: Sequence[Any], address: str, wanted: Sequence[str], notes: list[Note]
+) -> Iterator[DraftTool]:
+    """Yield the wanted tools of a list; `notes` gets what of it is not carried."""
+    names: list[str] = []
+    for tool in listed:
+        given = object_of(tool).get("name")
+        name = given if isinstance(given, str) else ""
+        source = clean(name)[:128] or "a tool without a name"
+        if fault := _fault(tool, name, names):
+            notes.append(Note(source, "tool", "refused", "", fault))
+            continue
+        names.append(name)
+        if name in wanted or not wanted:
+            binding: Json = {"type": "mcp_service", "service_uri": address, "mcp_action": name}
+            made, lost = tool_of(tool, source, binding)
+            notes += lost
+            yield made
+    if missing := [x for x in wanted if x not in names]:
+        has = ", ".join(map(clean, names[:MAX_NAMED]))
+        raise UsageError(f"the server has no tool {missing[0]!r}", why=f"it has {has}")
+
+
+def _fault(tool: Any, name: str, names: Sequence[str]) -> str:
     """Return the reason why an entry of the list is no tool, empty if it is one."""
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
+    if not name:
         return "it is not an object with a name"
-    if tool["name"] in names:
+    if name in names:
         return "another tool has this name, by which a server is called"
-    execution = tool.get("execution")
-    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+    if object_of(tool.get("execution")).get("taskSupport") == "required":
         return "it runs as a task alone, and a package calls it and waits"
     if len(orjson.dumps(tool, default=str)) > MAX_TOOL_BYTES:
         return f"it has more than {MAX_TOOL_BYTES} bytes"
@@ -242,6 +251,10 @@ def _last_lines(errors: TextIO) -> str:
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - MAX_SAID_BYTES))
     return clean("; ".join(x.strip() for x in errors.read().splitlines()[-3:] if x.strip()))
+
+
+def _with(why: str, said: str) -> str:
+    return f"{why}; it wrote: {said}" if said else why
 
 
 def _unavailable(server: Server, why: str) -> Unavailable:

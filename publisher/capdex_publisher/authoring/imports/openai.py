@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capdex.errors import InvalidInput
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.tools import MCP_HINTS
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
@@ -56,8 +56,8 @@ def import_openai(data: bytes, name: str) -> Draft:
     tools: list[DraftTool] = []
     if own_name != name:
         notes.append(Note(DOCUMENT, "name", "changed", name, own_name))
-    held = value.get("result", value) if isinstance(value, dict) else {}
-    for word, why in _BESIDE.items() if isinstance(held, dict) else ():
+    held = object_of(object_of(value).get("result", value))
+    for word, why in _BESIDE.items():
         notes += _unread(DOCUMENT, {word: held.get(word)}, why)
     for group in groups:
         kind = group.get("type", "group")
@@ -96,9 +96,8 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
     if word == "args" and isinstance(schema, dict):  # of LangChain
         schema = {"type": "object", "properties": schema}
     parameters, notes = _adapted(schema, source)
-    output, lost = _adapted_output(
-        next((function[x] for x in _OUTPUTS if x in function), None), source
-    )
+    output = next((function[x] for x in _OUTPUTS if x in function), None)
+    output, lost = _copied(output, source, "output schema", "output ")
     told = [x for x in _DESCRIPTIONS if isinstance(function.get(x), str) and function[x]]
     description = function[told[0]] if told else ""
     unread = {x: y for x, y in function.items() if x not in (*_READ_WORDS, *told[:1])}
@@ -126,14 +125,10 @@ def _adapted(schema: object, source: str) -> tuple[Json, list[Note]]:
     return converted or dict(_EMPTY), notes
 
 
-def _adapted_output(schema: object, source: str) -> tuple[Json | None, list[Note]]:
-    """Return the schema of a tool's output, None if it has none that a package can carry."""
-    return _copied(schema, source, "output schema", "output ")
-
-
 def _copied(
     schema: Any, source: str, what: str, prefix: str = ""
 ) -> tuple[Json | None, list[Note]]:
+    """Return the schema of an object, None if there is none that a package can carry."""
     if schema is None:
         return None, []
     if not _is_object(schema):
@@ -169,7 +164,7 @@ def _unread(source: str, words: Json, why: str = "a package has no such word") -
 
 def _annotations(given: object, source: str) -> tuple[dict[str, bool], list[Note]]:
     """Return what a server states of a tool's effects, and what of it is not read."""
-    hints: Json = given if isinstance(given, dict) else {}
+    hints = object_of(given)
     stated = {ours: hints[x] for x, ours in MCP_HINTS.items() if isinstance(hints.get(x), bool)}
     odd = {f"annotation {x}": y for x, y in hints.items() if MCP_HINTS.get(x) not in stated}
     odd |= {"annotations": given} if not isinstance(given, dict) else {}
@@ -187,7 +182,7 @@ def tools_in(value: Any, groups: list[Json], depth: int = 0) -> Any:
     if isinstance(value, list):
         tools: list[Any] = []
         for entry in value:
-            inner = [entry.get(word) for word in _LISTS] if isinstance(entry, dict) else []
+            inner = [object_of(entry).get(word) for word in _LISTS]
             is_group = depth < 2 and any(isinstance(x, list) for x in inner)
             groups += [entry] if is_group else []
             tools += tools_in(entry, groups, depth + 1) if is_group else [entry]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urljoin
 
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.json_schema.keywords import RULES, Shape
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
@@ -66,7 +66,7 @@ def pointer(steps: Iterable[str]) -> str:
     return "#" + "".join(f"/{quote(x, safe=_IN_FRAGMENT)}" for x in escaped)
 
 
-def target(document: Json | None, value: object) -> Any:
+def target(document: Json, value: object) -> Any:
     """Return a value, or what it refers to in a document: None if that is missing."""
     for _ in range(MAX_REFERENCES):
         if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
@@ -75,7 +75,7 @@ def target(document: Json | None, value: object) -> Any:
     return None
 
 
-def beside(document: Json | None, value: object) -> Json:
+def beside(document: Json, value: object) -> Json:
     """Return what stands beside the references of a schema: OpenAPI 3.1 adds it, 3.0 ignores it."""
     siblings: Json = {}
     for _ in range(MAX_REFERENCES):
@@ -86,10 +86,10 @@ def beside(document: Json | None, value: object) -> Json:
     return siblings
 
 
-def is_read_only(schema: object, document: Json | None, *, old: bool) -> bool:
+def is_read_only(schema: object, document: Json, *, old: bool) -> bool:
     """Return True for a property that a reply has and a request has not (OpenAPI)."""
-    parts = [target(document, schema), {} if old else beside(document, schema)]
-    return any(isinstance(x, dict) and x.get("readOnly") is True for x in parts)
+    parts = [object_of(target(document, schema)), {} if old else beside(document, schema)]
+    return any(x.get("readOnly") is True for x in parts)
 
 
 def united(
@@ -104,23 +104,20 @@ def united(
         schema = waiting.pop()
         if not isinstance(schema, dict) or any(schema is x for x in schemas):
             continue
-        reference, lists = schema.get("$ref"), [schema.get(x) for x in words]
-        is_alone = old and isinstance(reference, str)
-        schemas.append({} if is_alone else schema)
-        if isinstance(reference, str):
+        if isinstance(reference := schema.get("$ref"), str):
             waiting.append(found_at(document, reference))
-        for parts in lists:
-            waiting += parts if not is_alone and isinstance(parts, list) else []
+            schema = {} if old else schema
+        schemas.append(schema)
+        for word in words:
+            waiting += list_of(schema.get(word))
     return schemas
 
 
-def read_only(document: Json | None, value: object, *, old: bool) -> frozenset[str]:
+def read_only(document: Json, value: object, *, old: bool) -> frozenset[str]:
     """Return the members of an object that a reply has and a request has not (OpenAPI).
 
     OPENED is among them if several parts have members, so that none of them may be closed.
     """
-    if document is None:
-        return frozenset()
     members = [x.get("properties") for x in united(document, value, old=old)]
     listed = [x for x in members if isinstance(x, dict)]
     names = {name for own in listed for name in own if is_read_only(own[name], document, old=old)}

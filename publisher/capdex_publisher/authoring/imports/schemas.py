@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.json_schema import bounds
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
 from capdex.yaml.characters import forbidden
@@ -95,38 +95,16 @@ class Resolver:
             self._lose("schema", value, "it is not a schema")
             return {}
         self._count(0, parts=1)
-        reference = value.get("$ref")
-        hidden |= read_only(self._document, value, old=self._old)
-        if self._document is not None and isinstance(reference, str):
-            return self._reference(reference, value, depth, hidden)
-        if self._document is not None and depth > MAX_INLINE_DEPTH:
-            return {"$ref": self._named(f"{id(value)}/part", value, hidden)}
-        made: Json = {}
         if self._document is None:  # SDKs in Python write null for what they do not say
             value = {_spelt(x): y for x, y in value.items() if y is not None or x in _ANY_VALUE}
+        else:
+            hidden |= read_only(self._document, value, old=self._old)
+            if isinstance(reference := value.get("$ref"), str):
+                return self._reference(reference, value, depth, hidden)
+            if depth > MAX_INLINE_DEPTH:
+                return {"$ref": self._named(f"{id(value)}/part", value, hidden)}
         value = _modern(value, nullable=self._document is None or self._old)
-        # Without members of its own, what is closed is so for those of its parts.
-        is_open = OPENED in hidden or not ("properties" in value or _PARTS.isdisjoint(value))
-        for key, item in value.items():
-            key = "$defs" if key == "definitions" else str(key)
-            if _SILENT.fullmatch(key):
-                continue
-            if key == "additionalProperties" and item is False and is_open:
-                self._lose(key, item, "members of the other parts are sent, too")
-                continue
-            if key.startswith("$recursive") or (key not in RULES and key not in _ANY_VALUE):
-                why = "type alone allows null" if key == "nullable" else "no word of a schema"
-                self._lose(key, item, why)
-                continue
-            try:
-                part = self._item(key, item, depth, hidden if key in _SAME_PLACE else frozenset())
-                if key == "$defs" and isinstance(part, dict) and key in made:
-                    if other := [x for x, y in part.items() if made[key].get(x, y) != y]:
-                        self._lose(key, ", ".join(other), "definitions has others of these names")
-                    part |= made[key]
-                made[key] = part
-            except Unfit as fault:
-                self._lose(key, item, str(fault))
+        made = self._words(value, depth, hidden)
         self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:
             self._lose(key, made.pop(key), f"it is not {RULES[key][1]}")
@@ -137,6 +115,30 @@ class Resolver:
         self._open(value, made)
         if told := self.discriminator(value):
             made["description"] = f"{made.get('description', '')} {told}".strip()
+        return made
+
+    def _words(self, value: Json, depth: int, hidden: frozenset[str]) -> Json:
+        """Return the words of a schema that a package may hold, each with its copied value."""
+        made: Json = {}
+        # Without members of its own, what is closed is so for those of its parts.
+        is_open = OPENED in hidden or not ("properties" in value or _PARTS.isdisjoint(value))
+        for key, item in value.items():
+            if _SILENT.fullmatch(key):
+                continue
+            key = "$defs" if key == "definitions" else key
+            try:
+                if key == "additionalProperties" and item is False and is_open:
+                    raise Unfit("members of the other parts are sent, too")
+                part = self._item(key, item, depth, hidden)
+            except Unfit as fault:
+                self._lose(key, item, str(fault))
+                continue
+            known = made.get(key) if key == "$defs" else None
+            if isinstance(part, dict) and isinstance(known, dict):
+                if other := [x for x, y in part.items() if known.get(x, y) != y]:
+                    self._lose(key, ", ".join(other), "definitions has others of these names")
+                part |= known
+            made[key] = part
         return made
 
     def definitions(self) -> Json:
@@ -160,17 +162,15 @@ class Resolver:
 
     def discriminator(self, value: Json) -> str:
         """Return what the discriminator of a choice says, as a sentence (OpenAPI)."""
-        given = value.get("discriminator")
-        name = given.get("propertyName") if isinstance(given, dict) else given
-        if not isinstance(name, str):
+        given = _discriminator(value)
+        if not isinstance(name := given.get("propertyName"), str):
             return ""
-        mapping = given.get("mapping") if isinstance(given, dict) else None
-        lists = [x for word in ("oneOf", "anyOf") if isinstance(x := value.get(word), list)]
-        choices = [choice for parts in lists for choice in parts if isinstance(choice, dict)]
+        listed = [x for word in ("oneOf", "anyOf") for x in list_of(value.get(word))]
+        choices = [x for x in listed if isinstance(x, dict)]
         named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._values(x, name)]
         schemas = ", ".join(x.rpartition("/")[2] for x in named)
         told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
-        if isinstance(mapping, dict) and mapping:
+        if mapping := object_of(given.get("mapping")):
             pairs = ", ".join(f"{x} for {str(y).rpartition('/')[2]}" for x, y in mapping.items())
             told = f"{name} tells which schema is meant: {pairs}."
         if not choices:
@@ -183,8 +183,8 @@ class Resolver:
         """Write `oneOf` as `anyOf` where nothing but a discriminator tells its choices apart."""
         choices = [x for x in value["oneOf"] if isinstance(x, dict)] if "oneOf" in made else []
         parts = [x for choice in choices for x in united(self._document, choice, old=self._old)]
-        given = [x["discriminator"] for x in (value, *parts) if "discriminator" in x]
-        names = {str(x.get("propertyName")) if isinstance(x, dict) else str(x) for x in given}
+        given = [_discriminator(x) for x in (value, *parts) if "discriminator" in x]
+        names = {str(x.get("propertyName")) for x in given}
         told = [[self._values(choice, name) for choice in choices] for name in names]
         unclear = [x for x in told if not all(x) or sum(map(len, x)) > len(set().union(*x))]
         if unclear and "anyOf" not in made:
@@ -196,8 +196,8 @@ class Resolver:
         """Return the values that a schema has for a member; empty if it has any."""
         root = self._document or self._root
         parts = united(root, choice, old=self._old)
-        listed = [x["properties"] for x in parts if isinstance(x.get("properties"), dict)]
-        members = [part for own in listed for part in united(root, own.get(name), old=self._old)]
+        own = [object_of(x.get("properties")).get(name) for x in parts]
+        members = [part for x in own for part in united(root, x, old=self._old)]
         values = [x.get("enum", [x["const"]] if "const" in x else None) for x in members]
         known = [set(map(str, x)) for x in values if isinstance(x, list)]
         return set.intersection(*known) if known else set()
@@ -212,16 +212,15 @@ class Resolver:
         beside = {key: item for key, item in value.items() if key != "$ref"}
         for key in [x for x in beside if x not in _BESIDE] if self._old else ():
             item = beside.pop(key)
-            if not _SILENT.fullmatch(str(key)):
+            if not _SILENT.fullmatch(key):
                 self._lose(key, item, "this version ignores it beside a reference")
         return {**self.schema(beside, depth, hidden), **made} if beside else made
 
     def _named(self, reference: str, value: object, hidden: frozenset[str]) -> str:
         parts = united(self._document, value, old=self._old)
-        listed = [x["required"] for x in parts if isinstance(x.get("required"), list)]
-        needed = {name for names in listed for name in names if isinstance(name, str)}
-        needed |= {OPENED for x in parts if x.get("additionalProperties") is False}
-        key = reference, hidden & needed
+        needed = [name for x in parts for name in list_of(x.get("required"))]
+        needed += [OPENED for x in parts if x.get("additionalProperties") is False]
+        key = reference, frozenset(name for name in hidden if name in needed)
         if key not in self._names:
             taken = [name for name, _ in self._names.values()]
             name = tool_name_of(reference.rpartition("/")[2], taken)
@@ -230,14 +229,20 @@ class Resolver:
         return f"#/$defs/{self._names[key][0]}"
 
     def _item(self, key: str, item: object, depth: int, hidden: frozenset[str]) -> Any:
-        self._count(len(key), parts=int(isinstance(item, dict | list)))
+        """Return the value of a word in the form that a package may hold; raises Unfit."""
         shape = RULES[key][0] if key in RULES else None
+        if key.startswith("$recursive") or (shape is None and key not in _ANY_VALUE):
+            raise Unfit("type alone allows null" if key == "nullable" else "no word of a schema")
+        self._count(len(key), parts=int(isinstance(item, dict | list)))
+        hidden = hidden if key in _SAME_PLACE else frozenset()
         if shape is Shape.SCHEMA and isinstance(item, dict | bool):
             return self.schema(item, depth + 1, hidden)
         if shape is Shape.SCHEMAS and isinstance(item, list):
             return [self.schema(x, depth + 2, hidden) for x in item]
         if shape is Shape.SCHEMA_MAP and isinstance(item, dict):
-            return {str(x): self.schema(y, depth + 2) for x, y in item.items()}
+            return {x: self.schema(y, depth + 2) for x, y in item.items()}
+        if shape is Shape.COUNT and isinstance(item, str) and re.fullmatch("[0-9]{1,15}", item):
+            return self._value(int(item))  # Gemini's JSON has whole numbers as text
         if key in ("description", "title"):
             text = clean(item)
             kept = cut(text, MAX_DESCRIPTION_BYTES)
@@ -258,7 +263,7 @@ class Resolver:
             raise Unfit(f"it nests deeper than {MAX_VALUE_DEPTH} levels")
         self._count(8, parts=int(depth > 0 and isinstance(item, dict | list)))
         if isinstance(item, dict):
-            return {self._value(str(key)): self._value(x, depth + 1) for key, x in item.items()}
+            return {self._value(key): self._value(x, depth + 1) for key, x in item.items()}
         if isinstance(item, list):
             return [self._value(x, depth + 1) for x in item]
         if isinstance(item, bool | None):
@@ -286,6 +291,12 @@ class Resolver:
         self.lost.append((f"schema word {key}", fate, written(value)[:80], why))
 
 
+def _discriminator(schema: Json) -> Json:
+    """Return the discriminator of a schema as OpenAPI 3 writes it; Swagger has the name alone."""
+    given = schema.get("discriminator")
+    return given if isinstance(given, dict) else {"propertyName": given}
+
+
 def _spelt(word: str) -> str:
     """Return a word of JSON Schema that an SDK in Python writes as `min_items` or `type_`."""
     keyword = re.sub("_([a-z]?)", lambda match: match[1].upper(), word)
@@ -298,15 +309,10 @@ def _modern(schema: Json, *, nullable: bool) -> Json:
     `nullable`: of a dialect that has this word of OpenAPI 3.0.
     """
     made = dict(schema)
-    for word, item in schema.items():  # Gemini's JSON has whole numbers as text
-        is_count = word in RULES and RULES[word][0] is Shape.COUNT
-        if is_count and isinstance(item, str) and re.fullmatch("[0-9]{1,15}", item):
-            made[word] = int(item)
     if isinstance(type_ := schema.get("type"), str):
         made["type"] = type_.lower()
         if nullable and schema.get("nullable", schema.get("x-nullable")) is True:  # Swagger 2.0
-            made["type"] = [made["type"], "null"]
-            made.pop("nullable", None)
+            made |= {"type": [made["type"], "null"], "nullable": False}  # it is said
     if made.get("nullable") is False:
         del made["nullable"]
     if "example" in made and "examples" not in made:
@@ -317,8 +323,7 @@ def _modern(schema: Json, *, nullable: bool) -> Json:
         del made["dependencies"]
         for key, item in needs.items():
             word = "dependentRequired" if isinstance(item, list) else "dependentSchemas"
-            given = made.get(word)
-            made[word] = {key: item} | (given if isinstance(given, dict) else {})
+            made[word] = {key: item} | object_of(made.get(word))
     for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(made.get(word), bool):  # of draft 4
             exclusive = made.pop(word)

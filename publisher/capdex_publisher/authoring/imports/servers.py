@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import InvalidInput, UsageError
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.report import clean, name_of
 from capdex_publisher.authoring.imports.source import WEB, parse, read_file, shown
@@ -97,13 +97,11 @@ def listed(value: Json) -> dict[str, Json]:
     bundle = value.get("server")
     if isinstance(bundle, dict) and _is_entry(bundle.get("mcp_config")):
         return {str(value.get("name")): bundle["mcp_config"]}  # manifest.json of an MCP bundle
-    inner = value.get("mcp")  # in the settings of VS Code
-    holders = [value, inner] if isinstance(inner, dict) else [value]
+    holders = [value, object_of(value.get("mcp"))]  # the second in the settings of VS Code
     lists = [holder.get(word) for holder in holders for word in _LISTS]
     named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
     for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
-        given = entries.items() if isinstance(entries, dict) else ()
-        servers = {str(x): _flat(y) for x, y in given if _is_entry(y)}
+        servers = {str(x): _flat(y) for x, y in object_of(entries).items() if _is_entry(y)}
         if servers:
             return servers
     return value if all(map(_is_entry, value.values())) else {}  # of a plugin of Claude Code
@@ -144,8 +142,7 @@ def _of_command(text: str) -> Server:
 def _parsed(path: Path) -> Json:
     data = read_file(path)
     if path.suffix != ".toml":
-        value = parse(data, str(path))
-        return value if isinstance(value, dict) else {}
+        return object_of(parse(data, str(path)))
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -169,9 +166,8 @@ def _url(entry: Json) -> str:
 
 
 def _env(entry: Json) -> dict[str, str]:
-    variables = _first(entry, _ENVS)
-    given = variables.items() if isinstance(variables, dict) else ()
-    return {str(x): _text(y) for x, y in given if y is not None}
+    variables = object_of(_first(entry, _ENVS))
+    return {str(x): _text(y) for x, y in variables.items() if y is not None}
 
 
 def _first(entry: Json, words: Sequence[str]) -> Any:
@@ -225,10 +221,9 @@ class _Values:
         }
         folders = ("Desktop", "Documents", "Downloads")
         self._known |= {x.upper(): str(Path.home() / x) for x in folders}
-        given = value.get("user_config")  # of an MCP bundle
-        for name, setting in given.items() if isinstance(given, dict) else ():
-            if isinstance(setting, dict) and isinstance(setting.get("default"), str | int | float):
-                self._known[f"user_config.{name}"] = self.told(_text(setting["default"]))
+        for name, setting in object_of(value.get("user_config")).items():  # of an MCP bundle
+            if isinstance(default := object_of(setting).get("default"), str | int | float):
+                self._known[f"user_config.{name}"] = self.told(_text(default))
         for variable in _objects(value.get("inputs")):
             if variable.get("default"):
                 self._known[f"input:{variable.get('id')}"] = str(variable["default"])
@@ -279,4 +274,4 @@ def _ways(value: Json) -> Iterator[str]:
 
 
 def _objects(value: object) -> list[Json]:
-    return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
+    return [x for x in list_of(value) if isinstance(x, dict)]

@@ -33,13 +33,7 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     Files that a package cannot carry are in the notes, with the reason. Raises UsageError
     UNREADABLE, or InvalidInput for a SKILL.md that does not follow its specification.
     """
-    path = folder if folder.is_file() else folder / SKILL
-    if not path.is_file() and folder.is_dir():
-        others = (x for x in sorted(folder.iterdir()) if x.name.lower() == SKILL.lower())
-        path = next(others, path)
-    if not path.is_file():
-        fix = "name a folder that has a SKILL.md, or the file itself"
-        raise replace(unreadable(str(path), "there is no such file"), fix=fix)
+    path = _file_of(folder)
     data, notes = utf8(read_file(path))
     front, prompt, odd = split(data, str(path))
     notes += odd
@@ -70,15 +64,25 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     notes += [Note(DOCUMENT, f"file {file}", "left out", "", why) for file, why in left.items()]
     # The exact name is kept where the package has another one.
     title = name if own != name else name.replace("-", " ").title()
-    license_, homepage = clean(front.get("license")), clean(front.get("homepage"))
     return Draft(
         *(own, title, description),
         prompt=prompt,
-        license=license_,
-        homepage=homepage,
+        license=clean(front.get("license")),
+        homepage=clean(front.get("homepage")),
         notes=notes,
         files=files,
     )
+
+
+def _file_of(folder: Path) -> Path:
+    path = folder if folder.is_file() else folder / SKILL
+    if not path.is_file() and folder.is_dir():
+        others = (x for x in sorted(folder.iterdir()) if x.name.lower() == SKILL.lower())
+        path = next(others, path)
+    if not path.is_file():
+        fix = "name a folder that has a SKILL.md, or the file itself"
+        raise replace(unreadable(str(path), "there is no such file"), fix=fix)
+    return path
 
 
 def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:

@@ -328,3 +328,12 @@ def test_the_tools_of_a_realtime_session_are_read() -> None:
     tool = {"type": "function", "name": "rain", "parameters": {"type": "object"}}
     manifest, _ = of_list({"type": "session.update", "session": {"tools": [tool]}})
     assert [x.name for x in manifest.tools] == ["rain"]
+
+
+@pytest.mark.parametrize("words", [("$defs", "definitions"), ("definitions", "$defs")])
+def test_definitions_stay_beside_a_word_of_another_draft_that_is_no_mapping(
+    words: tuple[str, str],
+) -> None:
+    both = dict(zip(words, ("x", {"A": {"type": "null"}}), strict=True))
+    manifest, _ = of_list([{"name": "f", "parameters": {"type": "object", **both}}])
+    assert manifest.tools[0].parameters["$defs"] == {"A": {"type": "null"}}

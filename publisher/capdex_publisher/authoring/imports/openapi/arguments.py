@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, count
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.manifest.bindings.http_auth import SECRET_WORDS
 from capdex.manifest.bindings.http_header import header_fault
 from capdex.manifest.bindings.http_request import JSON
@@ -24,7 +25,8 @@ _AS_JSON: Final = ("*/*", "application/*", "text/json")  # sent as JSON, and sai
 _MAX_KEY_CHARS: Final = 64  # of an argument that a placeholder names
 _SWITCHES: Final = ("required", "explode", "allowReserved")  # of a parameter or a body
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
-_IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2; Swagger: the second alone
+_IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2
+_NO_STYLE: Final = "lists are repeated, and objects are JSON text"
 
 
 class Arguments:
@@ -59,7 +61,9 @@ class Arguments:
                 raise Unsendable("body", "Swagger 2.0 allows body or formData, not both")
             value = swagger.body(document.value, operation.value, listed)
         if value is not None:
-            self._add_body(document.target(value), value)
+            body = self._described("body", value)
+            with self._leaving_out(body.get("required") is True):
+                self._read_body(*self._media_type(body), body)
 
     def schema(self) -> Json:
         """Return the schema of all arguments."""
@@ -84,11 +88,7 @@ class Arguments:
             if not isinstance(listed, list):
                 raise Unsendable("parameters", "they are no list", str(listed)[:80])
             for item in listed:
-                parameter = self._document.target(item)
-                if not isinstance(parameter, dict) or not isinstance(parameter.get("name"), str):
-                    where = str(item.get("$ref", "")) if isinstance(item, dict) else ""
-                    raise Unsendable("parameter", "the document does not describe it", where)
-                parameter = self._described(item, parameter)
+                parameter = self._described("parameter", item)
                 place, name = str(parameter.get("in")), parameter["name"]
                 key = place, name.lower() if place == "header" else name
                 if key in own:
@@ -99,8 +99,13 @@ class Arguments:
                 merged[key] = parameter
         return list(merged.values())
 
-    def _described(self, given: object, target: Json) -> Json:
-        """Return what a reference leads to, with the description that stands beside it."""
+    def _described(self, what: str, given: object) -> Json:
+        """Return a parameter or a body, with the description that stands beside a reference."""
+        target = self._document.target(given)
+        is_named = what == "body" or isinstance(object_of(target).get("name"), str)
+        if not isinstance(target, dict) or not is_named:
+            where = str(object_of(given).get("$ref", ""))
+            raise Unsendable(what, "the document does not describe it", where)
         for word in [x for x in _SWITCHES if not isinstance(target.get(x, True), bool)]:
             why = "it is neither true nor false (in YAML, yes and no are text)"
             subject = f"{target.get('in')} {target['name']}" if "name" in target else "body"
@@ -114,56 +119,56 @@ class Arguments:
             if place in ("body", "formData"):
                 return
             item = swagger.parameter(item)
+        if why := self._unsent(place, name):
+            self._operation.note(f"{place} {name}", "left out", "", why)
+            return
         needed = item.get("required") is True or place == "path"
-        try:
+        with self._leaving_out(needed, f"{place} {name}"):
             self._carry(place, name, item, needed)
+
+    @contextmanager
+    def _leaving_out(self, needed: bool, subject: str = "") -> Iterator[None]:
+        """Leave out what cannot be sent, and say so; raise Unsendable if it is needed."""
+        try:
+            yield
         except Unsendable as fault:
+            subject = subject or fault.subject
             if needed:
-                raise Unsendable(f"{place} {name}", fault.why, fault.before) from None
-            self._operation.note(f"{place} {name}", "left out", fault.before, fault.why)
+                raise Unsendable(subject, fault.why, fault.before) from None
+            self._operation.note(subject, "left out", fault.before, fault.why)
+
+    def _unsent(self, place: str, name: str) -> str:
+        """Return why a parameter is never sent, empty if it may be."""
+        word, is_header = name.lower(), place == "header"
+        if is_header and self._document.is_swagger and word == "content-type":
+            return "the media type of the body says it"
+        if is_header and not self._document.is_swagger and word in _IGNORED:
+            return "OpenAPI ignores parameters of this name"
+        if place == "path" and f"{{{name}}}" not in self._operation.path:
+            return "the path has no such place"
+        return "the path has its value" if place == "query" and word in self._fixed else ""
 
     def _carry(self, place: str, name: str, item: Json, needed: bool) -> None:
-        is_header = place == "header"
-        swagger_ = self._document.is_swagger
-        if is_header and name.lower() in (_IGNORED[1:] if swagger_ else _IGNORED):
-            why = "OpenAPI ignores parameters of this name"
-            why = "the media type of the body says it" if swagger_ else why
-            self._operation.note(f"header {name}", "left out", "", why)
-            return
-        if place == "path" and f"{{{name}}}" not in self._operation.path:
-            self._operation.note(f"path {name}", "left out", "", "the path has no such place")
-            return
-        if place == "query" and name.lower() in self._fixed:
-            self._operation.note(f"query {name}", "left out", "", "the path has its value")
-            return
         if not name.strip():
             raise Unsendable("", "it has no name")
         auth: Json = {"type": place, "name": name}
-        secret = SECRET_WORDS.fullmatch(name) or (is_header and name.lower() == "authorization")
-        secret = secret or carrier(auth) in map(carrier, self.secrets)
-        if secret and place in ("query", "header", "cookie"):
+        taken = map(carrier, [{"type": "bearer"}, *self.secrets])
+        is_secret = SECRET_WORDS.fullmatch(name) or carrier(auth) in taken
+        if is_secret and place in ("query", "header", "cookie"):
             self._add_secret(auth, needed)
             return
-        if fault := header_fault(name) if is_header else None:
+        if place == "header" and (fault := header_fault(name)):
             raise Unsendable("", fault)
         if place not in ("path", "query", "header"):
             raise Unsendable("", f"a binding sends no parameter in {place}")
-        content = item.get("content")
-        if isinstance(content, dict) and content:
-            kind, media = next(iter(content.items()))
-            if not _IS_JSON.fullmatch(str(kind).partition(";")[0].strip().lower()):
-                raise Unsendable("", "a parameter's content is carried as JSON alone", str(kind))
-            item = {**item, **self._media(media)}
-            schema = item.get("schema")
+        if content := object_of(item.get("content")):
+            item = self._of_content(place, name, item, content)
             rule: Json = {"content": JSON}
-            if forms.kinds(self._document, schema) == forms.SCALAR:
-                why = "a text is sent in quotation marks, as JSON"
-                self._operation.note(f"{place} {name}", "changed", str(kind), why)
         else:
-            schema = item.get("schema", {})
-            rule = self._style(place, name, item, schema)
+            rule = self._style(place, name, item, item.get("schema", {}))
+        schema, told = item.get("schema", {}), str(item.get("description") or "")
         examples = self._examples(f"{place} {name}", item)
-        key = self._add(place, name, schema, rule, str(item.get("description") or ""), examples)
+        key = self._add(place, name, schema, rule, told, examples)
         if item.get("deprecated") is True:
             self.properties[key]["deprecated"] = True
         if needed:
@@ -173,17 +178,26 @@ class Arguments:
                 raise Unsendable("", f"matrix sends its name, and the argument is {key}", name)
             self.in_path[name] = key
 
+    def _of_content(self, place: str, name: str, item: Json, content: Json) -> Json:
+        """Return a parameter with what the media type says that its value is written in."""
+        kind, media = next(iter(content.items()))
+        if not _IS_JSON.fullmatch(_bare(kind)):
+            raise Unsendable("", "a parameter's content is carried as JSON alone", kind)
+        item = {"schema": None, **item, **self._media(media)}
+        if forms.kinds(self._document, item["schema"]) == forms.SCALAR:
+            why = "a text is sent in quotation marks, as JSON"
+            self._operation.note(f"{place} {name}", "changed", kind, why)
+        return item
+
     def _examples(self, subject: str, holder: Json) -> list[Any]:
         """Return the examples of a parameter or of a media type, which are before its schema's."""
-        named = holder.get("examples")
         examples = [holder["example"]] if "example" in holder else []
-        for name, given in named.items() if isinstance(named, dict) else ():
-            example = self._document.target(given)
-            known = example if isinstance(example, dict) else {}
-            words = [x for x in ("value", "dataValue") if x in known]
+        for name, given in object_of(holder.get("examples")).items():
+            example = object_of(self._document.target(given))
+            words = [x for x in ("value", "dataValue") if x in example]
             if not words:  # OpenAPI 3.2 has values as the service gets them, too
                 why = "its value is not in the document"
-                self._operation.note(f"{subject} example", "left out", str(name), why)
+                self._operation.note(f"{subject} example", "left out", name, why)
             examples += [example[x] for x in words[:1] if example[x] not in examples]
         return examples
 
@@ -209,24 +223,10 @@ class Arguments:
         why = f"the secret {own}, which no model is asked for"
         self._operation.note(f"{auth['type']} {auth['name']}", "changed", "a parameter", why)
 
-    def _add_body(self, body: object, given: object) -> None:
-        if not isinstance(body, dict):
-            where = str(given.get("$ref", "")) if isinstance(given, dict) else ""
-            raise Unsendable("body", "the document does not describe it", where)
-        body = self._described(given, body)
-        try:
-            kind, media = self._media_type(body)
-            self._read_body(kind, media, body)
-        except Unsendable as fault:
-            if body.get("required") is True:
-                raise Unsendable(fault.subject, fault.why, fault.before) from None
-            self._operation.note(fault.subject, "left out", fault.before, fault.why)
-
     def _media_type(self, body: Json) -> tuple[str, Json]:
         """Return the media type to send: JSON, a list of patches after any other, then a form."""
-        given = body.get("content")
-        content = {str(key): x for key, x in given.items()} if isinstance(given, dict) else {}
-        bare = {key: key.partition(";")[0].strip().lower() for key in content}
+        content = object_of(body.get("content"))
+        bare = {key: _bare(key) for key in content}
         listed = ", ".join(content)
         if self._operation.method == "get":
             raise Unsendable("body", "a GET request has no body", listed)
@@ -252,28 +252,27 @@ class Arguments:
         media = self._document.target(given)
         if isinstance(given, dict) and not isinstance(media, dict):
             raise Unsendable("", "the document does not describe it", str(given["$ref"]))
-        return media if isinstance(media, dict) else {}
+        return object_of(media)
 
     def _read_body(self, kind: str, media: Json, body: Json) -> None:
         schema, needed = media.get("schema", {}), body.get("required") is True
         is_form = kind == swagger.FORM
-        flat = forms.properties(self._document, schema)
         encoding = media.get("encoding") if is_form else None
         described = clean(body.get("description"))
         examples = self._examples("body", media)
+        flat = forms.properties(self._document, schema)
         if flat is None or (flat.more and self._usual == "query"):  # members have no place there
             if is_form and "object" not in forms.kinds(self._document, schema):
                 raise Unsendable("body", "a form is an object", kind)
             if encoding:
-                why = "lists are repeated, and objects are JSON text"
-                self._operation.note("body", "changed", "its encoding", why)
+                self._operation.note("body", "changed", "its encoding", _NO_STYLE)
             key = self._add("body", "body", schema, {}, described, examples)
             self.rules.pop(key, None)
             self.body = {"content": kind, "parameter": key}
             self.plain = False
             self.required += [key] if needed else []
             return
-        fields = list(self._fields(flat, encoding if isinstance(encoding, dict) else {}))
+        fields = list(self._fields(flat, object_of(encoding)))
         self.body = {"content": kind}
         if not needed:
             why = "a body is always sent, without members if none is given"
@@ -288,7 +287,7 @@ class Arguments:
             why = "members of the other parts are sent, too"
             self._operation.note("schema word additionalProperties", "changed", "false", why)
         for name, value, rule in fields:
-            own = [x[name] for x in examples if isinstance(x, dict) and name in x]
+            own = [x[name] for x in map(object_of, examples) if name in x]
             key = self._add("body", name, value, rule, "", own)
             if name in flat.required:
                 self.required.append(key)
@@ -297,13 +296,12 @@ class Arguments:
         """Yield the members of a body with their places; raises Unsendable for a required one."""
         secrets = {x["name"].lower() for x in self.secrets if x["type"] == "query"}
         taken = self._fixed | secrets
-        for name, value in ((str(x), y) for x, y in flat.schemas.items()):
+        for name, value in flat.schemas.items():
             if is_read_only(value, self._document.value, old=self._document.is_old):
                 continue  # the service sets it
-            given = encoding.get(name)
-            own: Json = given if isinstance(given, dict) else {}
+            own = object_of(encoding.get(name))
             rule: Json = {}
-            try:
+            with self._leaving_out(name in flat.required, f"body {name}"):
                 if name.lower() in taken:
                     why = "the query has this name, and a server may take one for the other"
                     raise Unsendable("", why)
@@ -312,14 +310,9 @@ class Arguments:
                 elif own.get("contentType", "text/plain") != "text/plain" and (
                     own["contentType"] != JSON or "array" in forms.kinds(self._document, value)
                 ):
-                    why = "lists are repeated, and objects are JSON text"
-                    self._operation.note(f"body {name}", "changed", str(own["contentType"]), why)
-            except Unsendable as fault:
-                if name in flat.required:
-                    raise Unsendable(f"body {name}", fault.why, fault.before) from None
-                self._operation.note(f"body {name}", "left out", fault.before, fault.why)
-                continue
-            yield name, value, rule
+                    before = str(own["contentType"])
+                    self._operation.note(f"body {name}", "changed", before, _NO_STYLE)
+                yield name, value, rule
 
     def _add(
         self, place: str, name: str, schema: object, rule: Json, told: str, examples: list[Any]
@@ -348,3 +341,8 @@ class Arguments:
         elif rule or key != name or place != self._usual:
             self.rules[key] = {"in": place, "name": name, **rule}
         return key
+
+
+def _bare(media_type: str) -> str:
+    """Return a media type without its parameters, in lower case."""
+    return media_type.partition(";")[0].strip().lower()

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from capdex.errors import InvalidInput, UsageError
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.openapi import swagger
 from capdex_publisher.authoring.imports.references import target, write_pointers
@@ -64,8 +64,7 @@ class ApiDocument:
 
     def __init__(self, data: bytes, name: str, base: str = "") -> None:
         data, self.notes = utf8(data)
-        value = parse(data, name)
-        document: Json = value if isinstance(value, dict) else {}
+        document = object_of(parse(data, name))
         version = str(document.get("openapi") or "")
         self.is_swagger = not version and str(document.get("swagger")).startswith("2.0")
         if not self.is_swagger and not version.startswith("3."):
@@ -87,23 +86,20 @@ class ApiDocument:
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations in the order of the document."""
-        paths = self.value.get("paths")
-        for path, named in paths.items() if isinstance(paths, dict) else ():
+        for path, named in object_of(self.value.get("paths")).items():
             item = self.target(named)
             if not isinstance(item, dict):
                 if isinstance(named, dict):
-                    yield Operation(clean(path), "", str(path), named)
+                    yield Operation(clean(path), "", path, named)
                 continue
             if item is not named:  # what stands beside a reference to a path adds to it
                 item = {**item, **{key: x for key, x in named.items() if key != "$ref"}}
-            more = item.get("additionalOperations")  # OpenAPI 3.2: by other methods
-            every = {x: item.get(x) for x in METHODS} | (more if isinstance(more, dict) else {})
-            for method, value in every.items():
-                if not isinstance(value, dict):
-                    continue
-                id_ = value.get("operationId")
-                name = id_ if isinstance(id_, str) and id_ else f"{str(method).upper()} {path}"
-                yield Operation(clean(name), str(method), str(path), value, item)
+            more = object_of(item.get("additionalOperations"))  # OpenAPI 3.2: by other methods
+            for method, value in ({x: item.get(x) for x in METHODS} | more).items():
+                if isinstance(value, dict):
+                    id_ = value.get("operationId")
+                    name = id_ if isinstance(id_, str) and id_ else f"{method.upper()} {path}"
+                    yield Operation(clean(name), method, path, value, item)
 
     def chosen(self, wanted: Sequence[str]) -> list[Operation]:
         """Return the operations of these names; raises UsageError if one is not there."""
@@ -137,35 +133,16 @@ class ApiDocument:
     def address(self, operation: Operation) -> tuple[str, list[str]]:
         """Return the address of an operation's server, and what of it the author must edit.
 
-        The servers of the operation are before those of its path and of the document (OpenAPI
-        3.1, 4.8.10 and 4.8.9). What no package may call stands at a host to edit.
+        What no package may call stands at a host to edit.
         """
-        own, level, listed = operation.value, DOCUMENT, list[Json]()
-        if self.is_swagger:
-            listed = swagger.servers(self.value, own, self.base)
-        for name, holder in (
-            *((operation.id, operation.value), (operation.id, operation.item)),
-            (DOCUMENT, self.value),
-        ):
-            servers = holder.get("servers")
-            if not listed and isinstance(servers, list):
-                level, listed = name, [x for x in servers if isinstance(x, dict)]
+        level, listed = self._servers(operation)
         first = next((x for x in listed if _HTTPS.match(str(x.get("url")))), None)
         server = first or (listed[0] if listed else {})
         if others := ", ".join(str(x.get("url")) for x in listed if x is not server):
             why = "a tool has one server: edit its url for another one"
             operation.notes.append(Note(level, "servers", "left out", others, why))
-        written = url = str(server.get("url") or "/").strip()
-        variables = server.get("variables")
-        edits = []
-        for name in dict.fromkeys(_VARIABLE.findall(written)):
-            variable = variables.get(name) if isinstance(variables, dict) else None
-            given = variable.get("default") if isinstance(variable, dict) else None
-            default = "example" if given is None else clean(given)
-            url = url.replace(f"/{{{name}}}", f"/{default.removeprefix('/')}")  # AWS writes /prod
-            url = url.replace(f"{{{name}}}", default)
-            told = "no default" if given is None else default or "an empty default"
-            edits.append(f"{clean(name)} is a variable of the server: {told}")
+        written = str(server.get("url") or "/").strip()
+        url, edits = _filled(written, object_of(server.get("variables")))
         url = _joined(self.base, url).partition("#")[0].partition("?")[0].rstrip("/")
         scheme, separator, rest = url.partition("://")
         host, slash, path = rest.partition("/")
@@ -175,6 +152,32 @@ class ApiDocument:
         if edits or url != written.rstrip("/"):
             operation.notes.append(Note(level, "server", "changed", written, url))
         return url, edits
+
+    def _servers(self, operation: Operation) -> tuple[str, list[Json]]:
+        """Return the servers of an operation, after the source that a note about them names.
+
+        Its own are before those of its path and of the document (OpenAPI 3.1, 4.8.10 and 4.8.9).
+        """
+        level, own = DOCUMENT, operation.value
+        listed = swagger.servers(self.value, own, self.base) if self.is_swagger else []
+        holders = ((operation.id, own), (operation.id, operation.item), (DOCUMENT, self.value))
+        for name, holder in holders:
+            if not listed and isinstance(servers := holder.get("servers"), list):
+                level, listed = name, [x for x in servers if isinstance(x, dict)]
+        return level, listed
+
+
+def _filled(url: str, variables: Json) -> tuple[str, list[str]]:
+    """Return a server's URL with its variables' defaults, and a line to edit for each of these."""
+    edits = []
+    for name in dict.fromkeys(_VARIABLE.findall(url)):
+        given = object_of(variables.get(name)).get("default")
+        default = "example" if given is None else clean(given)
+        url = url.replace(f"/{{{name}}}", f"/{default.removeprefix('/')}")  # AWS writes /prod
+        url = url.replace(f"{{{name}}}", default)
+        told = "no default" if given is None else default or "an empty default"
+        edits.append(f"{clean(name)} is a variable of the server: {told}")
+    return url, edits
 
 
 def _joined(base: str, url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.json_schema.keywords import ANNOTATIONS
 from capdex.manifest.bindings.http_request import STYLES
 from capdex_publisher.authoring.imports.openapi.document import ApiDocument, Unsendable
@@ -15,6 +15,7 @@ ANY: Final = frozenset(["scalar", "array", "object"])
 MAX_PARTS: Final = 8  # of schemas in one another that are looked at
 _COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 _TYPES: Final[dict[type, str]] = {dict: "object", list: "array"}
+_HINTS: Final = {"object": "properties", "array": "items", "scalar": "format"}
 # Words that leave a schema an object of its `properties` and nothing else.
 _PLAIN: Final = frozenset(
     [
@@ -30,32 +31,33 @@ def kinds(document: ApiDocument, schema: object, depth: int = 0) -> frozenset[st
     target = document.target(schema)
     if not isinstance(target, dict) or depth > MAX_PARTS:
         return ANY
-    if id(target) in document.kinds:
-        return document.kinds[id(target)][1]
-    given = target.get("type")
-    names = given if isinstance(given, list) else [given]
-    if given is not None:
-        known = frozenset(x if x in ("object", "array") else "scalar" for x in names if x != "null")
-    elif isinstance(enum := [target["const"]] if "const" in target else target.get("enum"), list):
-        known = frozenset(_TYPES.get(type(x), "scalar") for x in enum)
-    else:
-        hints = (("object", "properties"), ("array", "items"), ("scalar", "format"))
-        known = frozenset(kind for kind, word in hints if word in target) or ANY
-    for word in ("anyOf", "oneOf"):
-        if isinstance(parts := target.get(word), list) and parts:
-            known &= frozenset().union(*(kinds(document, x, depth + 1) for x in parts))
-    for part in parts if isinstance(parts := target.get("allOf"), list) else ():
-        known &= kinds(document, part, depth + 1)
-    document.kinds[id(target)] = target, known or SCALAR
-    return known or SCALAR
+    if id(target) not in document.kinds:
+        known = _own_kinds(target)
+        for word in ("anyOf", "oneOf"):
+            if parts := list_of(target.get(word)):
+                known &= frozenset().union(*(kinds(document, x, depth + 1) for x in parts))
+        for part in list_of(target.get("allOf")):
+            known &= kinds(document, part, depth + 1)
+        document.kinds[id(target)] = target, known or SCALAR
+    return document.kinds[id(target)][1]
+
+
+def _own_kinds(schema: Json) -> frozenset[str]:
+    """Return what the values of a schema may be by its own words."""
+    if (given := schema.get("type")) is not None:
+        names = given if isinstance(given, list) else [given]
+        return frozenset(x if x in ("object", "array") else "scalar" for x in names if x != "null")
+    enum = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(enum, list):
+        return frozenset(_TYPES.get(type(x), "scalar") for x in enum)
+    return frozenset(kind for kind, word in _HINTS.items() if word in schema) or ANY
 
 
 def nests(document: ApiDocument, schema: object) -> bool:
     """Return True if a list or an object may hold another one, for which no style has a form."""
     below: list[Any] = []
     for part in united(document.value, schema, old=document.is_old, words=_COMPOSED):
-        own = part.get("properties")
-        below += own.values() if isinstance(own, dict) else ()
+        below += object_of(part.get("properties")).values()
         below += [part.get("items"), part.get("additionalProperties")]
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
@@ -105,35 +107,38 @@ def properties(
     """
     target, is_part = document.target(schema), seen is not None
     seen = set() if seen is None else seen
-    if not isinstance(target, dict) or target.get("nullable") is True:
-        return None
-    if id(target) in seen or len(seen) > MAX_REFERENCES:
+    if not _is_plain(target) or id(target) in seen or len(seen) > MAX_REFERENCES:
         return None
     seen.add(id(target))
     if not document.is_old and beside(document.value, schema).keys() - ANNOTATIONS:
         return None
-    if any(key not in _PLAIN and not key.startswith("x-") for key in map(str, target)):
-        return None
-    extra, own = target.get("additionalProperties"), target.get("properties", {})
-    if target.get("type", "object") != "object" or not isinstance(own, dict):
-        return None
-    if extra not in (None, True, False, {}):
-        return None
     schemas: Json = {}
-    needed = target.get("required")
-    required = [str(x) for x in needed] if isinstance(needed, list) else []
+    required = [str(x) for x in list_of(target.get("required"))]
+    extra = target.get("additionalProperties")
     more = None if extra is None else extra is not False
-    for part in parts if isinstance(parts := target.get("allOf"), list) else ():
-        members = properties(document, part, seen)
-        if members is None or (schemas.keys() & members.schemas.keys()):
+    parts = [properties(document, x, seen) for x in list_of(target.get("allOf"))]
+    own = Properties(target.get("properties", {}), ())
+    for members in (*parts, own):
+        if members is None or schemas.keys() & members.schemas.keys():
             return None
         schemas |= members.schemas
         required += members.required
-        more = True if more or members.more else None  # one part does not close the others
-    if schemas.keys() & own.keys():
-        return None
-    schemas |= own
-    schemas |= {name: {} for name in required if name not in schemas and not is_part}
+    if parts:  # one part does not close the others
+        more = True if more or any(x and x.more for x in parts) else None
+    if not is_part:
+        schemas |= {name: {} for name in required if name not in schemas}
     if not schemas and not is_part:
         return None
     return Properties(schemas, tuple(dict.fromkeys(required)), more)
+
+
+def _is_plain(schema: object) -> bool:
+    """Return True for a schema whose words say no more than the members of an object."""
+    return (
+        isinstance(schema, dict)
+        and schema.get("nullable") is not True
+        and schema.get("type", "object") == "object"
+        and isinstance(schema.get("properties", {}), dict)
+        and schema.get("additionalProperties") in (None, True, False, {})
+        and all(key in _PLAIN or key.startswith("x-") for key in schema)
+    )

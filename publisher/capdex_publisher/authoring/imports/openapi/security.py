@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from capdex.json import Json
+from capdex.json import Json, list_of, object_of
 from capdex.manifest.bindings.http_auth import MAX_AUTHS, is_secret_name
 from capdex.manifest.bindings.http_header import header_fault
 from capdex_publisher.authoring.imports.openapi import swagger
@@ -66,22 +66,21 @@ def check_together(auths: list[Json]) -> None:
 
 
 def _together(document: ApiDocument, operation: Operation, requirement: Json) -> list[Json]:
-    components = document.value.get("components")
-    holder = document.value if document.is_swagger else components
-    word = "securityDefinitions" if document.is_swagger else "securitySchemes"
-    schemes = holder.get(word) if isinstance(holder, dict) else None
+    components = object_of(document.value.get("components"))
+    listed = components.get("securitySchemes")
+    if document.is_swagger:
+        listed = document.value.get("securityDefinitions")
     made: list[Json] = []
     for name, scopes in requirement.items():
-        known: Json = schemes if isinstance(schemes, dict) else {}
-        named = known.get(name, {"$ref": str(name)})  # OpenAPI 3.2: a name or a URI
-        declared = document.target(named)
+        # OpenAPI 3.2: a name or a URI
+        declared = document.target(object_of(listed).get(name, {"$ref": name}))
         if not isinstance(declared, dict):
-            raise Unsendable("security", "the document does not describe it", str(name))
+            raise Unsendable("security", "the document does not describe it", name)
         scheme = swagger.security_scheme(declared) if document.is_swagger else declared
-        auth = _auth(scheme, scopes if isinstance(scopes, list) else [], operation, str(name))
+        auth = _auth(scheme, list_of(scopes), operation, name)
         if auth == {"type": "bearer"} and auth in [{"type": x["type"]} for x in made]:
             continue  # two ways to one token
-        own = secret_name(str(name).rpartition("/")[2], made)
+        own = secret_name(name.rpartition("/")[2], made)
         made.append({**auth, "secret": own})
         if told := declared.get("description"):
             why = "tell how it is written to those who set it"
@@ -104,8 +103,7 @@ def _auth(scheme: Json, scopes: list[Any], operation: Operation, name: str) -> J
         return {"type": place, "name": sent}
     if type_ not in ("oauth2", "openIdConnect"):
         raise Unsendable("security", "a binding cannot authenticate so", f"{type_} {kind}".strip())
-    given = scheme.get("flows")
-    flows: Json = given if isinstance(given, dict) else {}
+    flows = object_of(scheme.get("flows"))
     how = " ".join([str(type_), *flows, *(["for", *map(str, scopes)] if scopes else [])])
     operation.note(f"security {name}", "changed", how, "a bearer token that is bound as a secret")
     return {"type": "bearer"}

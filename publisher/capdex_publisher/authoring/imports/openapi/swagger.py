@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from capdex.json import Json
+from capdex.json import Json, list_of
 
 FORM: Final = "application/x-www-form-urlencoded"
 _MULTIPART: Final = "multipart/form-data"
@@ -30,13 +30,12 @@ def servers(document: Json, operation: Json, base: str) -> list[Json]:
         return [{"url": path}]
     schemes = operation.get("schemes") or document.get("schemes")
     schemes = schemes or [urlsplit(base).scheme or "https"]
-    listed = schemes if isinstance(schemes, list) else []
-    return [{"url": f"{scheme}://{host}/{path.lstrip('/')}"} for scheme in listed]
+    return [{"url": f"{scheme}://{host}/{path.lstrip('/')}"} for scheme in list_of(schemes)]
 
 
 def parameter(value: Json) -> Json:
     """Return a parameter of path, query or header as one of OpenAPI 3."""
-    about: Json = {key: value[key] for key in _ABOUT if key in value}
+    about = _some(value, _ABOUT)
     schema = {key: item for key, item in value.items() if key not in _ABOUT}
     if value.get("type") != "array":
         return {**about, "schema": schema}
@@ -46,31 +45,29 @@ def parameter(value: Json) -> Json:
 
 def body(document: Json, operation: Json, parameters: Sequence[Json]) -> Json | None:
     """Return the parameters in `body` and `formData` as a request body; None without any."""
-    consumes = operation.get("consumes", document.get("consumes"))
-    kinds = [str(x) for x in consumes] if isinstance(consumes, list) else []
+    kinds = list(map(str, list_of(operation.get("consumes", document.get("consumes")))))
     whole = next((x for x in parameters if x.get("in") == "body"), None)
     if whole is not None:
         content = {kind: {"schema": whole.get("schema")} for kind in kinds or ["application/json"]}
-        about: Json = {key: whole[key] for key in ("required", "description") if key in whole}
-        return {**about, "content": content}
-    fields = {str(x.get("name")): x for x in parameters if x.get("in") == "formData"}
+        return {**_some(whole, ("required", "description")), "content": content}
+    fields = {x["name"]: parameter(x) for x in parameters if x.get("in") == "formData"}
     if not fields:
         return None
-    made = {name: parameter(x) for name, x in fields.items()}
     needed = [name for name, x in fields.items() if x.get("required") is True]
-    file = any(x.get("type") == "file" for x in fields.values())
+    file = any(x["schema"].get("type") == "file" for x in fields.values())
     kind = _MULTIPART if file or (_MULTIPART in kinds and FORM not in kinds) else FORM
-    properties = {
-        name: {**x["schema"], **({"description": x["description"]} if "description" in x else {})}
-        for name, x in made.items()
-    }
+    properties = {name: x["schema"] | _some(x, ("description",)) for name, x in fields.items()}
     schema = {"type": "object", "properties": properties, "required": needed}
-    words = ("style", "explode")
-    encoding = {name: {key: x[key] for key in words if key in x} for name, x in made.items()}
+    encoding = {name: _some(x, ("style", "explode")) for name, x in fields.items()}
     return {
         "required": bool(needed),
         "content": {kind: {"schema": schema, "encoding": encoding}},
     }
+
+
+def _some(value: Json, words: Sequence[str]) -> Json:
+    """Return those of some words that an object has."""
+    return {word: value[word] for word in words if word in value}
 
 
 def security_scheme(value: Json) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from capdex.errors import InvalidInput
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.manifest.bindings.http_auth import AUTH_TYPES
 from capdex.manifest.bindings.http_request import JSON
 from capdex.manifest.urls import has_dots
@@ -20,6 +20,7 @@ from capdex_publisher.authoring.imports.schemas import TooLarge
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+_NO_CALLS: Final = "a package receives no calls"
 
 
 def import_openapi(data: bytes, name: str, operations: Sequence[str], *, base: str = "") -> Draft:
@@ -54,20 +55,18 @@ def import_operations(document: ApiDocument, name: str, operations: Sequence[str
             why="; ".join(str(x) for x in notes if x.fate == "refused"),
             fix="choose others; bundle a document of several files into one file first",
         )
-    given = document.value.get("info")
-    info: Json = given if isinstance(given, dict) else {}
+    info = object_of(document.value.get("info"))
     title = clean(info.get("title")) or name
-    terms = info.get("license")
-    words = [terms.get("identifier"), terms.get("name")] if isinstance(terms, dict) else []
+    terms = object_of(info.get("license"))
+    words = [terms.get("identifier"), terms.get("name")]
     description = clean(info.get("summary") or info.get("description")).partition("\n\n")[0]
     own = name_of(title) or name_of(name) or "my-api"
     if own != "-".join(title.lower().split()):
         notes.append(Note(DOCUMENT, "name", "changed", title, own))
     why = "an output_schema may say what a tool gives"
     notes.append(Note(DOCUMENT, "replies", "left out", "", why))
-    if isinstance(webhooks := document.value.get("webhooks"), dict) and webhooks:
-        listed = ", ".join(map(str, webhooks))
-        notes.append(Note(DOCUMENT, "webhooks", "left out", listed, "a package receives no calls"))
+    if webhooks := ", ".join(object_of(document.value.get("webhooks"))):
+        notes.append(Note(DOCUMENT, "webhooks", "left out", webhooks, _NO_CALLS))
     return Draft(
         *(own, title, description),
         license=next(filter(None, map(clean, words)), ""),
@@ -96,9 +95,8 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
         names = ", ".join(sorted(unknown))
         raise Unsendable("path", "the document describes no parameter of this name", names)
     path = _PLACEHOLDER.sub(lambda match: f"{{{arguments.in_path[match[1]]}}}", path)
-    if isinstance(callbacks := value.get("callbacks"), dict) and callbacks:
-        listed = ", ".join(map(str, callbacks))
-        operation.note("callbacks", "left out", listed, "a package receives no calls")
+    if callbacks := ", ".join(object_of(value.get("callbacks"))):
+        operation.note("callbacks", "left out", callbacks, _NO_CALLS)
     about = [clean(value.get(x) or operation.item.get(x)) for x in ("summary", "description")]
     text = about[1] if about[0] in about[1] else "\n\n".join(filter(None, about))
     if value.get("deprecated") is True:
