@@ -126,22 +126,21 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     every = [*layers, local] if local else layers
     choosing = next((x for x in every if "network" in x.values), None)
     chosen = choosing.values["network"] if choosing else None
-    if chosen != LOCAL or LOCAL in known:
-        local = None
-    if choosing and chosen is not None and local is None and chosen not in (CUSTOM, *known):
-        raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
+    named = [x for x in every if x is local or x.origin in ("--config", "environment")]
     # A local network brings its own keys; the user's account is used there only if it is named.
-    named = [x for x in layers if x.origin in ("--config", "environment")] if local else layers
+    if chosen != LOCAL or LOCAL in known or local is None:
+        local, every, named = None, layers, layers
+        if choosing and chosen is not None and chosen not in (CUSTOM, *known):
+            raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
     for key in (*NETWORK_KEYS, *ACCOUNT_KEYS):
-        for layer in [*(named if key in ACCOUNT_KEYS else layers), *([local] if local else [])]:
-            value = layer.value(key, chosen)
-            if value is not None:
+        for layer in named if key in ACCOUNT_KEYS else every:
+            if (value := layer.value(key, chosen)) is not None:
                 values[key], origins[key] = value, layer.origin
                 break
-    for key, path in FROM_NODE.items():
-        if node := values.get("node-url"):
+    if node := values.get("node-url"):
+        for key, path in FROM_NODE.items():
             origins.setdefault(key, origins["node-url"])
             values.setdefault(key, node.rstrip("/") + path)
     _check_chain(chosen, values, origins)

@@ -154,28 +154,28 @@ def read_message(data: bytes) -> Json:
 
 def _check(message: Json) -> None:
     """Raise Malformed for an object that is no message of JSON-RPC."""
-    asks = message.get("method") is not None
-    result, error, id_ = message.get("result"), message.get("error"), message.get("id")
-    words = ""
+    method, result, error = (message.get(name) for name in ("method", "result", "error"))
+    id_ = message.get("id") if method is None else None
     if message.get("jsonrpc") != "2.0":
-        words = 'a message without "jsonrpc": "2.0"'
-    elif asks and not isinstance(message["method"], str):
-        words = "a message whose method is no text"
-    elif not asks and result is None and error is None:
-        words = "an answer with neither a result nor an error"
-    elif not asks and result is not None and error is not None:
-        words = "an answer with both a result and an error"
-    elif not asks and not isinstance(error if result is None else result, dict):
-        words = f"an answer whose {'error' if result is None else 'result'} is no object"
-    elif not asks and type(id_) not in (str, int) and (id_ is not None or error is None):
-        words = "an answer whose id is neither a text nor an integer"
-    elif not asks and error is not None:
+        raise Malformed('a message without "jsonrpc": "2.0"', id_)
+    if method is not None:
+        if not isinstance(method, str):
+            raise Malformed("a message whose method is no text")
+        return
+    if result is None and error is None:
+        raise Malformed("an answer with neither a result nor an error", id_)
+    if result is not None and error is not None:
+        raise Malformed("an answer with both a result and an error", id_)
+    given = "error" if result is None else "result"
+    if not isinstance(message[given], dict):
+        raise Malformed(f"an answer whose {given} is no object", id_)
+    if type(id_) not in (str, int) and (id_ is not None or error is None):
+        raise Malformed("an answer whose id is neither a text nor an integer", id_)
+    if error is not None:
         try:
             error["code"] = types.ErrorData.model_validate(error).code  # "-32000" is -32000
         except ValidationError:
-            words = "an answer whose error has no code and message"
-    if words:
-        raise Malformed(words, None if asks else id_)
+            raise Malformed("an answer whose error has no code and message", id_) from None
 
 
 def _key(id_: object) -> str:

@@ -195,11 +195,12 @@ def _entry(entry: object) -> Locked:
 
 
 def _checked(entry: Json) -> Locked:
+    entry = {"folders": [], **entry}  # files before it have none
     known: dict[str, Any] = {key: entry.get(key) for key in _KNOWN}
     for key in _TEXTS:
         _check_text(key, known[key])
     for key in _LISTS:
-        items = known[key] if key != "folders" else entry.get(key, [])
+        items = known[key]
         if not isinstance(items, list) or len(items) > MAX_ITEMS:
             raise ValueError(f"{key} is not a list of at most {MAX_ITEMS}")
         for item in items:
@@ -233,7 +234,6 @@ def _check_text(key: str, value: object) -> None:
 def _check_chain(chain: object) -> None:
     if not isinstance(chain, dict):
         raise ValueError("chain is not an object")
-    chain_id = chain.get("chain_id")
-    if not isinstance(chain_id, int) or isinstance(chain_id, bool):
+    if type(chain.get("chain_id")) is not int:
         raise ValueError("chain.chain_id is not a whole number")
     _check_text("chain.publisher", chain.get("publisher"))

@@ -96,12 +96,10 @@ def init_command(
         more["license"] = check_licence(more["license"])
     named = {"mcp": from_mcp, "openai": from_openai, "openapi": from_openapi, "skill": from_skill}
     sources = [(kind, source) for kind, source in named.items() if source is not None]
-    if service and not from_mcp:
-        raise UsageError("--service is an option of --from-mcp")
-    if tools and not from_mcp:
-        raise UsageError("--tool is an option of --from-mcp")
-    if operations and not from_openapi:
-        raise UsageError("--operation is an option of --from-openapi")
+    mine = (("--service", service, "mcp"), ("--tool", tools, "mcp"))
+    for option, given, source in (*mine, ("--operation", operations, "openapi")):
+        if given and not named[source]:
+            raise UsageError(f"{option} is an option of --from-{source}")
     if kind and sources:
         raise UsageError(
             "--kind is for a package that is made of nothing: leave out --kind or --from-…"
@@ -113,8 +111,6 @@ def init_command(
         path = _write(out, imported.name, imported.text)
         _show(app, path, imported, Path(from_skill) if from_skill else None)
         return
-    from capdex_publisher.authoring.scaffold import PackageKind, scaffold
-
     if name is None:
         if not app.may_ask:
             raise Refused(
@@ -125,18 +121,22 @@ def init_command(
         title = title or _ask("Title", name.replace("-", " ").title())
         description = description or _ask("Description, in a sentence or two") or None
     check_name(name)
+    more |= {"title": title, "description": description}
+    path = _write(out, name, _scaffold(app, name, kind, more))
+    mark = app.output.out.mark("ok")
+    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
+    app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
+
+
+def _scaffold(app: App, name: str, kind: str | None, values: dict[str, Any]) -> str:
     from capdex.manifest.editor_schema import PATH
+    from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 
     network = app.settings.network
     node_url = network.node_url.rstrip("/") if network else ""
     # The file is published: an address with a password or a key in it stays out.
     schema = f"{node_url}{PATH}" if node_url and without_secrets(node_url) == node_url else ""
-    more |= {"title": title, "description": description, "schema": schema}
-    text = scaffold(name, kind=PackageKind(kind or "tool"), **more)
-    path = _write(out, name, text)
-    mark = app.output.out.mark("ok")
-    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
-    app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
+    return scaffold(name, kind=PackageKind(kind or "tool"), schema=schema, **values)
 
 
 async def _import(
