@@ -36,7 +36,7 @@ SEMANTIC ?= 1
   lock clean
 
 help: ## list the targets
-	@sed -n -e 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' -e 's/^soak\.\([a-z-]*\) = .*## \(.*\)/  KIND=\1|\2/p' Makefile | awk -F'|' '{printf "%-27s%s\n", $$1, $$2}'
+	@sed -n -e 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' -e 's/^soak\.\([a-z-]*\) = .*## \(.*\)/  KIND=\1|\2/p' Makefile | awk -F'|' '{printf "%-27s%s\n", $$1, $$2}'
 
 # --- what `make run` needs -------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ format: .venv/.dev ## let ruff correct what it can
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: dev ## the numbers of benchmarks/README.md
+bench: dev ## what an event, a release, a package and a command cost: each benchmarks/*.py
 	@for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
 bench-indexer: dev ## backfill beside bare loops and Ponder, memory, restart, freshness, a node at rest (ROUNDS=5, MINUTES=1)
@@ -239,7 +239,8 @@ screens: dev ## the pictures of pages in docs/images, made from the examples
 	$(BIN)/python docs/images/make.py
 
 bench-router: .venv/.dev ## what the router takes: context, start, finding, routing, calls, sandbox, intents, state, installation
-	for part in context start find route call bindings sandbox intents state install; do $(BIN)/python benchmarks/router/$$part.py || exit 1; done
+	@failed=0; for part in context start find route call bindings sandbox intents state install; do \
+	  echo "## $$part"; $(BIN)/python benchmarks/router/$$part.py || failed=1; done; exit $$failed
 
 # The kinds of `make soak`: a command, and what it does. Some start nodes, and need their parts.
 soak.connections = $(BIN)/python tests/soak/connections.py $(or $(COUNT),5000) --seed $(SEED) ## hold COUNT hostile connections to a node with 1 024 descriptors while it fetches and answers

@@ -1,14 +1,14 @@
 """decode.py [COUNT] [ROUNDS]: what an event of a backfill costs before it is stored, by stage.
 
 Makes the reply of `eth_getLogs` that Anvil would give to COUNT publications, 100 in a block, and
-takes it through the stages of a backfill: JSON, logs by column, drafts of rows, their way to
-another process, the log head. Prints microseconds of processor time an event, on one core.
+takes it through the stages of a backfill: what a worker does with it, and JSON, logs by column and
+drafts of rows in it by themselves; the worker's answer read by the node; the log head. Prints
+microseconds of processor time an event, on one core.
 """
 
 from __future__ import annotations
 
 import gc
-import pickle
 import platform
 import statistics
 import sys
@@ -26,7 +26,8 @@ from capdex.net.rpc.types import read_logs
 from capdex.registry.events import PUBLISHED
 from capdex.registry.logs import LogHead
 from capdex.uri import name_id
-from capdex_indexer.projection.block_range import LogRows
+from capdex_indexer.projection.block_range import LogReader, LogRows
+from capdex_indexer.workers import frames
 
 T = TypeVar("T")
 ACCOUNT = bytes(12) + keccak(b"account")[:20]
@@ -71,22 +72,24 @@ def main(count: int, rounds: int) -> None:
         times.setdefault(stage, []).append((time.process_time() - started) * 1e6 / count)
         return made
 
+    last = 7 + count // PER_BLOCK
+    reader, header = LogReader(REGISTRY, 7, last), ["", 200, None, 1, REGISTRY.hex(), 7, last]
     for number in range(rounds + 1):  # the first one warms up
         body = reply(count, f"round-{number}")  # names that nothing remembers yet
         gc.collect()
-        asked = timed("JSON", partial(orjson.loads, body))["result"]
-        logs = timed("raw logs", partial(read_logs, asked, REGISTRY, 7, 7 + count // PER_BLOCK))
-        log_rows = timed("rows", partial(LogRows.of, logs))
-        assert None not in log_rows.releases
-        sent = timed("pickled", partial(pickle.dumps, log_rows))
-        log_rows = timed("unpickled", partial(pickle.loads, sent))
+        asked = timed("  JSON", partial(orjson.loads, body))["result"]
+        logs = timed("  logs", partial(read_logs, asked, REGISTRY, 7, last))
+        assert None not in timed("  rows", partial(LogRows.of, logs)).releases
+        other = reply(count, f"other-{number}")
+        answer = timed("a worker, with its answer", partial(frames.read_logs, header, other))
+        log_rows, _ = timed("the answer read", partial(frames.read_columns, answer, reader))
         assert timed("log head", partial(LogHead().through, log_rows.entries))[-1].count == count
-        del asked, logs, log_rows, sent
+        del asked, logs, answer, log_rows
 
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}")
     print(f"{count} events of {len(body) // count} bytes, {rounds} rounds, medians")
     middle = {stage: statistics.median(took[1:]) for stage, took in times.items()}
-    middle["all of it"] = sum(middle.values())
+    middle["all of it"] = sum(us for stage, us in middle.items() if stage[0] != " ")
     for stage, us in middle.items():
         print(f"{stage:28s} {us:8.2f} µs an event  {1e6 / us:11,.0f}/s")
 

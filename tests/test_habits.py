@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,26 @@ def recipe(target: str) -> list[str]:
 
 def test_every_target_of_make_that_a_text_names_exists() -> None:
     assert named(r"`make ([a-z][a-z0-9-]*)") - TARGETS == set()
+
+
+def test_help_lists_every_target_that_has_a_line_about_itself() -> None:
+    said = set(re.findall(r"^([^.#\s:]+):.*## ", MAKEFILE, re.MULTILINE))
+    shown = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert set(re.findall(r"^  make (\S+) ", shown.stdout, re.MULTILINE)) == said
+
+
+def test_a_part_of_the_router_that_misses_its_aim_lets_the_others_be_measured(
+    tmp_path: Path,
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$1"\nexit 1\n')
+    python.chmod(0o755)
+    command = ["make", "--silent", "--assume-old", ".venv/.dev", "bench-router", f"BIN={tmp_path}"]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    scripts = sorted(f"benchmarks/router/{x.name}" for x in (ROOT / "benchmarks/router").glob("*"))
+    ran = [line for line in done.stdout.splitlines() if not line.startswith("##")]
+    assert sorted(ran) == [x for x in scripts if x.endswith(".py")]
+    assert done.returncode
 
 
 def test_every_kind_of_soak_that_a_text_names_exists() -> None:

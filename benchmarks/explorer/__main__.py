@@ -33,6 +33,7 @@ from client import Load, client  # noqa: E402
 from nodes import Nodes, anvil, wait_until  # noqa: E402
 from phone import phone  # noqa: E402
 
+from capdex.errors import Unavailable  # noqa: E402
 from capdex.net.ipfs.block_store import BlockDirectory  # noqa: E402
 from capdex.problems import Verdict  # noqa: E402
 from capdex_cli.node.explorer import build_explorer  # noqa: E402
@@ -98,7 +99,7 @@ async def render(folder: Path) -> None:
         try:
             await one_page(site, answers, "/search", {}, "q=miles")
             break
-        except Exception:  # noqa: BLE001 - it says that it is not ready
+        except Unavailable:
             await asyncio.sleep(1)
     whole: list[float] = []
     rendering: list[float] = []

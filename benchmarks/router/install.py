@@ -3,8 +3,9 @@
 A node (`capdex node`, a process of its own) serves PACKAGES signed packages, which are installed
 one after the other in this process, each agreed to by a person who takes no time: resolve, fetch,
 verify, lint, grants, audit and lock. Then a lock file of LOCKED packages whose bytes are here is
-synchronised; a socket would end the run. At last `capdex router` is started with INSTALLED packages
-and asked by a real MCP client. Prints times; `verify` is that of capdex alone, of the same bytes.
+synchronised, and no socket may be opened. At last `capdex router` is started with INSTALLED
+packages and asked by a real MCP client. Prints times; `verify` is that of capdex alone, of the same
+bytes.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ async def offline(packages: list[VerifiedPackage], home: Home) -> None:
     outcomes = await sync(installer, Yes(), frozen=True)
     took = time.perf_counter() - began
     assert len(outcomes) == len(packages)
-    print(f"sync of {len(packages)} from a lock, offline: {took:.1f} s, sockets: {len(OPENED)}")
+    assert not OPENED, OPENED
+    print(f"sync of {len(packages)} from a lock, offline, no socket: {took:.1f} s")
 
 
 async def starting(home: Path, names: list[str]) -> None:

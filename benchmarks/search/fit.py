@@ -20,7 +20,7 @@ from capdex.search import semantic
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import encode_query
 
-WEIGHTS = (0.0, 4.0, 8.0, 11.0, 14.0, 17.0, 20.0, 25.0)
+WEIGHTS = (0.0, 8.0, 14.0, 20.0, 23.0, 26.0, 29.0, 32.0, 40.0)
 AT = 10  # hits that count
 
 
@@ -66,14 +66,15 @@ def main() -> None:
     means = [sum(values) / len(found) for values in zip(*found.values(), strict=True)]
     print(f"{'mean':12}" + "".join(f"{value:8.4f}" for value in means))
     left_out = 0.0
-    for name, values in found.items():
+    for name, values in found.items() if len(found) > 1 else ():
         others = [
             sum(column) for column in zip(*(found[x] for x in found if x != name), strict=True)
         ]
         best = others.index(max(others))
         print(f"without {name}: weight {WEIGHTS[best]:.0f}, and then {values[best]:.4f} on {name}")
         left_out += values[best] / len(found)
-    print(f"one set left out: {left_out:.4f}")
+    if len(found) > 1:
+        print(f"one set left out: {left_out:.4f}")
 
 
 if __name__ == "__main__":

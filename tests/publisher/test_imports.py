@@ -17,7 +17,7 @@ COMMANDS = {
     ),
     "yank": ("capdex_publisher.registry.change", "capdex_publisher.registry.lifecycle"),
     "transfer": ("capdex_publisher.registry.change", "capdex_publisher.registry.ownership"),
-    "list": ("capdex_publisher.registry.name_history",),
+    "list": ("capdex_publisher.registry.name_history", "capdex_publisher.registry.audit"),
     "account": ("capdex_publisher.keys.keystore",),
     "signer": ("capdex_publisher.keys.external_signer",),
     "deploy": ("capdex_publisher.deploy.deploy",),
@@ -53,6 +53,10 @@ def test_key_files_and_addresses_need_no_network() -> None:
         "capdex_publisher.ethereum",
     )
     assert not offline & {"aiohttp", *SLOW}
+
+
+def test_listing_names_loads_nothing_that_reads_packages() -> None:
+    assert "yaml" not in imported(*COMMANDS["list"])
 
 
 def test_publishing_loads_no_http_client_before_it_uploads() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.json import Json, object_of
-from capdex.manifest.manifest import Manifest, read
 from capdex.net import node_client
 from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import PREFIX
@@ -17,6 +17,9 @@ from capdex.version import Version
 from capdex_publisher.ethereum.contract import Contract
 from capdex_publisher.registry.name_history import name_state, name_view
 from capdex_publisher.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from capdex.manifest.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ async def latest_manifest(audited: NameAudit, gateway_url: str) -> Manifest | No
     latest = next((x for x in audited.releases if x.get("latest") is True), None)
     if latest is None or latest.get("denied"):
         return None
+    from capdex.manifest.manifest import read
     from capdex.net.ipfs.gateway import Gateway  # aiohttp, which takes 0.1 s
     from capdex.net.ipfs.multi_source import MultiSource
 
