@@ -30,6 +30,7 @@ from capdex.registry.events import PUBLISHED, TOPICS, Announcement
 from capdex.registry.logs import LogHead, LogPosition, RawLog
 from capdex.uri import name_id
 from capdex.yaml import composer
+from capdex.yaml.characters import forbidden
 from capdex_cli.commands.run.node import node_command
 from capdex_indexer.db.models import DECODER_VERSION
 from capdex_indexer.query.search.filters import FILTER_NAMES
@@ -244,6 +245,42 @@ def test_the_versions_of_decoder_and_rules_are_those_of_the_code() -> None:
     digests = " ".join(PROTOCOL.partition("## P14")[2].partition("## P15")[0].split())
     said = [int(number) for number in re.findall(r"\((\d+) in this release\)", digests)]
     assert said == [DECODER_VERSION, RULES_VERSION]
+
+
+def test_the_characters_of_the_protocol_are_those_of_the_code() -> None:
+    def listed(row: str) -> set[int]:
+        rows = rf"^      {row} +(.*(?:\n {{22}}[0-9a-f].*)*)"
+        (found,) = re.findall(rows, PROTOCOL, re.MULTILINE)
+        spans = re.findall(r"\b([0-9a-f]+)(?:-([0-9a-f]+))?\b", found.partition(", and")[0])
+        return {x for a, b in spans for x in range(int(a, 16), int(b or a, 16) + 1)}
+
+    def refused(behind: str, place: int) -> set[int]:
+        """The code points of which, with a text behind, the character at `place` is refused."""
+        parts = [f"{chr(x)}{behind}." for x in range(0x110000)]
+        wrong = forbidden("".join(parts))
+        return {at // len(parts[0]) for at in wrong if at % len(parts[0]) == place}
+
+    planes = {plane << 16 | x for plane in range(17) for x in (0xFFFE, 0xFFFF)}
+    never = listed("never") | planes | listed("unless needed")
+    assert refused("", 0) == never
+    for row, behind in (("emoji", "\ufe0f"), ("joining", "\u200c"), ("Mongolian", "\u180b")):
+        assert refused(behind, 1) == set(range(0x110000)) - listed(row)
+    needed = ["#\ufe0f\u20e3", "\u00a9\ufe0f\u200d\u00ae", "\u00a9\u200d\u00ae", "\u0620\u200d"]
+    assert [x for x in needed if any(True for _ in forbidden(x))] == []
+
+
+def test_the_hosts_and_headers_of_the_protocol_are_those_of_the_code() -> None:
+    (rule,) = re.findall(r"^\* A header of a package MUST NOT .*?\. Fixed", PROTOCOL, re.M | re.S)
+    names = set(re.findall(r"`([A-Za-z-]+)`", rule))
+    assert {x.lower() for x in names} == http_header.CREDENTIALS | http_header.OWN
+    assert set(re.findall(r"`([A-Za-z]+-)…`", rule)) == {
+        x.title() for x in http_header.OWN_PREFIXES
+    }
+    (rule,) = re.findall(r"^\* A host is a name .*?\. If that", PROTOCOL, re.M | re.S)
+    assert set(re.findall(r"`([a-z]+)`", rule)) == urls.LOCAL_NAMES
+    (rule,) = re.findall(r"^\* An address is in none of .*?\. A caller", PROTOCOL, re.M | re.S)
+    networks = [*urls.PRIVATE_V4, urls.GLOBAL_V6, *urls.PRIVATE_V6]
+    assert re.findall(r"`([^`]+)`", rule) == [str(network) for network in networks]
 
 
 def test_the_answers_shown_have_the_fields_of_the_schemas() -> None:

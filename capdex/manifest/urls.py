@@ -18,14 +18,14 @@ _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCI
 _NUMERIC = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*", re.ASCII)  # WHATWG: the host is an IPv4 address
 
 # Names that only mean something inside one network (RFC 6761, 6762, 8375, and custom).
-_LOCAL_NAMES: Final = frozenset(
+LOCAL_NAMES: Final = frozenset(
     [
         *("localhost", "localdomain", "local", "internal", "intranet"),
         *("lan", "home", "corp", "private", "arpa"),
     ]
 )
 # IANA special-purpose registries; written out, since `ipaddress` differs between Pythons.
-_PRIVATE_V4: Final = tuple(
+PRIVATE_V4: Final = tuple(
     IPv4Network(net)
     for net in (
         *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
@@ -33,8 +33,8 @@ _PRIVATE_V4: Final = tuple(
         *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
     )
 )
-_GLOBAL_V6: Final = IPv6Network("2000::/3")
-_PRIVATE_V6: Final = tuple(
+GLOBAL_V6: Final = IPv6Network("2000::/3")
+PRIVATE_V6: Final = tuple(
     IPv6Network(net) for net in ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"]
 )
 
@@ -82,7 +82,7 @@ def host_fault(host: str) -> str | None:
         return f"{show(host)} is not a host name (write other scripts in punycode)"
     if _NUMERIC.fullmatch(labels[-1]):
         return _v4_fault(host)
-    if len(labels) < 2 or labels[-1].lower() in _LOCAL_NAMES:
+    if len(labels) < 2 or labels[-1].lower() in LOCAL_NAMES:
         return f"{show(host)} is a name inside one network"
     return None
 
@@ -92,7 +92,7 @@ def _v4_fault(host: str) -> str | None:
         address = IPv4Address(host)
     except ValueError:
         return f"{show(host)} is not an address in plain dotted form"
-    return _private(host) if any(address in net for net in _PRIVATE_V4) else None
+    return _private(host) if any(address in net for net in PRIVATE_V4) else None
 
 
 def _v6_fault(host: str) -> str | None:
@@ -100,7 +100,7 @@ def _v6_fault(host: str) -> str | None:
         address = IPv6Address(host)
     except ValueError:
         return f"{show(host)} is not an IPv6 address"
-    public = address in _GLOBAL_V6 and not any(address in net for net in _PRIVATE_V6)
+    public = address in GLOBAL_V6 and not any(address in net for net in PRIVATE_V6)
     return None if public and not address.scope_id else _private(host)
 
 

@@ -14,14 +14,14 @@ HEADER_NAME = re.compile(  # RFC 9110, 5.6.2
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 CREDENTIALS: Final = frozenset(["authorization", "cookie", "proxy-authorization"])
 # These say how a message is framed, where it goes and what it does: the runtime's own business.
-_OWN: Final = frozenset(
+OWN: Final = frozenset(
     [
         *("accept-encoding", "connection", "content-encoding", "content-length", "expect", "host"),
         *("keep-alive", "te", "trailer", "transfer-encoding", "upgrade"),
         *("x-http-method", "x-http-method-override", "x-method-override"),
     ]
 )
-_OWN_PREFIXES: Final = ("proxy-", "sec-")
+OWN_PREFIXES: Final = ("proxy-", "sec-")
 
 
 def header_fault(name: str) -> str | None:
@@ -30,6 +30,6 @@ def header_fault(name: str) -> str | None:
         return f"{show(name)} is not the name of a header"
     if name.lower() in CREDENTIALS:
         return f"{name} is for credentials, which a package never holds"
-    if name.lower() in _OWN or name.lower().startswith(_OWN_PREFIXES):
+    if name.lower() in OWN or name.lower().startswith(OWN_PREFIXES):
         return f"{name} is set by the runtime alone"
     return None
