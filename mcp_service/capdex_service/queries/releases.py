@@ -31,6 +31,7 @@ from capdex_service.answers.release import as_of, name_head, of_page, release
 from capdex_service.queries.reader import Reader
 
 PAGE: Final = 100
+_SHORTEST_CID: Final = 46  # of version 0
 _SHA256: Final = re.compile(r"(?:0x)?([0-9a-f]{64})", re.ASCII | re.IGNORECASE)
 
 
@@ -75,6 +76,8 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
 
 async def find_by_hash(reader: Reader, text: str) -> IndexedRelease | None:
     """Return the release whose package has this CID or sha256, if this node holds the package."""
+    if len(text) < _SHORTEST_CID:  # as most questions: to try each takes 2 % of a search
+        return None
     hex_ = _SHA256.fullmatch(text)
     try:
         cid = Cid.raw(bytes.fromhex(hex_[1])) if hex_ else Cid.parse(text)
