@@ -26,8 +26,8 @@ ROUTER = StdioServerParameters(
 
 async def consent(_context: Any, params: Any) -> types.ElicitResult:
     """Ask the person at the terminal; only a typed yes is one."""
-    print(params.message, file=sys.stderr)
-    answer = await asyncio.to_thread(input, "Allow this? Type yes: ")
+    print(params.message, "Allow this? Type yes:", sep="\n", file=sys.stderr)
+    answer = await asyncio.to_thread(sys.stdin.readline)  # none at the end of the input
     return types.ElicitResult(action="accept" if answer.strip() == "yes" else "decline")
 
 
@@ -73,4 +73,6 @@ async def run(url: str, model: str, message: str) -> str:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(run(*sys.argv[1:4])))
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    print(asyncio.run(run(*sys.argv[1:])))

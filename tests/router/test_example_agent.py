@@ -106,7 +106,16 @@ async def test_an_agent_finds_and_calls_through_the_router(tmp_path: Path) -> No
     assert json.loads(called)["output"]["prompt"] == "Use short words."
 
 
-@pytest.mark.parametrize("typed", ["no\n", "\n", "y\n"], ids=repr)
+async def test_without_its_arguments_the_example_says_how_it_is_called() -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, str(AGENT), stderr=pipe)
+    _, said = await process.communicate()
+    assert process.returncode == 1
+    assert b"python examples/agent.py https://" in said
+    assert b"Traceback" not in said
+
+
+@pytest.mark.parametrize("typed", ["no\n", "\n", "y\n", ""], ids=repr)
 async def test_only_a_typed_yes_of_its_person_is_a_yes(tmp_path: Path, typed: str) -> None:
     _, asked = await run(tmp_path, LEARN, typed)
     assert "NO_CONSENT" in results(asked[1])[0]
