@@ -64,32 +64,25 @@ def overwriting(path: Path) -> Iterator[BinaryIO]:
     Raises UsageError UNREADABLE, also for a device or another special file.
     """
     target = Path(os.path.realpath(path))
-    try:
+    with saying(f"cannot write {path}", _CHECK):
         mode = target.stat().st_mode if target.exists() else None
         if mode is not None and not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is not a file")
         with replacing(target, None if mode is None else stat.S_IMODE(mode)) as file:
             yield file
-    except OSError as error:
-        raise _unwritable(path, error) from None
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file for its user alone, as `replacing` does; raises UsageError UNREADABLE."""
-    try:
-        with replacing(path, 0o600) as file:
-            file.write(data)
-    except OSError as error:
-        raise _unwritable(path, error) from None
+    with saying(f"cannot write {path}", _CHECK), replacing(path, 0o600) as file:
+        file.write(data)
 
 
 def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
     """Write a file as `overwriting` does, with missing directories if `parents`."""
     if parents:
-        try:
+        with saying(f"cannot write {path}", _CHECK):
             Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unwritable(path, error) from None
     with overwriting(path) as file:
         file.write(data)
 
@@ -161,14 +154,13 @@ def read_private_file(path: Path, limit_bytes: int) -> bytes:
 
 def write_private_file(path: Path, data: bytes) -> None:
     """Create a file of mode 0600; raise UsageError if it exists."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with creating(path, 0o600) as file:
-            file.write(data)
-    except FileExistsError as error:
-        raise taken(Path(error.filename)) from None
-    except OSError as error:
-        raise _unwritable(path, error) from None
+    with saying(f"cannot write {path}", _CHECK):
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with creating(path, 0o600) as file:
+                file.write(data)
+        except FileExistsError as error:
+            raise taken(Path(error.filename)) from None
 
 
 def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
@@ -190,7 +182,7 @@ def write_download(path: Path, data: bytes, *, replace: bool) -> None:
     A file that has these bytes is left alone. Raises UsageError if the name is taken, or is that of
     a link or a special file: another account may have planted it in a directory that is shared.
     """
-    try:
+    with saying(f"cannot write {path}", _CHECK):
         status = _regular_file(path)
         if status is not None and status.st_size == len(data) and path.read_bytes() == data:
             return
@@ -203,8 +195,6 @@ def write_download(path: Path, data: bytes, *, replace: bool) -> None:
         opened = creating(path) if status is None else replacing(path, stat.S_IMODE(status.st_mode))
         with opened as file:
             file.write(data)
-    except OSError as error:
-        raise _unwritable(path, error) from None
 
 
 def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
@@ -227,7 +217,7 @@ def write_folder(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY):  # . is busy
             why, fix = "it is no empty folder", "name another one, or move this one away first"
             raise UsageError(f"{path} exists already", why=why, fix=fix) from None
-        raise _unwritable(path, error) from None
+        raise unusable(f"cannot write {path}", error, _CHECK) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # gone unless something failed
 
@@ -268,5 +258,10 @@ def unusable(message: str, error: OSError, fix: str = "") -> UsageError:
     return UsageError(message, Code.UNREADABLE, why=error.strerror or str(error), fix=fix)
 
 
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return unusable(f"cannot write {path}", error, _CHECK)
+@contextmanager
+def saying(message: str, fix: str = "") -> Iterator[None]:
+    """Raise UsageError UNREADABLE with a message in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise unusable(message, error, fix) from None

@@ -20,13 +20,13 @@ from typing import Any, Final, Self
 import msgspec
 import orjson
 
-from capdex.errors import UsageError
-from capdex.net.files import unusable
+from capdex.net.files import saying, unusable
 
 FIRST: Final = "0" * 64  # `previous` of the first line
 MAX_LINE_BYTES: Final = 64 * 1024
 # No event has more than 24 fields. Those that name a call and its capability are always shorter.
 MAX_FIELD_BYTES: Final = 2 * 1024
+_UNWRITABLE: Final = ("the audit log cannot be written", "see that the disk is not full")
 
 
 class _Chained(msgspec.Struct):
@@ -56,11 +56,9 @@ class AuditLog:
 
     def _begin(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        try:
+        fix = f"see who owns {self._path}, and its mode"
+        with saying("the audit log cannot be opened", fix):
             self._file = os.open(self._path, flags, 0o600)
-        except OSError as error:
-            fix = f"see who owns {self._path}, and its mode"
-            raise unusable("the audit log cannot be opened", error, fix) from None
         self._end = 0
         self._last = FIRST
 
@@ -74,10 +72,8 @@ class AuditLog:
 
     def check(self) -> None:
         """Raise UsageError UNREADABLE if the log cannot be opened: no call may run then."""
-        try:
+        with saying(*_UNWRITABLE):
             self._follow()
-        except OSError as error:
-            raise _unwritable(error) from None
 
     def write(self, event: str, **fields: object) -> None:
         """Append one line: time, event and fields, which are JSON values.
@@ -87,7 +83,7 @@ class AuditLog:
 
         Raises UsageError UNREADABLE if it cannot be written whole; nothing of it stays then.
         """
-        try:
+        with saying(*_UNWRITABLE):
             self._follow()
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
@@ -105,8 +101,6 @@ class AuditLog:
                 self._last = _digest(line)
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
-        except OSError as error:
-            raise _unwritable(error) from None
 
     def _catch_up(self) -> None:
         """Take note of the lines that other processes wrote."""
@@ -176,10 +170,6 @@ def _follows(line: bytes, expected: str) -> bool:
     except (msgspec.DecodeError, RecursionError):
         # What a crash left of a line begins as each line does.
         return line.startswith(f'{{"previous":"{expected}"'.encode()[: len(line)])
-
-
-def _unwritable(error: OSError) -> UsageError:
-    return unusable("the audit log cannot be written", error, "see that the disk is not full")
 
 
 def _short(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Final, Self
 from filelock import FileLock, Timeout
 
 from capdex.errors import Code, Unavailable, UsageError
-from capdex.net.files import unusable
+from capdex.net.files import saying, unusable
 
 _FOLDERS: Final = ("blocks", "learned", "results")
 _FILES: Final = (".json", ".jsonl", ".lock", ".sqlite")
@@ -56,13 +56,11 @@ class Home:
         Raises UsageError UNREADABLE if it cannot be made, or if a file of it is something else: who
         opens a pipe waits for its writer.
         """
-        try:
+        fix = "set CAPDEX_HOME to a directory of yours"
+        with saying(f"the data directory {path} cannot be made", fix):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             for entry in path.iterdir():
                 _check_kind(entry)
-        except OSError as error:
-            fix = "set CAPDEX_HOME to a directory of yours"
-            raise unusable(f"the data directory {path} cannot be made", error, fix) from None
         return cls(path)
 
     @contextmanager

@@ -91,13 +91,11 @@ def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
     above: list[Path] = []
     beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
     try:
-        try:
+        with _writing(folder):
             above += [x for x in (folder.parent, *folder.parent.parents) if not x.exists()]
             folder.parent.mkdir(parents=True, exist_ok=True)
             drop_leftovers(folder.parent)
             beside.mkdir(mode=0o700)
-        except OSError as error:
-            raise _unwritable(folder, error) from None
         new = beside / folder.name
         modes = {path: 0o755 if file.executable else 0o644 for path, file in expected.items()}
         write_folder(new, {path: (file.data, modes[path]) for path, file in expected.items()})
@@ -117,7 +115,7 @@ def take_away(folder: Path, expected: Content) -> None:
     drop_leftovers(folder.parent)
     if folder.is_symlink() or not folder.is_dir():
         return
-    try:
+    with _writing(folder):
         if not differences(folder, expected):  # in one step
             beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
             beside.mkdir(mode=0o700)
@@ -133,8 +131,6 @@ def take_away(folder: Path, expected: Content) -> None:
             with suppress(OSError):  # it is not empty
                 Path(inside).rmdir()
         sync_folder(folder.parent)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -158,15 +154,13 @@ def _difference(path: Path, wanted: SkillFile) -> str | None:
 
 def _put(new: Path, folder: Path) -> None:
     """Let a new folder and what is in its place change places; the old one goes with `new`."""
-    try:
+    with _writing(folder, then="capdex sync"):  # it is in the lock file
         if not folder.exists():
             new.rename(folder)
         elif not _exchange(new, folder):  # macOS, some file systems
             folder.rename(new.with_name(f"{folder.name}.old"))
             new.rename(folder)
         sync_folder(folder.parent)
-    except OSError as error:
-        raise _unwritable(folder, error, "capdex sync") from None  # it is in the lock file
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -183,10 +177,14 @@ def drop_leftovers(parent: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _unwritable(folder: Path, error: Exception, then: str = "try again") -> UsageError:
-    return UsageError(
-        f"the folder {folder} cannot be written",
-        Code.UNREADABLE,
-        why=str(error)[:300],
-        fix=f"check the path, and that the disk is not full; then: {then}",
-    )
+@contextmanager
+def _writing(folder: Path, then: str = "try again") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be written",
+            Code.UNREADABLE,
+            why=str(error)[:300],
+            fix=f"check the path, and that the disk is not full; then: {then}",
+        ) from None

@@ -18,7 +18,7 @@ from typing import Any, Final
 from filelock import FileLock
 
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
-from capdex.net.files import unusable
+from capdex.net.files import saying
 
 VERSION: Final = 1
 BUSY_S: Final = 5.0
@@ -61,25 +61,20 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
-        with translated():
-            try:
-                # SQLite gives its other files the mode of this one.
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-                # Two that change a new file to WAL do not wait for each other by themselves.
-                lock = path.with_name(path.name + ".lock")
-                with FileLock(lock, mode=0o600, poll_interval=0.005):
-                    self._connection = sqlite3.connect(
-                        path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-                    )
-                    try:
-                        self._prepare(path)
-                    except BaseException:
-                        self._connection.close()
-                        raise
-            except OSError as error:
-                raise unusable(
-                    f"{path} cannot be opened", error, fix=f"see who owns {path}, and its mode"
-                ) from None
+        with translated(), saying(f"{path} cannot be opened", f"see who owns {path}, and its mode"):
+            # SQLite gives its other files the mode of this one.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # Two that change a new file to WAL do not wait for each other by themselves.
+            lock = path.with_name(path.name + ".lock")
+            with FileLock(lock, mode=0o600, poll_interval=0.005):
+                self._connection = sqlite3.connect(
+                    path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                )
+                try:
+                    self._prepare(path)
+                except BaseException:
+                    self._connection.close()
+                    raise
 
     def _prepare(self, path: Path) -> None:
         for pragma in (

@@ -23,7 +23,7 @@ from typing import IO, Final, NamedTuple
 import msgspec
 
 from capdex.errors import Code, InvalidInput
-from capdex.net.files import replacing, unusable
+from capdex.net.files import replacing, saying
 from capdex_router.state import rows
 from capdex_router.state.object import MAX_BLOB_BYTES, StateObject
 from capdex_router.state.rows import DELETED, ERASED, LIVE, Run, Space
@@ -75,11 +75,8 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
     `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
     UsageError UNREADABLE if the file cannot be written.
     """
-    try:
-        with replacing(path, 0o600) as stream:
-            return _write(stream, owner, entries(store, owner, public=public))
-    except OSError as error:
-        raise unusable(f"{path.name} cannot be used", error, _FILE) from None
+    with saying(f"{path.name} cannot be used", _FILE), replacing(path, 0o600) as stream:
+        return _write(stream, owner, entries(store, owner, public=public))
 
 
 def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
@@ -89,18 +86,15 @@ def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, 
     truncated, altered or too large, and for a document that cannot be read or shares a peer number
     with one here; UsageError UNREADABLE.
     """
-    try:
-        with path.open("rb") as stream:
-            if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
-                raise InvalidInput(
-                    "the file is too large",
-                    Code.TOO_LARGE,
-                    fix=f"a file of state has at most {MAX_FILE_BYTES} bytes: export fewer objects",
-                )
-            owner, objects = read(stream)
-            return owner, merge_entries(store, owner, objects, empty=empty)
-    except OSError as error:
-        raise unusable(f"{path.name} cannot be used", error, _FILE) from None
+    with saying(f"{path.name} cannot be used", _FILE), path.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
+            raise InvalidInput(
+                "the file is too large",
+                Code.TOO_LARGE,
+                fix=f"a file of state has at most {MAX_FILE_BYTES} bytes: export fewer objects",
+            )
+        owner, objects = read(stream)
+        return owner, merge_entries(store, owner, objects, empty=empty)
 
 
 def judge(path: Path) -> None:

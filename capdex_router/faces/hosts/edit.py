@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Final, Literal
 
 from capdex.errors import InvalidInput, Refused
-from capdex.net.files import creating, read_bounded, replacing, unusable
+from capdex.net.files import creating, read_bounded, replacing, saying
 from capdex_router.faces.hosts import jsonc, toml, yaml
 from capdex_router.faces.hosts.table import Host
 
@@ -90,7 +90,8 @@ def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
     """
     file = edit.file.resolve()  # a link of the user's stays one
     copy = None
-    try:
+    fix = "give this user the right to write it, then run this again"
+    with saying(f"{file} cannot be used", fix):
         now = file.read_bytes() if file.exists() else None
         if now != edit.before:
             raise Refused(f"{file} changed meanwhile", fix="run the command again")
@@ -104,9 +105,6 @@ def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
         made = 0o600 if private else None
         with replacing(file, made if now is None else file.stat().st_mode & 0o777) as stream:
             stream.write(edit.after)
-    except OSError as error:
-        fix = "give this user the right to write it, then run this again"
-        raise unusable(f"{file} cannot be used", error, fix) from None
     return copy
 
 

@@ -15,7 +15,7 @@ import orjson
 from sqlalchemy import Connection
 
 from capdex.errors import Code, Unavailable, UsageError
-from capdex.net.files import unusable
+from capdex.net.files import saying
 from capdex_indexer.db.denylist import read_denials
 from capdex_indexer.mirror.content import (
     CONFIG,
@@ -58,7 +58,8 @@ def write_mirror(
     """
     digest, denials = read_digest(connection), read_denials(connection)
     total, done, releases, written = count_names(connection), 0, 0, 0
-    try:
+    fix = "check that it is a directory of yours and that the disk is not full"
+    with saying(f"{directory} cannot be written", fix):
         directory.mkdir(parents=True, exist_ok=True)
         with _locked(directory):
             stale = _existing_files(directory)
@@ -72,9 +73,6 @@ def write_mirror(
                 _remove(directory, path)
             # Written last, so no file is older than the block that it names.
             written += _write_if_changed(directory / CONFIG, config(digest, denials, gateway))
-    except OSError as error:
-        fix = "check that it is a directory of yours and that the disk is not full"
-        raise unusable(f"{directory} cannot be written", error, fix) from None
     unchanged = done + 1 - written
     return MirrorResult(digest, done, releases, written, unchanged, len(stale), denials.count)
 
