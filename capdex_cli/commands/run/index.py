@@ -158,20 +158,18 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
     the same state of an index gives the same bytes everywhere. The node may run meanwhile. What its
     operator denies is left out.
     """
-    from capdex_indexer.db.engine import open_reader, transaction
+    from capdex_indexer.db.engine import reading
     from capdex_indexer.mirror.directory import write_mirror
 
     gateway = None if base_url is None else _gateway(base_url)
     status = StatusLine(app.output)
-    engine = open_reader(database_url(app, db))
     try:
-        with transaction(engine) as connection:
+        with reading(database_url(app, db)) as connection:
             written = write_mirror(
                 connection, directory, gateway=gateway, report=partial(status.count, "names")
             )
     finally:
         status.clear()
-        engine.dispose()
     value = {
         "directory": str(directory),
         **written.digest.to_json(),

@@ -46,7 +46,7 @@ def deny_command(
     from capdex_indexer.store import Operator
     from capdex_indexer.store.operator import read_subject
 
-    if show == bool(subjects) or (show and (remove or reason)) or (remove and reason):
+    if show == bool(subjects) or sum(map(bool, (show, remove, reason))) > 1:
         raise UsageError(
             "these options do not go together",
             fix="name CIDs or names, with --reason or --remove; or use --list alone",
@@ -142,7 +142,7 @@ def queue_command(
     """
     from capdex.problems import Availability
     from capdex.uri import PREFIX, check_name
-    from capdex_indexer.db.engine import open_reader, transaction
+    from capdex_indexer.db.engine import reading
     from capdex_indexer.query.pending import WAITING, read_queue
     from capdex_indexer.store import Operator
 
@@ -158,12 +158,8 @@ def queue_command(
         app.output.result("node.rearm", value, human=human, plain=[count])
         return
     states = WAITING if state is None else (Availability(state),)
-    engine = open_reader(url)
-    try:
-        with transaction(engine) as connection:
-            page = read_queue(connection, states=states, name=name, limit=limit, cursor=cursor)
-    finally:
-        engine.dispose()
+    with reading(url) as connection:
+        page = read_queue(connection, states=states, name=name, limit=limit, cursor=cursor)
     now = time.time()
     values = [_value(row, now) for row in page.releases]
     totals = {str(key): number for key, number in page.totals.items()}

@@ -217,7 +217,7 @@ class ChainReader:
         try:
             block = await self.rpc.finalized_block()
         except RpcError as error:
-            if not error.answered or error.fault is RpcFault.RATE:
+            if not error.is_refusal:
                 return None  # said at the next look, or by another endpoint
             unknown = error.fault is RpcFault.UNKNOWN_BLOCK
             block, knows_tag = None, unknown or not await self.rpc.lacks("finalized")

@@ -158,6 +158,17 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
+@contextmanager
+def reading(text: str) -> Iterator[Connection]:
+    """Open a database, read in one transaction, and close it."""
+    engine = open_reader(text)
+    try:
+        with transaction(engine) as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
 def _postgresql(url: URL, connect_args: dict[str, Any], **attributes: object) -> Engine:
     # Such as a search_path: what is given here replaces what a URL says.
     if options := f"{url.query.get('options', '')} {connect_args.get('options', '')}".strip():

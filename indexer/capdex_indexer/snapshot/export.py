@@ -6,8 +6,7 @@ manifest comes first in the file and needs the CIDs of all chunks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from capdex.registry.logs import BlockRef
 from capdex_indexer.chain.reader import DEV_CHAIN_ID
 from capdex_indexer.db import denylist
 from capdex_indexer.db.columns import PENDING
-from capdex_indexer.db.engine import open_reader, transaction
+from capdex_indexer.db.engine import reading
 from capdex_indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, REGISTRY, RELEASE, VOTES
 from capdex_indexer.query.digest import (
     Digest,
@@ -59,7 +58,7 @@ def plan_export(db: str, block: int | None = None) -> ExportPlan:
     query = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.finalized).select_from(
         DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
     )
-    with _reading(db) as connection:
+    with reading(db) as connection:
         rows = {row.id: row for row in connection.execute(query)}
         if (registry := rows.get(REGISTRY)) is None:
             raise Unavailable(
@@ -94,7 +93,7 @@ def export_snapshot(
     none of the packages that are wanted; Unavailable if the index changed since the proofs were
     made.
     """
-    with _reading(db) as connection, overwriting(out) as file:
+    with reading(db) as connection, overwriting(out) as file:
         digests = {REGISTRY: read_digest(connection, block)}
         if (votes := _votes(connection, block)) is not None:
             digests[VOTES] = votes
@@ -136,16 +135,6 @@ def export_snapshot(
             file.write(write_block(cid, data))
             progress("packages", count, len(packages))
     return manifest
-
-
-@contextmanager
-def _reading(db: str) -> Iterator[Connection]:
-    engine = open_reader(db)
-    try:
-        with transaction(engine) as connection:
-            yield connection
-    finally:
-        engine.dispose()
 
 
 def _votes(connection: Connection, block: int) -> Digest | None:
