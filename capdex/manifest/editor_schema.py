@@ -186,9 +186,9 @@ def _trigger() -> Json:
         fields,
         ("type", "value"),
         allOf=[
-            when("type", "regex", {"properties": {"value": regex}}),
-            when("type", "keyword", {"properties": {"value": keyword}}),
-            when("type", "embedding", embedding),
+            when("regex", {"properties": {"value": regex}}),
+            when("keyword", {"properties": {"value": keyword}}),
+            when("embedding", embedding),
         ],
     )
 
@@ -282,7 +282,7 @@ def _bindings() -> Json:
             if name in names
         }
         more = sent(kind) if kind in HTTP_TYPES else {}
-        cases.append(when("type", kind, {"required": list(names), "properties": fields | more}))
+        cases.append(when(kind, {"required": list(names), "properties": fields | more}))
     return maybe("How each tool that is not built in is called, by its name.", "object") | {
         "maxProperties": tools.MAX_TOOLS,
         "propertyNames": {"not": {"enum": list(tools.BUILT_IN)}},

@@ -74,9 +74,9 @@ def mapping(title: str, properties: Json, required: tuple[str, ...] = (), **more
     return schema | {"properties": properties, **more}
 
 
-def when(name: str, value: str, then: Json) -> Json:
-    """Return a rule for mappings whose text field `name` is `value`."""
-    return {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": then}
+def when(type_: str, then: Json) -> Json:
+    """Return a rule for mappings of a type."""
+    return {"if": {"properties": {"type": {"const": type_}}, "required": ["type"]}, "then": then}
 
 
 def packed_file() -> Json:
@@ -136,7 +136,7 @@ def sent(kind: str) -> Json:
     }
     if wide:
         fields["optional"] = maybe("Sent only if it is bound.", "boolean")
-    named = [when("type", x, {"required": ["name"]}) for x in http_auth.NAMED if x in types]
+    named = [when(x, {"required": ["name"]}) for x in http_auth.NAMED if x in types]
     auth = mapping("Auth", fields, ("type", "secret"), allOf=named, additionalProperties=False)
     body = {
         "content": text(

@@ -68,35 +68,33 @@ async def results(site: Site, request: PageRequest) -> View:
         "cursor": request.text("cursor") or None,
     }
     answer, corrected = await explained_search(site.reader, SearchRequest.parse(wanted))
-    data = answer.to_json() | {
+    found = answer.to_json()
+    hits, following = found["list_of_results"], found["next_cursor"]
+    is_empty = bool(query) and not hits
+    data = found | {
         "query": query,
         "chosen": chosen,
         "without": without,
         "corrected": {word: list(instead) for word, instead in corrected.items()},
-        "suggested": [],
+        "suggested": await names_like(site.reader, query[:3], SUGGESTED) if is_empty else [],
         "named": await _page_named(site, query),
         "first_page": not wanted["cursor"],
+        "first": request.address(cursor=None),
+        "next": request.address(cursor=following) if following else None,
+        "filters": [
+            {"name": words + name, "value": x, "address": _toggled(request, key + name, values, x)}
+            for key, groups, words in (("", chosen, ""), (f"{NOT}.", without, "not "))
+            for name, values in groups.items()
+            for x in values
+        ],
+        "domain": query.lower() if query.lower() in DOMAINS else None,
     }
-    data["next"] = request.address(cursor=data["next_cursor"]) if data["next_cursor"] else None
-    if not data["list_of_results"] and query:
-        data["suggested"] = await names_like(site.reader, query[:3], SUGGESTED)
-    data["first"] = request.address(cursor=None)
-    data["filters"] = [
-        {"name": shown, "value": value, "address": request.address(cursor=None, **{key: rest})}
-        for prefix, groups, words in (("", chosen, ""), (f"{NOT}.", without, "not "))
-        for name, values in groups.items()
-        for value in values
-        for key, shown in ((prefix + name, words + name),)
-        for rest in ([x for x in values if x != value],)
-    ]
     _add_addresses(data, request)
-    hits = data["list_of_results"]
     await add_growth(site, hits)
     for hit in hits:
         similarity = (hit.get("why") or {}).get("similarity") or 1.0
         hit["related"] = bool(query) and not hit["matched"] and similarity < WEAK_SIMILARITY
     hits.sort(key=lambda hit: bool(hit["related"]))
-    data["domain"] = query.lower() if query.lower() in DOMAINS else None
     return View("search.html", f"{query}: search" if query else "Search", data, feed="/feed.atom")
 
 
@@ -143,9 +141,13 @@ def _add_addresses(data: Json, request: PageRequest) -> None:
         chosen = data["chosen"].get(name, [])
         for choice in values:
             choice["chosen"] = choice["value"] in chosen
-            kept = [x for x in chosen if x != choice["value"]]
-            after = kept if choice["chosen"] else [*chosen, choice["value"]]
-            choice["address"] = request.address(cursor=None, **{name: after})
+            choice["address"] = _toggled(request, name, chosen, choice["value"])
+
+
+def _toggled(request: PageRequest, key: str, chosen: list[str], value: str) -> str:
+    """Return the address of a search with a filter, or without it where it is chosen."""
+    after = [x for x in chosen if x != value] if value in chosen else [*chosen, value]
+    return request.address(cursor=None, **{key: after})
 
 
 async def of_value(key: str, site: Site, request: PageRequest) -> View:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from capdex.errors import untrusted_text
-from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.transport import Call
 from capdex.net.rpc.types import Header, hex_, read_header
 
@@ -150,7 +150,7 @@ async def _answer(ask: Ask, call: Call, control: Call, read: Callable[[Any], Any
         try:
             answer = await ask(*call, read)
         except RpcError as error:
-            if not error.answered or error.fault is RpcFault.RATE:
+            if not error.is_refusal:
                 raise
         else:
             if answer is not None or call[0] == "eth_getLogs":  # null is no logs

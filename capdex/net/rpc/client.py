@@ -247,9 +247,7 @@ class Rpc(Failover):
             try:
                 return await self._logs_at(address, blocks, hashes)
             except RpcError as error:
-                if not error.answered or error.fault is RpcFault.RATE:
-                    raise
-                if not await self.lacks("logs_by_hash"):
+                if not error.is_refusal or not await self.lacks("logs_by_hash"):
                     raise
         logs = await self._logs_at(address, blocks, numbers)
         await self._check_hashes(blocks)

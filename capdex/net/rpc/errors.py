@@ -52,6 +52,11 @@ class RpcError(Unavailable):
     answered: bool = False
     data: str | None = None
 
+    @property
+    def is_refusal(self) -> bool:
+        """True if the endpoint refuses the call itself, and not the rate of calls."""
+        return self.answered and self.fault is not RpcFault.RATE
+
 
 _WORDS: tuple[tuple[RpcFault, re.Pattern[str]], ...] = tuple(
     (fault, re.compile(pattern, re.IGNORECASE))

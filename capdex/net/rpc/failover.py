@@ -105,7 +105,7 @@ class Failover:
                     attempts, timeouts, left_s = 0, 0, wait_s
                 attempts += 1
                 timeouts += error.fault is RpcFault.TIMEOUT
-                refused[endpoint] += error.answered and error.fault is not RpcFault.RATE
+                refused[endpoint] += error.is_refusal
                 timed_out = error.fault is RpcFault.TIMEOUT and refusals is not None
                 if error.fault is RpcFault.FATAL or timed_out:
                     hopeless.add(endpoint)
@@ -205,7 +205,7 @@ class Failover:
         try:
             (result,), _ = await self._ask(endpoint, [(method, params)], read)
         except RpcError as error:
-            if error.answered and error.fault is not RpcFault.RATE:
+            if error.is_refusal:
                 endpoint.answered(1)
             raise
         return result

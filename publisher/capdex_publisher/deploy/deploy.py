@@ -17,7 +17,7 @@ from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net.files import write_atomically
 from capdex.net.rpc.abilities import runs_cancun
-from capdex.net.rpc.errors import RpcError, RpcFault
+from capdex.net.rpc.errors import RpcError
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.create2 import Creation
 from capdex_publisher.ethereum.client import Chain
@@ -149,7 +149,7 @@ async def _may_run(chain: Chain) -> bool:
     try:
         return await runs_cancun(chain.rpc.call)
     except RpcError as error:
-        if not error.answered or error.fault is RpcFault.RATE:
+        if not error.is_refusal:
             raise
         return True  # it refuses each such call
 

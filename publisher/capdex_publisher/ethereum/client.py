@@ -128,7 +128,7 @@ class Chain:
         try:
             tip = await self.rpc.call("eth_maxPriorityFeePerGas", (), quantity)
         except RpcError as error:
-            if not error.answered or error.fault is RpcFault.RATE:
+            if not error.is_refusal:
                 raise
             tip = max(reward, LEAST_TIP_WEI)  # not every endpoint has this method
         with suppress(Unavailable):  # some nodes know better than the formula, others have none
@@ -259,7 +259,7 @@ class Chain:
         try:
             await self.rpc.call("eth_sendRawTransaction", [hex_(raw)], unhex)
         except RpcError as error:
-            if not error.answered or error.fault is RpcFault.RATE:
+            if not error.is_refusal:
                 raise
             words = "already ?(known|imported)|known transaction"
             return None if re.search(words, error.why, re.IGNORECASE) else error

@@ -171,6 +171,4 @@ async def all_events(contract: Contract, topics: Topics, *, upto: int | None = N
 
 def _may_be_too_large(error: RpcError) -> bool:
     """True if fewer blocks or logs may help: endpoints state their limits in many ways."""
-    if error.fault in (RpcFault.TOO_LARGE_RANGE, RpcFault.TIMEOUT):
-        return True
-    return error.answered and error.fault is not RpcFault.RATE
+    return error.is_refusal or error.fault in (RpcFault.TOO_LARGE_RANGE, RpcFault.TIMEOUT)

@@ -164,15 +164,13 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
         homepage = ""
     texts = (draft.title, draft.summary, draft.description)
     title, summary, description = (" ".join(clean(x).split()) for x in texts)
-    description = _cut(DOCUMENT, description, MAX_DESCRIPTION_BYTES, notes)
-    most = manifest.MAX_PROMPT_BYTES
-    prompt = _cut(DOCUMENT, draft.prompt, most, notes, "prompt", line_end=1)
+    description = _cut(notes, DOCUMENT, "description", description, MAX_DESCRIPTION_BYTES)
+    prompt = _cut(notes, DOCUMENT, "prompt", draft.prompt, manifest.MAX_PROMPT_BYTES, 1)
     if len(title) > MAX_TITLE_CHARS:
         whole, title = f"{len(title)} characters", title[:MAX_TITLE_CHARS]
         notes.append(Note(DOCUMENT, "title", "changed", whole, title))
-    made: Json = {"title": title or draft.name, "summary": summary, "description": description}
-    made |= {"license": license_, "homepage": homepage, "prompt": prompt, "tools": tools}
-    return replace(draft, **made), notes
+    draft = replace(draft, title=title or draft.name, summary=summary, description=description)
+    return replace(draft, license=license_, homepage=homepage, prompt=prompt, tools=tools), notes
 
 
 def _bounded_tools(drafted: Sequence[DraftTool], notes: list[Note]) -> list[DraftTool]:
@@ -185,7 +183,8 @@ def _bounded_tools(drafted: Sequence[DraftTool], notes: list[Note]) -> list[Draf
             notes.append(Note(tool.source, "output schema", "left out", "", fault))
             tool = replace(tool, output_schema=None)
         names.append(name := tool_name_of(tool.source, names, sources))
-        kept = _cut(tool.source, clean(tool.description), MAX_TOOL_DESCRIPTION_BYTES, notes)
+        description = clean(tool.description)
+        kept = _cut(notes, tool.source, "description", description, MAX_TOOL_DESCRIPTION_BYTES)
         if name != tool.source:
             notes.append(Note(tool.source, "name", "changed", tool.source, name))
             kept = cut(f"{tool.source}: {kept}".removesuffix(": "), MAX_TOOL_DESCRIPTION_BYTES)
@@ -202,12 +201,7 @@ def _unseen(value: object) -> str:
 
 
 def _cut(
-    source: str,
-    text: str,
-    most_bytes: int,
-    notes: list[Note],
-    subject: str = "description",
-    line_end: int = 0,
+    notes: list[Note], source: str, subject: str, text: str, most_bytes: int, line_end: int = 0
 ) -> str:
     """Return a text cut to a number of bytes with its line end; `notes` gets what was cut."""
     kept = cut(text, most_bytes - line_end)

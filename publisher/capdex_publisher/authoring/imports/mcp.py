@@ -58,8 +58,8 @@ async def import_mcp(
             async with asyncio.timeout(TIMEOUT_S):
                 answers = await _ask(server, errors)
         except TimeoutError:
-            why = _with(f"it did not answer in {TIMEOUT_S:g} s", _last_lines(errors))
-            raise _unavailable(server, why) from None
+            why = f"it did not answer in {TIMEOUT_S:g} s"
+            raise _unavailable(server, why, _last_lines(errors)) from None
         except Unavailable as error:
             more = f"; its headers were not sent: {', '.join(unsent)}" if unsent else ""
             raise replace(error, why=f"{error.why}{more}") from None
@@ -130,11 +130,12 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
             fix="give the command as you type it in a shell, or the server's URL",
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
-        raise _unavailable(server, _cause(error, statuses, _last_lines(errors))) from None
+        said = _last_lines(errors)
+        raise _unavailable(server, _cause(error, statuses, said), said) from None
 
 
 def _cause(error: BaseException, statuses: Sequence[int], said: str) -> str:
-    """Return why a server did not answer; `said` is what its program wrote."""
+    """Return why a server did not answer; empty where what its program wrote says it all."""
     import mcp
     from pydantic import ValidationError
 
@@ -149,12 +150,12 @@ def _cause(error: BaseException, statuses: Sequence[int], said: str) -> str:
         cause = clean(_WEB.sub(lambda match: shown(match[0]), told))[:300]
         # The SDK reports the end of a program in the class of answers.
         if said and (not isinstance(error, mcp.MCPError) or str(error) == "Connection closed"):
-            return said
+            return ""
     if statuses and statuses[-1] >= 400:
         cause += f" (HTTP {statuses[-1]})"
         if statuses[-1] in (401, 403):
             cause += "; a package calls servers without authentication"
-    return _with(cause, said)
+    return cause
 
 
 async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str | None]:
@@ -253,15 +254,11 @@ def _last_lines(errors: TextIO) -> str:
     return clean("; ".join(x.strip() for x in errors.read().splitlines()[-3:] if x.strip()))
 
 
-def _with(why: str, said: str) -> str:
-    return f"{why}; it wrote: {said}" if said else why
-
-
-def _unavailable(server: Server, why: str) -> Unavailable:
+def _unavailable(server: Server, why: str, said: str) -> Unavailable:
     return Unavailable(
         f"the MCP server {server.shown!r} did not list its tools",
         Code.SERVICE_UNAVAILABLE,
-        why=why,
+        why="; it wrote: ".join(filter(None, [why, said])),
         fix="give its URL with its path, often /mcp"
         if server.url
         else "start it by hand to see what it says",
