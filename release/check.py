@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -129,7 +130,8 @@ def main() -> None:
         sys.exit(1)
     print(f"✓ capdex {version} can be released")
     if not asked.tag:
-        print(f"  python release/check.py --message | git tag --annotate v{version} --file -")
+        python = shlex.quote(sys.executable)
+        print(f"  {python} release/check.py --message | git tag --annotate v{version} --file -")
 
 
 if __name__ == "__main__":
