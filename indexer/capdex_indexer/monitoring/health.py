@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ class Health:
     judging_fails: Callable[[], bool] = lambda: False
     keeping_fails: Callable[[], bool] = lambda: False
     next_try_s: Callable[[], float] | None = None  # until an endpoint is asked again
+    followed: asyncio.Event = field(default_factory=asyncio.Event)  # this writer was at the head
     _watching: bool = False
     _at_head_at: float | None = None
     _beat: Heartbeat | None = None
@@ -61,6 +63,7 @@ class Health:
         elif self._at_head:
             self._compare_clock(before)
             self.following, self._at_head_at = True, self.timer()
+            self.followed.set()
 
     def observe(self, position: Position, beat: Heartbeat | None) -> None:
         """Record the database's position and heartbeat while another process writes it."""

@@ -160,8 +160,11 @@ class Writer:
 
         Raises SessionLost when the lease is lost.
 
-        On a thread of its own, since requests may use all others.
+        On a thread of its own, since requests may use all others. The first one waits for the head
+        of the chain, which a restart reaches at once: readers stay ready.
         """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(health.followed.wait(), BEAT_S)
         clock, before, faults = self.options.clock, None, FaultLog()
         with ThreadPoolExecutor(1, "heartbeat") as heart:
             while True:

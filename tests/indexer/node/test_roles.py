@@ -93,6 +93,16 @@ async def test_a_reader_is_ready_while_it_hears_the_writer_and_follows_it(
             assert reader.surface.health.lag_s() == 0
 
 
+async def test_the_first_heartbeat_of_a_writer_at_the_head_says_so_and_readers_stay_ready(
+    options: NodeOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seat, "BEAT_S", 2 * FAIL_AFTER_S)  # there is no second one
+    async with running(options) as (writer, until):
+        index = writer.surface.index
+        await until(lambda: index.heartbeat()[1] is not None)
+        assert index.heartbeat()[1].following
+
+
 async def test_a_reader_of_nothing_does_not_start(options: NodeOptions) -> None:
     with pytest.raises(CapdexError):
         async with Node.open(replace(options, role=Role.READER)):
