@@ -270,6 +270,26 @@ def test_a_deployment_file_that_is_missing_is_named(tmp_path: Path) -> None:
         load(environ=environment, cwd=tmp_path)
 
 
+def test_postgres_is_healthy_when_it_answers_where_the_node_asks() -> None:
+    # While its entrypoint makes the database, another server answers on the socket, and ends.
+    for name in ("postgres", "replica"):
+        assert "--host=127.0.0.1" in SERVICES[name]["healthcheck"]["test"]
+
+
+def test_the_page_saves_and_restores_the_containers_by_their_own_users_and_programs() -> None:
+    page = (ROOT / "docs/operations.md").read_text("utf-8")
+    backup = page.split("\n## Backup\n")[1].split("\n## ")[0]
+    lines = re.findall(r"^\$ docker compose (.+)$", backup, re.MULTILINE)
+    commands = [shlex.split(line) for line in lines]
+    # The programs of PostgreSQL name no user and get no password on the way.
+    given = SERVICES["postgres"]["environment"]
+    assert (given["PGUSER"], given["PGPASSWORD"]) == ("capdex", given["POSTGRES_PASSWORD"])
+    # `docker compose cp` would write files of root, in which the node could store no package.
+    by_tar = [words for words in commands if "tar" in words]
+    assert [words[words.index("-C") + 1] for words in by_tar] == ["/data", "/data"]
+    assert all("node" in words and "cp" not in words for words in by_tar)
+
+
 def test_no_password_stands_in_the_files_and_none_has_a_default() -> None:
     for service in SERVICES.values():
         for key, value in service.get("environment", {}).items():
