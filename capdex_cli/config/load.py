@@ -122,16 +122,10 @@ def _is_there(path: Path) -> bool:
 
 def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     """Take each value from the first layer that has it."""
-    known = sorted({name for layer in layers for name in layer.networks})
-    every = [*layers, local] if local else layers
-    choosing = next((x for x in every if "network" in x.values), None)
-    chosen = choosing.values["network"] if choosing else None
-    named = [x for x in every if x is local or x.origin in ("--config", "environment")]
-    # A local network brings its own keys; the user's account is used there only if it is named.
-    if chosen != LOCAL or LOCAL in known or local is None:
-        local, every, named = None, layers, layers
-        if choosing and chosen is not None and chosen not in (CUSTOM, *known):
-            raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
+    chosen, chosen_by, local = _chosen(layers, local)
+    every = named = [*layers, local] if local else layers
+    if local:  # which brings its own keys: the user's account is used there only if it is named
+        named = [x for x in every if x is local or x.origin in ("--config", "environment")]
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
     for key in (*NETWORK_KEYS, *ACCOUNT_KEYS):
@@ -150,7 +144,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     network = None
     if chosen is not None or any(key in values for key in NETWORK_KEYS):
         network = _network(chosen or CUSTOM, values)
-        origins["network"] = choosing.origin if choosing else "environment"
+        origins["network"] = chosen_by
     paths = {x.replace("-", "_"): Path(values[x]) for x in PATH_KEYS if x in values}
     cap = wei(values["fee-cap"], "fee-cap") if "fee-cap" in values else DEFAULT_FEE_CAP_WEI
     return Settings(
@@ -162,6 +156,20 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
         up=Path(local.origin) if local else None,
         origins=origins,
     )
+
+
+def _chosen(layers: list[Layer], local: Layer | None) -> tuple[str | None, str, Layer | None]:
+    """Return the chosen network and what chose it, and the local network if it is this one."""
+    known = sorted({name for layer in layers for name in layer.networks})
+    choosing = next((x for x in (*layers, local) if x and "network" in x.values), None)
+    if choosing is None:
+        return None, "environment", None
+    chosen = choosing.values["network"]
+    if local and chosen == LOCAL and LOCAL not in known:
+        return chosen, choosing.origin, local
+    if chosen not in (CUSTOM, *known):
+        raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
+    return chosen, choosing.origin, None
 
 
 def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[str, str]) -> None:

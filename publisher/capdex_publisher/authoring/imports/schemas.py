@@ -235,14 +235,15 @@ class Resolver:
             raise Unfit("type alone allows null" if key == "nullable" else "no word of a schema")
         self._count(len(key), parts=int(isinstance(item, dict | list)))
         hidden = hidden if key in _SAME_PLACE else frozenset()
-        if shape is Shape.SCHEMA and isinstance(item, dict | bool):
-            return self.schema(item, depth + 1, hidden)
-        if shape is Shape.SCHEMAS and isinstance(item, list):
-            return [self.schema(x, depth + 2, hidden) for x in item]
-        if shape is Shape.SCHEMA_MAP and isinstance(item, dict):
-            return {x: self.schema(y, depth + 2) for x, y in item.items()}
-        if shape is Shape.COUNT and isinstance(item, str) and re.fullmatch("[0-9]{1,15}", item):
-            return self._value(int(item))  # Gemini's JSON has whole numbers as text
+        match shape, item:
+            case Shape.SCHEMA, dict() | bool():
+                return self.schema(item, depth + 1, hidden)
+            case Shape.SCHEMAS, list():
+                return [self.schema(x, depth + 2, hidden) for x in item]
+            case Shape.SCHEMA_MAP, dict():
+                return {x: self.schema(y, depth + 2) for x, y in item.items()}
+            case Shape.COUNT, str() if re.fullmatch("[0-9]{1,15}", item):
+                return self._value(int(item))  # Gemini's JSON has whole numbers as text
         if key in ("description", "title"):
             text = clean(item)
             kept = cut(text, MAX_DESCRIPTION_BYTES)
