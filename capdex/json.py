@@ -16,6 +16,11 @@ def list_of(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def objects_in(value: object) -> list[Json]:
+    """Return the objects in a list; none of any other value."""
+    return [item for item in list_of(value) if isinstance(item, dict)]
+
+
 def levels(value: object) -> Iterator[list[Any]]:
     """Yield a JSON value, then all values in it, then all in these, and so on."""
     level = [value]

@@ -25,7 +25,7 @@ from capdex.errors import (
     VerificationFailure,
     untrusted_text,
 )
-from capdex.json import Json, list_of, object_of
+from capdex.json import Json, list_of, object_of, objects_in
 from capdex.net.http import redact
 from capdex.net.node_client import NodeClient
 from capdex.package import judge_announcement
@@ -134,7 +134,7 @@ async def search(
         except Unavailable as error:
             failed = failed or error
             continue
-        node_hits = map(_hit, list_of(answer.get("list_of_results"))[:MAX_HITS])
+        node_hits = map(_hit, objects_in(list_of(answer.get("list_of_results"))[:MAX_HITS]))
         return [hit for hit in node_hits if hit is not None][:limit]
     if failed is not None:
         raise failed
@@ -263,9 +263,7 @@ def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _hit(hit: object) -> NodeHit | None:
-    if not isinstance(hit, dict):
-        return None
+def _hit(hit: Json) -> NodeHit | None:
     texts = object_of(hit.get("acp_metadata"))
     try:
         uri = CapabilityURI.exact(untrusted_text(hit.get("cap_uri")))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from capdex.errors import UsageError
-from capdex.json import Json, list_of
+from capdex.json import Json, objects_in
 from capdex.version import Version, latest
 from capdex_cli.publish.account import account_address, account_options
 from capdex_cli.terminal.app import App
@@ -73,11 +73,9 @@ async def _published_by(mcp_url: str, account: str) -> list[Json]:
     async with NodeClient(mcp_url) as node:
         for _ in range(MAX_NODE_PAGES):
             answer = await node.call("search_capabilities", asked)
-            for hit in list_of(answer.get("list_of_results")):
-                if isinstance(hit, dict):
-                    semver = hit.get("semver")
-                    row = {"role": "publisher", "release_count": None, "latest": semver}
-                    rows.append({"name": name_of(hit), **row, "flags": flags(hit)})
+            for hit in objects_in(answer.get("list_of_results")):
+                row = {"role": "publisher", "release_count": None, "latest": hit.get("semver")}
+                rows.append({"name": name_of(hit), **row, "flags": flags(hit)})
             if not answer.get("next_cursor"):
                 break
             asked["cursor"] = answer["next_cursor"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import CapdexError, Code, UsageError
-from capdex.json import Json, list_of
+from capdex.json import Json, list_of, objects_in
 from capdex.uri import CapabilityURI
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
@@ -94,8 +94,7 @@ def search_command(
     if cursor is not None:
         arguments["cursor"] = cursor
     answer = ask_node(app, "search_capabilities", arguments)
-    first = list_of(answer.get("list_of_results"))[:limit]
-    hits = [hit for hit in first if isinstance(hit, dict)]
+    hits = objects_in(list_of(answer.get("list_of_results"))[:limit])
     total, next_cursor = answer.get("total"), answer.get("next_cursor")
     uris = [hit.get("cap_uri", "") for hit in hits]
     human = [row for hit in hits for row in _rows(app.output.out, hit)]

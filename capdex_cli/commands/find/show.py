@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import Code, InvalidInput
-from capdex.json import Json, list_of
+from capdex.json import Json, objects_in
 from capdex.uri import CapabilityURI
 from capdex.version import Version, VersionRange
 from capdex_cli.config.completion_cache import complete, remember
@@ -118,10 +118,9 @@ def _details(stream: Stream, releases: list[Json], as_of: object) -> list[str]:
             rows.append(("reason", _why(release)))
         lines += columns(rows, indent=0)
         rows = []
-        for check in list_of(part(release, "verification", "checks")):
-            if isinstance(check, dict):
-                sign = stream.mark("ok" if check.get("ok") is True else "fail")
-                rows.append((f"{sign} {safe(check.get('name'))}", safe(check.get("detail") or "")))
+        for check in objects_in(part(release, "verification", "checks")):
+            sign = stream.mark("ok" if check.get("ok") is True else "fail")
+            rows.append((f"{sign} {safe(check.get('name'))}", safe(check.get("detail") or "")))
         lines += columns(rows)
     return lines
 

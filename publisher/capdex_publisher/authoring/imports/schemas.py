@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from capdex.json import Json, list_of, object_of
+from capdex.json import Json, list_of, object_of, objects_in
 from capdex.json_schema import bounds
 from capdex.json_schema.keywords import ANNOTATIONS, RULES, Shape
 from capdex.yaml.characters import forbidden
@@ -165,8 +165,7 @@ class Resolver:
         given = _discriminator(value)
         if not isinstance(name := given.get("propertyName"), str):
             return ""
-        listed = [x for word in ("oneOf", "anyOf") for x in list_of(value.get(word))]
-        choices = [x for x in listed if isinstance(x, dict)]
+        choices = [x for word in ("oneOf", "anyOf") for x in objects_in(value.get(word))]
         named = [str(x["$ref"]) for x in choices if "$ref" in x and not self._values(x, name)]
         schemas = ", ".join(x.rpartition("/")[2] for x in named)
         told = f"{name} is the name of the schema that is meant: {schemas}." if schemas else ""
@@ -181,7 +180,7 @@ class Resolver:
 
     def _open(self, value: Json, made: Json) -> None:
         """Write `oneOf` as `anyOf` where nothing but a discriminator tells its choices apart."""
-        choices = [x for x in value["oneOf"] if isinstance(x, dict)] if "oneOf" in made else []
+        choices = objects_in(value["oneOf"]) if "oneOf" in made else []
         parts = [x for choice in choices for x in united(self._document, choice, old=self._old)]
         given = [_discriminator(x) for x in (value, *parts) if "discriminator" in x]
         names = {str(x.get("propertyName")) for x in given}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.errors import InvalidInput, UsageError
-from capdex.json import Json, list_of, object_of
+from capdex.json import Json, object_of, objects_in
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.report import clean, name_of
 from capdex_publisher.authoring.imports.source import WEB, parse, read_file, shown
@@ -99,7 +99,7 @@ def listed(value: Json) -> dict[str, Json]:
         return {str(value.get("name")): bundle["mcp_config"]}  # manifest.json of an MCP bundle
     holders = [value, object_of(value.get("mcp"))]  # the second in the settings of VS Code
     lists = [holder.get(word) for holder in holders for word in _LISTS]
-    named = {x.get("name"): x for x in _objects(value.get("mcpServers"))}  # Continue has a list
+    named = {x.get("name"): x for x in objects_in(value.get("mcpServers"))}  # Continue has a list
     for entries in [named, *lists, *(value.get(x) for x in _LAST_LISTS)]:
         servers = {str(x): _flat(y) for x, y in object_of(entries).items() if _is_entry(y)}
         if servers:
@@ -224,7 +224,7 @@ class _Values:
         for name, setting in object_of(value.get("user_config")).items():  # of an MCP bundle
             if isinstance(default := object_of(setting).get("default"), str | int | float):
                 self._known[f"user_config.{name}"] = self.told(_text(default))
-        for variable in _objects(value.get("inputs")):
+        for variable in objects_in(value.get("inputs")):
             if variable.get("default"):
                 self._known[f"input:{variable.get('id')}"] = str(variable["default"])
 
@@ -267,11 +267,7 @@ def _several(source: str, value: Json, entries: Mapping[str, Json]) -> UsageErro
 def _ways(value: Json) -> Iterator[str]:
     """Yield the URLs and commands of a server.json of the MCP registry."""
     commands = {"npm": "npx -y", "pypi": "uvx"}
-    yield from (str(x["url"]) for x in _objects(value.get("remotes")) if x.get("url"))
-    for package in _objects(value.get("packages")):
+    yield from (str(x["url"]) for x in objects_in(value.get("remotes")) if x.get("url"))
+    for package in objects_in(value.get("packages")):
         command = commands.get(str(package.get("registryType")), "COMMAND")
         yield f"{command} {package.get('identifier')}"
-
-
-def _objects(value: object) -> list[Json]:
-    return [x for x in list_of(value) if isinstance(x, dict)]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from capdex.errors import InvalidInput, UsageError
-from capdex.json import Json, object_of
+from capdex.json import Json, object_of, objects_in
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.openapi import swagger
 from capdex_publisher.authoring.imports.references import target, write_pointers
@@ -163,7 +163,7 @@ class ApiDocument:
         holders = ((operation.id, own), (operation.id, operation.item), (DOCUMENT, self.value))
         for name, holder in holders:
             if not listed and isinstance(servers := holder.get("servers"), list):
-                level, listed = name, [x for x in servers if isinstance(x, dict)]
+                level, listed = name, objects_in(servers)
         return level, listed
 
 
