@@ -18,7 +18,7 @@ from capdex import __version__
 from capdex.codes import all_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
-from capdex_explorer.http.page_cache import PageCache
+from capdex_explorer.http.page_cache import NO_REVISION, PageCache
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, PageRequest, Site, View
@@ -77,6 +77,7 @@ class Answers:
                 if readable and (kept := self.cache.get(key, moment)) is not None:
                     return kept.response(request)
                 page_request = await read_page_request(request, base)
+                complete = self.site.reader.index.live.is_complete(moment.revision)
                 made = await make(self.site, page_request)
                 rendered = (
                     RenderedPage.of(made, media_type)
@@ -87,7 +88,9 @@ class Answers:
                     tag = made.cache_tag if isinstance(made, View) else NO_TAG
                     # A commit since may have dropped what it changed already.
                     if (await self.site.reader.moment()).revision == moment.revision:
-                        self.cache.put(key, rendered, moment, tag)
+                        # What a search lacks comes without a commit.
+                        made_at = moment if complete else replace(moment, revision=NO_REVISION)
+                        self.cache.put(key, rendered, made_at, tag)
                 return rendered.response(request)
         except Exception as error:  # noqa: BLE001 - shown as a page, without details of a bug
             return await self.error(request, error, as_json=as_json or bool(media_type))

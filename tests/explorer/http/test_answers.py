@@ -6,16 +6,28 @@ import gzip
 import hashlib
 import http.client
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.requests import Request
 
 from capdex.errors import InvalidInput
+from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.problems import Verdict
+from capdex.search.encoder import SentenceEncoder
+from capdex_cli.node.explorer import build_explorer
 from capdex_explorer.http.headers import accepts
+from capdex_explorer.http.page_cache import MAX_STALE_S, PageCache
+from capdex_explorer.http.routes import PAGES
 from capdex_explorer.samples import DAY, HOUR, Samples, read_sample
 from capdex_explorer.site import PageRequest
+from capdex_indexer.http.status import Surface
+from capdex_indexer.monitoring.health import Health
+from capdex_indexer.query.index import Index
 from capdex_service.http.parameters import MAX_PARAMETERS
+from capdex_service.queries.reader import Reader
 from tests.explorer.conftest import Growing, Served
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -50,6 +62,30 @@ def test_a_page_is_made_anew_when_the_index_changes(growing: Growing) -> None:
     assert status == 200
     assert fresh["etag"] != headers["etag"]
     assert b"1.1.0" in body
+
+
+async def test_a_search_by_words_is_made_anew_once_meaning_has_come(growing: Growing) -> None:
+    index, encoder, now = Index(growing.url), SentenceEncoder(), 0.0
+    with closing(index), closing(Reader(index, serve=frozenset({Verdict.VERIFIED}))) as reader:
+        explorer = build_explorer(reader, Surface(index, BlockDirectory(growing.blocks), Health()))
+        explorer.answers.cache = PageCache(clock=lambda: now)
+        search = explorer.answers.endpoint(PAGES["/search"])
+        scope = {"type": "http", "method": "GET", "scheme": "http", "server": ("127.0.0.1", 80)}
+        asked = {
+            "path": "/search",
+            "query_string": b"q=first",
+            "headers": [(b"accept", b"text/html")],
+        }
+
+        async def page() -> str:
+            return bytes((await search(Request(scope | asked))).body).decode()
+
+        index.live.encoder = encoder
+        assert "in words." in await page()
+        while index.live.encode(index.read, encoder, lambda: False):
+            pass
+        now = MAX_STALE_S
+        assert "in words and in meaning." in await page()
 
 
 def test_the_files_of_a_package_are_a_table_with_hash_and_size(growing: Growing) -> None:

@@ -170,6 +170,12 @@ class LiveSearch:
             if self.state is not None:
                 self.state = change(self.state)
 
+    def is_complete(self, revision: int) -> bool:
+        """Return True if all of a revision is searched, by meaning too if there is an encoder."""
+        state = self.state
+        searched = state is not None and state.revision >= revision
+        return searched and not (self.encoder is not None and self.lacks_vectors(1))
+
     def lacks_vectors(self, count: int) -> bool:
         """Return True if at least so many documents have no vector."""
         return self.state is not None and len(self.state.engine.unencoded(count)) == count
