@@ -189,27 +189,13 @@ def make(
     entry = replace(entry, folders=all_folders)
     if old is not None:
         entry = replace(entry, extra=old.extra)
-        if old.version == entry.version and old.sha256 != entry.sha256:
-            raise VerificationFailure(
-                f"{entry.name} {entry.version} has other bytes in the lock file",
-                why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
-                "a release is never replaced",
-                fix="ask another node, or take capdex.lock back from a copy",
-            )
+        _check_bytes(old, entry)
     # The lock file is a text that anybody may have written: the bytes agreed to here come first.
     before = {_did(signer) for signer in agreed or ([old.signer] if old is not None else [])}
-    was = ", ".join(map(quoted, sorted(before)))  # of the lock file it is any text
     changed_signer = bool(before) and _did(entry.signer) not in before
     if changed_signer and not allow_signer_change:
-        raise Refused(
-            f"{entry.name} {entry.version} is signed by another key than what "
-            f"{'was agreed to here' if agreed else 'the lock file names'}",
-            Code.SIGNER_CHANGED,
-            why=f"that is signed by {was}, this by {_did(entry.signer)}",
-            fix=f"ask its author; if this is right: capdex install {entry.name} "
-            "--allow-signer-change",
-            details={"was": sorted(before), "is": _did(entry.signer)},
-        )
+        known_by = "was agreed to here" if agreed else "the lock file names"
+        raise _of_another_signer(entry, before, known_by)
     compared = old_package if had else None
     plan = InstallPlan(
         package,
@@ -233,7 +219,7 @@ def make(
     again = list(filter(_asked_again, difference.changes))
     widened = [*_widened(compared, package, again), *added]
     if changed_signer:
-        widened.insert(0, f"signed by {_did(entry.signer)}, before by {was}")
+        widened.insert(0, f"signed by {_did(entry.signer)}, before by {_named(before)}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))
 
 
@@ -296,6 +282,30 @@ def _check_name(name: str, lock: Lock) -> None:
             why="no registry has two names that look alike (P1), so a node lies",
             fix=f"remove {other} first if it is the wrong one",
         )
+
+
+def _check_bytes(old: Locked, entry: Locked) -> None:
+    if old.version == entry.version and old.sha256 != entry.sha256:
+        raise VerificationFailure(
+            f"{entry.name} {entry.version} has other bytes in the lock file",
+            why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
+            "a release is never replaced",
+            fix="ask another node, or take capdex.lock back from a copy",
+        )
+
+
+def _of_another_signer(entry: Locked, before: Collection[str], known_by: str) -> Refused:
+    return Refused(
+        f"{entry.name} {entry.version} is signed by another key than what {known_by}",
+        Code.SIGNER_CHANGED,
+        why=f"that is signed by {_named(before)}, this by {_did(entry.signer)}",
+        fix=f"ask its author; if this is right: capdex install {entry.name} --allow-signer-change",
+        details={"was": sorted(before), "is": _did(entry.signer)},
+    )
+
+
+def _named(signers: Collection[str]) -> str:
+    return ", ".join(map(quoted, sorted(signers)))  # of the lock file they are any text
 
 
 def _did(signer: str) -> str:
