@@ -59,7 +59,8 @@ class LostPackages:
 
     def _lacking(self, page: Sequence[Job]) -> list[Cid]:
         """In a thread: return the CIDs of releases that may be served and are not held."""
-        lost = [(x, cid) for x in page if not self._blocks.holds(cid := _cid(x))]
+        named = [(x, Cid.parse(x.announcement.cid)) for x in page]
+        lost = [(x, cid) for x, cid in named if not self._blocks.holds(cid)]
         if not lost:
             return []
         denials = self._store.denials()
@@ -74,10 +75,6 @@ class LostPackages:
                 await asyncio.to_thread(self._blocks.keep_many, list(file.blocks.items()))
                 return True
         return False
-
-
-def _cid(job: Job) -> Cid:
-    return Cid.parse(job.announcement.cid)
 
 
 def _named(job: Job) -> tuple[str, str, bytes]:

@@ -199,6 +199,7 @@ def facet_value(key: str, value: str) -> str:
 
 
 def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple[str, str]]:
+    families = list_of(manifest.llm_requirements.get("model_family"))
     values: list[tuple[str, Iterable[str | None]]] = [
         ("name", [manifest.uri.name]),
         ("kind", _kinds(manifest)),
@@ -213,7 +214,7 @@ def _facets(manifest: Manifest, publisher: str, chain_id: int) -> Iterator[tuple
         ("section", ["prompt"] if manifest.prompt else []),
         ("placeholder", placeholders(manifest.prompt or "")),
         ("host", contacts(manifest.bindings)),
-        ("model_family", _texts(manifest.llm_requirements.get("model_family"))),
+        ("model_family", [x for x in families if isinstance(x, str)]),
         ("memory_scope", [manifest.memory_scope]),
     ]
     if manifest.author:  # the DID URL as it stands, and the DID alone
@@ -228,10 +229,6 @@ def _kinds(manifest: Manifest) -> Iterator[str]:
         yield "skill"
     if manifest.tools:
         yield "tools"
-
-
-def _texts(value: object) -> list[str]:
-    return [x for x in list_of(value) if isinstance(x, str)]
 
 
 def _trigger_words(trigger: Trigger) -> str:

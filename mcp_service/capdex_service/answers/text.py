@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.json import object_of
 from capdex.manifest.bindings.contacts import secret_uses
 from capdex_indexer.query.release import IndexedRelease
 
@@ -201,17 +202,9 @@ def tools_shown(names: Sequence[str]) -> list[str]:
 
 def signature(tool: object) -> str:
     """Return a tool as `name(parameter, optional?): what it does`."""
-    function = tool.get("function", {}) if isinstance(tool, Mapping) else {}
-    schema = function.get("parameters")
-    properties, required = (
-        (schema.get("properties") or {}, schema.get("required") or ())
-        if isinstance(schema, Mapping)
-        else ({}, ())
-    )
-    names = (key if key in required else f"{key}?" for key in _keys(properties))
+    function = object_of(tool).get("function", {})
+    schema = object_of(function.get("parameters"))
+    properties, required = object_of(schema.get("properties")), schema.get("required") or ()
+    names = (key if key in required else f"{key}?" for key in properties)
     does = cut(str(function.get("description") or ""), TOOL_TOKENS)
     return f"{function.get('name', '')}({cut(', '.join(names), 40)}): {does}"
-
-
-def _keys(properties: object) -> Iterable[str]:
-    return map(str, properties) if isinstance(properties, Mapping) else ()
