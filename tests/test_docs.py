@@ -64,7 +64,7 @@ def limit_rows() -> list[str]:
         "the file": _bytes(shared.MAX_PACKAGE_BYTES),
         "nesting in YAML and in the schema": f"{shared.MAX_DEPTH} levels",
         "keys, values and collections": f"{composer.MAX_NODES}",
-        "one scalar": _bytes(composer.MAX_SCALAR_BYTES),
+        "one scalar, as it is written": _bytes(composer.MAX_SCALAR_BYTES),
         "`prompt`": _bytes(manifest.MAX_PROMPT_BYTES),
         "`schema`": f"{_bytes(schema.MAX_SCHEMA_BYTES)}, {schema.MAX_SUBSCHEMAS} subschemas",
         "`metadata.name`": f"{metadata.MAX_TITLE_CHARS} characters on one line",
