@@ -45,11 +45,11 @@ def hits(
 
 def resolution(release: IndexedRelease, tools: Sequence[str], included: Mapping[str, Any]) -> str:
     """Return the text of a resolved release, with what was asked for beside its metadata."""
-    lines = [_headline(release) + tools_of(tools), *_facts(release)]
+    lines = [_headline(release) + tools_of(tools), *_facts(release), f"cid {release.cid}"]
     lines += [f"{x['semver']}{_flags(x)}" for x in included.get("history", ())]
     if "package" in included:  # it has the other parts
-        file = included["package"]
-        return "\n".join([*lines, *_hashes(release), "package, written by its publisher:", file])
+        lines += [f"sha256 {release.sha256}", "package, written by its publisher:"]
+        return "\n".join([*lines, included["package"]])
     if isinstance(prompt := included.get("prompt"), str):
         lines += ["prompt, written by its publisher:", prompt]
     if included.get("tools"):
@@ -165,11 +165,8 @@ def secrets(bindings: Any) -> list[str]:
 
 def details_of(release: IndexedRelease) -> list[str]:
     """Return lines with the URI, publisher, needs, warnings and hashes of a release."""
-    return [f"  {x}" for x in (release.cap_uri, *_facts(release), *_hashes(release))]
-
-
-def _hashes(release: IndexedRelease) -> tuple[str, str]:
-    return f"cid {release.cid}", f"sha256 {release.sha256}"
+    hashes = f"cid {release.cid}", f"sha256 {release.sha256}"
+    return [f"  {x}" for x in (release.cap_uri, *_facts(release), *hashes)]
 
 
 def facets(counts: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex_indexer.query.index import Index
@@ -52,6 +53,18 @@ async def test_a_release_is_told_with_what_it_needs(texts: Any) -> None:
     )
     assert text.splitlines()[0] == "kit 1.0.0 [verified] What kit does."
     assert "needs state.create, state.query" in text
+
+
+async def test_a_resolved_release_is_told_with_the_cid_of_its_package(texts: Any) -> None:
+    whole = await texts("resolve_capability", URI | {"include": ["package"]})
+    before, _, after = whole.partition("\npackage, written by its publisher:\n")
+    package, _, _ = after.partition("\nnext: ")
+    assert f"cid {Cid.of(package.encode()).text}" in before.splitlines()
+
+
+async def test_a_resolution_without_the_package_names_its_cid_too(texts: Any) -> None:
+    text = await texts("resolve_capability", URI)
+    assert [len(line) for line in text.splitlines() if line.startswith("cid bafkrei")] == [63]
 
 
 async def test_a_package_is_told_with_its_tools_as_signatures(making: Any, texts: Any) -> None:
