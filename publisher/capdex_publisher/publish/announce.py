@@ -121,15 +121,25 @@ class Announcer:
             self.results.update(refused)
             if priced is None:
                 return {}
-            remember = self._remember(priced.candidates)
             sent = await submit(
-                self.registry.chain, self.signer, priced.transaction, on_signed=remember
+                self.registry.chain,
+                self.signer,
+                priced.transaction,
+                on_signed=self._remember(priced.candidates),
+                sent_before=partial(self._sent_before, priced.candidates),
             )
         except CapdexError as error:
             self.fail(batch.candidates, error)
             return {}
         self.on_step(sent)
         return {sent.tx_hash: (sent, list(priced.candidates))}
+
+    async def _sent_before(self, candidates: Sequence[ReleaseCandidate]) -> Sent | None:
+        """Return what another process has sent since the plan, if it publishes one of these."""
+        for candidate in candidates:
+            if (sent := await pending(self.registry, candidate.package).load()) is not None:
+                return sent
+        return None
 
     def _remember(self, candidates: Sequence[ReleaseCandidate]) -> OnSigned:
         files = [pending(self.registry, candidate.package) for candidate in candidates]
@@ -215,9 +225,9 @@ class Announcer:
 
 def _gone() -> Unavailable:
     return Unavailable(
-        "the transaction that was sent for it is gone",
+        "the transaction that was sent for it is gone, or was for other releases",
         Code.RPC_UNAVAILABLE,
-        why="the chain no longer knows it; nothing was paid for it",
+        why="nothing was paid for it",
         fix="run the same command again: it makes a new one",
     )
 

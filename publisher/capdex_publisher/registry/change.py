@@ -208,8 +208,14 @@ async def send_change(plan: ChangePlan, signer: Signer, on_step: OnStep) -> Sent
         if plan.transaction is None or await change.stands(plan.sender):
             change.pending(plan.sender).remove()
             return None
-        remember = remembering([change.pending(plan.sender)], on_step)
-        sent = await submit(change.contract.chain, signer, plan.transaction, on_signed=remember)
+        pending = change.pending(plan.sender)
+        sent = await submit(
+            change.contract.chain,
+            signer,
+            plan.transaction,
+            on_signed=remembering([pending], on_step),
+            sent_before=pending.load,
+        )
     on_step(sent)
     return sent
 

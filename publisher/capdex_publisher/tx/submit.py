@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,11 @@ _UNDERPRICED: Final = re.compile("underpriced|ReplacementNotAllowed", re.IGNOREC
 _BELOW_BASE_FEE: Final = re.compile("base ?fee", re.IGNORECASE)
 
 OnSigned = Callable[[Sent], None]
+SentBefore = Callable[[], Awaitable[Sent | None]]
+
+
+async def _nothing() -> None:
+    """Return what was sent before for a transaction that has no file."""
 
 
 async def submit(
@@ -44,14 +49,19 @@ async def submit(
     *,
     on_signed: OnSigned | None = None,
     earlier: tuple[str, ...] = (),
+    sent_before: SentBefore = _nothing,
 ) -> Sent:
     """Sign a priced transaction and send it under the account's next nonce.
 
     `on_signed` gets the transaction before it leaves, so that a caller that is killed right after
-    can find it again; `earlier` are the hashes of lost attempts to do the same. Raises Refused
-    (EMPTY_ACCOUNT, FEE_OVER_CAP, SIGNER_REFUSED) and Unavailable.
+    can find it again; `earlier` are the hashes of lost attempts to do the same. `sent_before` gives
+    what another process has sent for the same purpose, which is returned instead; it is asked while
+    no other process can send. Raises Refused (EMPTY_ACCOUNT, FEE_OVER_CAP, SIGNER_REFUSED) and
+    Unavailable.
     """
     async with _locked(chain, signer, transaction) as last:
+        if (before := await sent_before()) is not None:
+            return before
         for attempt in range(TRIES):
             nonce = await last.next_nonce()
             sent, refusal = await _send(chain, signer, transaction, nonce, earlier, on_signed)
@@ -138,13 +148,16 @@ async def _send(
     earlier: tuple[str, ...],
     on_signed: OnSigned | None,
 ) -> tuple[Sent, RpcError | None]:
-    """Sign, call `on_signed`, send; return the endpoint's refusal too, None if it accepted."""
+    """Sign, call `on_signed`, send; return the endpoint's refusal too, None if it has it."""
     signed = await signer.sign_transaction(transaction.fields(nonce))
     sent = Sent(signed.tx_hash, nonce, transaction, time.time(), earlier)
     if on_signed is not None:
         on_signed(sent)
     try:
-        return sent, await chain.send_raw(signed.raw)
+        refusal = await chain.send_raw(signed.raw)
+        if refusal is not None and await chain.knows(sent.tx_hash):
+            refusal = None  # a balancer gave it to two nodes, and this is the second one's answer
+        return sent, refusal
     except Unavailable as error:
         why = f"{error.why}; transaction {sent.tx_hash} may or may not have been sent"
         raise dataclasses.replace(error.with_details(tx_hash=sent.tx_hash), why=why) from None

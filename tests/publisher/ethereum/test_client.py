@@ -554,6 +554,34 @@ async def test_a_refusal_is_understood_in_the_words_of_nethermind_and_besu(
     assert len(sends) == (1 if "known" in words.lower() else 2)
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["nonce too low", "replacement transaction underpriced", "insufficient funds for gas",
+     "max fee per gas less than block base fee", "internal error"],
+)  # fmt: skip
+async def test_a_refusal_of_what_was_sent_is_not_believed(
+    words, registry, signer, local_chain, endpoint_before, tmp_path
+):
+    """A balancer hands a transaction to two nodes, and gives the answer of the second."""
+    sends = []
+
+    def answer(method, params):
+        if method != "eth_sendRawTransaction":
+            return None
+        sends.append(params)
+        local_chain.call(method, *params)
+        return {"error": {"code": -32000, "message": words}}
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as other,
+    ):
+        errand = Errand(other, signer)
+        receipt = await errand.wait(await errand.send())
+    assert receipt.tx_hash == errand.signed[0].tx_hash
+    assert len(sends) == count(local_chain, signer.address) == 1
+
+
 async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
     registry, signer, held, endpoint_before, tmp_path
 ):

@@ -318,7 +318,7 @@ async def test_a_journal_entry_that_never_left_or_is_garbage_is_ignored(
         assert (await plan(data, registry, signer, blocks)).candidates[0].already
 
 
-async def test_the_same_release_published_twice_at_once_is_one_event(
+async def test_the_same_release_published_twice_at_once_is_paid_once(
     registry, signer, blocks, local_chain
 ):
     data = await package(signer)
@@ -348,6 +348,8 @@ async def test_the_same_release_published_twice_at_once_is_one_event(
     assert not all(outcome.already for outcome in outcomes)
     assert len({outcome.receipt.tx_hash for outcome in outcomes}) == 1
     assert len(await events(registry)) == 1
+    nonce = local_chain.call("eth_getTransactionCount", signer.address, "latest")
+    assert int(nonce, 16) == 1
 
 
 async def test_five_publications_of_one_account_at_once_are_five_events(registry, signer, blocks):

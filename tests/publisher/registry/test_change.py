@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -393,6 +394,25 @@ async def test_two_at_once_end_in_one(published, signer, local_chain):
     second = await carry_out_change(plans[1], signer=signer, on_step=mine)
     assert second.already
     await confirm(published.chain, first)
+
+
+async def test_two_processes_at_once_pay_once(published, signer, local_chain):
+    local_chain.call("evm_setAutomine", False)
+    wanted = flag(published, "yank", "note", "1.0.0")
+    plans = [await plan_change(wanted, sender=signer.address) for _ in range(2)]
+    sent = []
+
+    def mine(step):
+        sent.append(step)
+        if len(sent) == 2:
+            local_chain.call("evm_mine")
+
+    before = await published.chain.nonce(signer.address, "latest")
+    ends = await asyncio.gather(
+        *(carry_out_change(plan, signer=signer, on_step=mine) for plan in plans)
+    )
+    assert ends[0].tx_hash == ends[1].tx_hash
+    assert await published.chain.nonce(signer.address, "latest") == before + 1
 
 
 async def test_an_offer_withdrawn_on_the_way_is_refused_in_the_plans_words(
