@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from capdex.errors import CapdexError, Code, Refused, Unavailable
-from capdex.json import Json
+from capdex.errors import (
+    CapdexError,
+    Code,
+    InvalidInput,
+    Refused,
+    Unavailable,
+    untrusted_text,
+)
+from capdex.json import Json, object_of
 from capdex.net.http import redact
 from capdex.net.node_client import NodeClient
 from capdex.net.rpc.client import Rpc
@@ -15,7 +23,8 @@ from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.proof.document import Proof, refused
 from capdex.proof.resolution import check_refusal, check_resolution
 from capdex.proof.verify import Anchor, Proven
-from capdex.registry.logs import BlockRef
+from capdex.registry.events import Published, decode
+from capdex.registry.logs import BlockRef, RawLog
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 
@@ -78,8 +87,9 @@ async def resolve_verified(
 ) -> VerifiedResolution:
     """Resolve `uri` by a node, and verify the answer about the registry (20 bytes).
 
-    Raises VerificationFailure BAD_PROOF if the proof does not hold. NOT_FOUND and YANKED are
-    raised only if they are proven, with `proven` in their details.
+    Who published it is verified by an endpoint alone: a block hash does not show that. Raises
+    VerificationFailure BAD_PROOF if the proof does not hold. NOT_FOUND and YANKED are raised only
+    if they are proven, with `proven` in their details.
     """
     exact = isinstance(uri.selector, Version)
     arguments: Json = {"cap_uri": str(uri), "proof": "exact" if exact else "list"}
@@ -100,7 +110,34 @@ async def resolve_verified(
         raise replace(refusal, details=details) from None
     document = answer.get("proof")
     anchor, by = await _anchor(chain_id, registry, trust, document)
-    return VerifiedResolution(uri, answer, check_resolution(document, anchor, uri, answer), by)
+    proven = check_resolution(document, anchor, uri, answer)
+    if trust.rpc_url:
+        await _check_publisher(answer, anchor, trust.rpc_url)
+    return VerifiedResolution(uri, answer, proven, by)
+
+
+async def _check_publisher(answer: Json, anchor: Anchor, rpc_url: str) -> None:
+    """Check that the trusted endpoint has the event by which the answer's account published it.
+
+    Storage does not hold that account, and a package can name one that did not publish it. Raises
+    VerificationFailure BAD_PROOF, RpcError.
+    """
+    chain = object_of(answer.get("chain"))
+    number, publisher = chain.get("block_number"), untrusted_text(chain.get("publisher")).lower()
+    logs: list[RawLog] = []
+    if isinstance(number, int) and 0 <= number < 1 << 63:
+        async with Rpc([rpc_url]) as rpc:
+            logs = await rpc.logs(anchor.contract, number, number)
+    for log in logs:
+        with suppress(InvalidInput):
+            event = decode(log, anchor.chain_id)
+            said = event.announcement if isinstance(event, Published) else None
+            if said and said.publisher.lower() == publisher and said.cap_uri == answer["cap_uri"]:
+                return
+    raise refused(
+        "the answer's publisher and block are not the chain's",
+        f"{redact(rpc_url)} has no event in that block by which that account published it",
+    )
 
 
 async def _anchor(

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_abi import encode
 
+from capdex.encoding.abi import checksum_address
 from capdex.net import verified_resolve
+from tests.indexer import making
 
 RECORDED: Any = json.loads(
     (Path(__file__).parents[2] / "vectors" / "proofs" / "documents.json").read_text("utf-8")
@@ -22,10 +25,28 @@ RECORDED: Any = json.loads(
 CASES = RECORDED["documents"]
 HEAD: int = CASES["list"]["document"]["block_number"]
 RESOLVE = "resolve_capability"
+PUBLISHED_AT = 2
+CHAIN = {"publisher": checksum_address(making.PUBLISHER), "block_number": PUBLISHED_AT}
+
+
+def publication(answer: Any, index: int) -> Any:
+    """The log of the event that published a release."""
+    name, _, version = answer["cap_uri"].rpartition(":")[2].partition("@")
+    digest = bytes.fromhex(answer["sha256"])
+    topic, subject, by, (types, values) = making.published(name, version, digest=digest)
+    return {
+        "address": RECORDED["contract"],
+        "topics": ["0x" + x.hex() for x in (topic, subject, bytes(12) + by)],
+        "data": "0x" + encode(types, (index + 1, *values)).hex(),
+        "blockNumber": hex(PUBLISHED_AT),
+        "blockHash": "0x" + "33" * 32,
+        "transactionHash": "0x" + "66" * 32,
+        "logIndex": hex(index),
+    }
 
 
 class Trusted:
-    """A simulated endpoint that somebody trusts: hashes of blocks by number, and a head."""
+    """A simulated endpoint that somebody trusts: hashes of blocks, a head, and publications."""
 
     def __init__(self) -> None:
         self.hashes = {
@@ -33,10 +54,16 @@ class Trusted:
             for name in ("older", "list")
         }
         self.chain_id, self.head, self.head_time, self.url = 31337, HEAD, 1000, ""
+        told = {
+            case["answer"]["cap_uri"]: case["answer"] for case in CASES.values() if case["answer"]
+        }
+        self.logs = [publication(answer, index) for index, answer in enumerate(told.values(), 1)]
 
     def result(self, method: str, params: Any) -> Any:
         if method == "eth_chainId":
             return hex(self.chain_id)
+        if method == "eth_getLogs":
+            return self.logs if params[0]["fromBlock"] == hex(PUBLISHED_AT) else []
         number = self.head if params[0] == "latest" else int(params[0], 16)
         if number > self.head:
             return None
@@ -88,7 +115,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> None:
 def answers(node: Any, name: str, **changes: Any) -> None:
     """Let the node answer a recorded case."""
     case = CASES[name]
-    answer = {"chain": {}, "verification": {}, "warnings": []} | (case["answer"] or {})
+    answer = {"chain": CHAIN, "verification": {}, "warnings": []} | (case["answer"] or {})
     node.answer(RESOLVE, answer | {"proof": case["document"]} | changes)
 
 
@@ -213,6 +240,35 @@ def test_a_node_that_lies_is_not_believed(
     answers(node, name, **changes)
     error = failed(capdex("resolve", asked, "--trust-rpc", trusted.url, "--json"), 1)
     assert error["code"] == "BAD_PROOF"
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"publisher": checksum_address(making.OTHER)},
+        {"publisher": ["x"]},
+        {"block_number": PUBLISHED_AT + 1},
+        {"block_number": None},
+        {"block_number": -1},
+        {"block_number": 1 << 70},
+    ],
+)
+def test_a_publisher_whom_the_chain_does_not_name_is_not_believed(
+    capdex: Any, node: Any, trusted: Trusted, lie: Any
+) -> None:
+    answers(node, "list", chain=CHAIN | lie)
+    error = failed(capdex("resolve", "weather", "--trust-rpc", trusted.url, "--json"), 1)
+    assert error["code"] == "BAD_PROOF"
+    assert "publisher" in error["message"]
+
+
+def test_logs_that_are_no_publications_are_passed_over(
+    capdex: Any, node: Any, trusted: Trusted
+) -> None:
+    answers(node, "list")
+    first = trusted.logs[0]
+    trusted.logs.insert(0, first | {"topics": first["topics"][:2], "logIndex": "0x0"})
+    capdex.json("resolve", "weather", "--trust-rpc", trusted.url)
 
 
 def test_a_hidden_release_is_named(capdex: Any, node: Any, trusted: Trusted) -> None:
