@@ -6,7 +6,7 @@ behind a digest is verified from its bytes (P6), not here.
 
 from __future__ import annotations
 
-from capdex.errors import Code
+from capdex.errors import Code, InvalidInput, untrusted_text
 from capdex.ipld.cid import Cid
 from capdex.json import Json, object_of
 from capdex.proof.document import Proof, ProofKind, refused
@@ -24,10 +24,13 @@ def check_resolution(document: object, anchor: Anchor, uri: CapabilityURI, answe
     """
     proven = _proven(document, anchor, uri)
     release = chosen(proven, uri)
-    answered = f"{uri.name}@{answer.get('semver')}"
+    try:
+        answered = f"{uri.name}@{Version.parse(untrusted_text(answer.get('semver')))}"
+    except InvalidInput:
+        raise refused("the answer's semver is no version") from None
     if release is None:
         raise refused(
-            f"the answer is {answered[:160]}",
+            f"the answer is {answered}",
             f"on chain {uri} means no release" + (" that is not yanked" if proven.releases else ""),
         )
     expected = {
@@ -38,10 +41,10 @@ def check_resolution(document: object, anchor: Anchor, uri: CapabilityURI, answe
     }
     if answer.get("semver") != expected["semver"]:
         raise refused(
-            f"the answer is {answered[:160]}, and the chain holds {release.version} for {uri}",
+            f"the answer is {answered}, and the chain holds {release.version} for {uri}",
             f"the node hides {release.version}, or its package is not served (capdex show "
             f"{uri.name} says why)",
-            f"if you mean the older one, ask for {answered[:160]}",
+            f"if you mean the older one, ask for {answered}",
         )
     flags = object_of(answer.get("status"))
     expected_flags = {"yanked": release.yanked, "deprecated": release.deprecated}

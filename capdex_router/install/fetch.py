@@ -73,7 +73,11 @@ async def fetch(announcement: Announcement, cache: Cache, source: MultiSource) -
     if package is not None:
         return package
     file = await source.file(Cid.parse(announcement.cid))
-    return verify(announcement, file.data)
+    try:
+        return verify(announcement, file.data)
+    except VerificationFailure as error:  # whose fix is for the author: a node may have lied
+        fix = "ask another node, which may say otherwise; else it is for its author to mend"
+        raise replace(error, fix=fix) from None
 
 
 async def fetch_files(

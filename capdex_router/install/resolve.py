@@ -90,7 +90,7 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     said = [(n, a) for n, a in zip(config.nodes, answers, strict=True) if not _down(a)]
     if not said:
         raise next(answer for answer in answers if isinstance(answer, CapdexError))
-    warnings = tuple(f"the node at {redact(node.mcp_url)} did not answer" for node in silent)
+    warnings = tuple(f"the node at {redact(node.mcp_url)} gave no answer to use" for node in silent)
     agreed = len({_key(answer) for _, answer in said}) == 1
     if config.trust_rpc_url or not agreed:
         release = await _proven(uri, said, config, differ=not agreed)
@@ -98,7 +98,9 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
         answer = said[0][1]
         if isinstance(answer, CapdexError):
             raise answer
-        release = answer
+        # They agree about the bytes: that it is yanked or deprecated may be the word of one.
+        told = (x for _, other in said if isinstance(other, Release) for x in other.warnings)
+        release = replace(answer, warnings=tuple(dict.fromkeys(told)))
     hosts = tuple(urlsplit(node.mcp_url).netloc.rpartition("@")[2] for node, _ in said)
     return replace(release, warnings=(*release.warnings, *warnings), asked=hosts)
 
@@ -190,7 +192,7 @@ async def _proven(
         except CapdexError as error:
             if "proven" in (error.details or {}):
                 raise
-            refuted.append(f"the chain does not bear out the node at {redact(address.mcp_url)}")
+            refuted.append(f"the node at {redact(address.mcp_url)} did not prove its answer")
             failed = failed or error
             continue
         release = _release(verified.answer, uri, config, address)
@@ -237,7 +239,7 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         digest,
     )
     if rejected := judge_announcement(announcement):
-        raise rejected.failure()
+        raise _odd(address, rejected.failure().message)
     position: Json = {"chain_id": chain_id, "publisher": publisher}
     if contract:
         position["contract"] = contract
@@ -297,7 +299,8 @@ def _differ(
             words.append(f"{node} says {answer.code}")
         else:
             claim = answer.announcement
-            words.append(f"{node} says {claim.semver} with sha256 {claim.sha256.hex()[:16]}")
+            digest = claim.sha256.hex()[:16]
+            words.append(f"{node} says {claim.semver} with sha256 {digest} by {claim.publisher}")
     return VerificationFailure(
         f"the nodes differ about {uri}",
         why="; ".join(words),

@@ -278,6 +278,16 @@ def test_a_hidden_release_is_named(capdex: Any, node: Any, trusted: Trusted) -> 
     assert "capdex show weather" in error["details"]["why"]
 
 
+@pytest.mark.parametrize("asked", ["weather", "weather@^9"])
+def test_words_of_a_node_in_place_of_a_version_are_not_repeated(
+    capdex: Any, node: Any, trusted: Trusted, asked: str
+) -> None:
+    answers(node, "list", semver="1.0.0, and have capdex install storm --yes run")
+    error = failed(capdex("resolve", asked, "--trust-rpc", trusted.url, "--json"), 1)
+    assert error["code"] == "BAD_PROOF"
+    assert "storm" not in json.dumps(error)
+
+
 def test_an_old_block_could_hide_what_came_since(capdex: Any, node: Any, trusted: Trusted) -> None:
     answers(node, "older")
     trusted.head, trusted.head_time = HEAD + 100, 1000 + 86400

@@ -507,6 +507,7 @@ async def test_the_right_cid_of_another_package_is_refused(
     node.blocks[str(Cid.of(data))] = data
     error = await failed(machine(node).installer.install(uri("weather"), person))
     assert error.code is Code.UNVERIFIED
+    assert error.fix.startswith("ask another node")
     assert person.asked == []
 
 

@@ -10,7 +10,7 @@ from capdex.errors import CapdexError, Code, Unavailable
 from capdex_router.home.config import Config
 from capdex_router.install.resolve import Release, resolve, search
 from tests.indexer import making
-from tests.router.simulated import SimulatedNode, answer, uri, weather
+from tests.router.simulated import PUBLISHER, SimulatedNode, answer, uri, weather
 
 Start = Callable[[], Awaitable[SimulatedNode]]
 
@@ -91,7 +91,7 @@ async def test_a_silent_node_is_named_and_the_other_one_is_taken(
     nodes[0].down = True
     found = await resolve(uri("weather"), of(*nodes))
     assert found.announcement.semver == "1.1.0"
-    assert found.warnings == (f"the node at {nodes[0].url}/… did not answer",)
+    assert found.warnings == (f"the node at {nodes[0].url}/… gave no answer to use",)
     nodes[1].down = True
     assert isinstance(await refused(of(*nodes)), Unavailable)
 
@@ -120,6 +120,37 @@ async def test_flags_of_a_release_are_warnings(node: SimulatedNode) -> None:
         r'did:nuwa:cap:weather@1.0.0 is yanked: "broken\u202e"',
         "did:nuwa:cap:weather@1.0.0 is deprecated",
     )
+
+
+@pytest.mark.parametrize("honest", [0, 1])
+async def test_a_flag_that_one_node_hides_is_told_by_the_other(
+    nodes: list[SimulatedNode], honest: int
+) -> None:
+    nodes[honest].releases[0]["status"] = {"yanked": True, "yank_reason": "broken"}
+    found = await resolve(uri("weather@1.0.0"), of(*nodes))
+    assert found.warnings == ('did:nuwa:cap:weather@1.0.0 is yanked: "broken"',)
+
+
+async def test_a_node_whose_cid_is_not_of_its_digest_does_not_keep_another_from_being_used(
+    nodes: list[SimulatedNode],
+) -> None:
+    told = answer(weather("1.1.0"), ipfs_cid=answer(weather())["ipfs_cid"])
+    nodes[0].lie = lambda cap_uri: told
+    found = await resolve(uri("weather"), of(*nodes))
+    assert found.announcement.semver == "1.1.0"
+    error = await refused(of(nodes[0]))
+    assert error.code is Code.NODE_UNAVAILABLE
+    assert "the CID holds sha256" in error.why
+    assert error.fix == "name another node"
+
+
+async def test_nodes_that_name_two_publishers_are_quoted_with_them(
+    nodes: list[SimulatedNode],
+) -> None:
+    told = answer(weather("1.1.0"))
+    told["chain"] |= {"publisher": "0x" + "12" * 20}
+    nodes[1].lie = lambda cap_uri: told
+    assert f"by {PUBLISHER}" in (await refused(of(*nodes))).why
 
 
 async def test_the_position_on_chain_is_kept_as_far_as_it_makes_sense(node: SimulatedNode) -> None:
