@@ -11,7 +11,7 @@ import click
 from typing_extensions import override
 
 from capdex.uri import PREFIX, CapabilityURI, check_name
-from capdex_cli.publish.account import fee_cap_wei, open_signer, spending_options
+from capdex_cli.publish.account import fee_cap_wei, open_signer, spending_options, unlock
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import together
 from capdex_cli.terminal.prompt import confirm
@@ -95,10 +95,11 @@ class ChangeProgress(Progress):
             super().__call__(step)
 
     async def confirm(self, plan: ChangePlan) -> bool:
-        """Ask a person to agree."""
+        """Ask a person to agree; open the account's key while no other process waits for it."""
         summary = plan.change.summary
         question = f"  {safe(summary[:1].upper() + summary[1:])}?"
         confirm(self._app, question, typed=plan.change.typed_back)
+        unlock(self._app)
         return True
 
     def value(self, done: Changed) -> dict[str, Any]:
@@ -123,7 +124,7 @@ class ChangeProgress(Progress):
         else:
             for words in wanted.effects:
                 self._output.say(f"    {'effect'.ljust(11)} {words}")
-            show_cost(self._app, plan.transactions)
+            show_cost(self._app, plan.transactions, fee_cap_wei(self._app))
         if self._dry_run:
             self._step("plan", "dry run", f"would {wanted.verb}; nothing was sent")
 

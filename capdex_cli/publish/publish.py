@@ -119,7 +119,7 @@ class PublishProgress(Progress):
             new = dict.fromkeys(x.name for x in plan.candidates if x.to_send and x.claims_name)
             if new:
                 self._output.say(f"    {'claims'.ljust(11)} {safe(', '.join(new))}")
-            show_cost(self._app, plan.transactions, "   permanent: yes")
+            show_cost(self._app, plan.transactions, plan.fee_cap_wei, "   permanent: yes")
         if self._dry_run and plan.candidates:
             self._show_dry_run(plan)
 

@@ -11,7 +11,7 @@ from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import grouped, number_of, safe, short, size
-from capdex_publisher.ethereum.transaction import Sent, Shallow, Transaction, ether
+from capdex_publisher.ethereum.transaction import Leaving, Sent, Shallow, Transaction, ether
 
 if TYPE_CHECKING:
     from capdex_publisher.progress import Reserving, Served, Step, Uploaded
@@ -35,12 +35,19 @@ class Progress:
         self._uploads: list[Uploaded] = []
         self._served: list[Served] = []
         self._waits = False
-        self.sent: str | None = None
+        self._sent = "no transaction was sent"
 
     def __call__(self, step: Step) -> None:
         """Show one step."""
         from capdex_publisher.ethereum.contract import Receipt
-        from capdex_publisher.progress import FilesUploaded, Reserved, Reserving, Served, Uploaded
+        from capdex_publisher.progress import (
+            FilesUploaded,
+            Reserved,
+            Reserving,
+            Reverted,
+            Served,
+            Uploaded,
+        )
 
         if not isinstance(step, Uploaded):
             self._say_uploaded()
@@ -61,8 +68,13 @@ class Progress:
                 place = f"block {mined.block_number}, tx {short(mined.tx_hash)}"
                 words = f"{safe(name)} (1 of 2)   {place}, cost {ether(mined.fee_wei)}"
                 self._step("ok", "reserved", words)
+            case Leaving(tx_hash):
+                self._sent = f"transaction {tx_hash} may have been sent"
             case Sent():
                 self._say_sent(step)
+            case Reverted(tx_hash, fee_wei):
+                words = f"tx {short(tx_hash)} was refused, cost {ether(fee_wei)}"
+                self._step("warn", "no change", words)
             case Shallow():
                 self._status.show(shallow(step))
             case Receipt():
@@ -87,8 +99,7 @@ class Progress:
             self._say_served()
         except asyncio.CancelledError:
             self._status.clear()
-            sent = f"transaction {self.sent} was sent" if self.sent else "no transaction was sent"
-            self._output.say(f"\n  stopped: {sent}; the same command goes on from here")
+            self._output.say(f"\n  stopped: {self._sent}; the same command goes on from here")
             raise
         finally:
             self._status.clear()
@@ -113,7 +124,7 @@ class Progress:
         self._waits = True
 
     def _say_sent(self, step: Sent) -> None:
-        self.sent = step.tx_hash
+        self._sent = f"transaction {step.tx_hash} was sent"
         self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
         if step.earlier and step.transaction is not None:
             most = ether(step.transaction.max_fee_wei)
@@ -164,16 +175,17 @@ async def open_registry(app: App) -> AsyncIterator[Registry]:
         yield registry
 
 
-def show_cost(app: App, every: Sequence[Transaction], note: str = "") -> None:
-    """Show the expected and the highest cost, and that a chain forgets nothing."""
+def show_cost(app: App, every: Sequence[Transaction], cap_wei: int, note: str = "") -> None:
+    """Show the expected and the highest cost, and that a chain forgets nothing.
+
+    The highest is the cap: what waits too long is replaced at a higher price, within the cap.
+    """
     about = ether(sum(x.expected_fee_wei for x in every))
-    most = ether(sum(x.max_fee_wei for x in every))
     count = f"{len(every)} transactions, " if len(every) > 1 else ""
     gas = grouped(sum(x.gas for x in every))
-    words = f"{count}up to {gas} gas: about {about}, at most {most}"
-    cap = f"(cap {ether(app.settings.fee_cap_wei)})"
+    words = f"{count}up to {gas} gas: now about {about}, never over {ether(cap_wei)} (--fee-cap)"
     app.output.say(f"    {'note'.ljust(11)} {PUBLIC_NOTE}")
-    app.output.say(f"    {'cost'.ljust(11)} {words} {cap}{note}")
+    app.output.say(f"    {'cost'.ljust(11)} {words}{note}")
 
 
 def until_served(app: App) -> Callable[[str, str], Awaitable[bool]] | None:

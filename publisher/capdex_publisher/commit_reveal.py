@@ -188,17 +188,21 @@ async def commit(
     """
     waiting = []
     for commitment in commitments:  # in turn: each gets the next nonce
-        if not commitment.counts:
-            change = _change(registry, commitment)
-            plan = ChangePlan(
-                change,
-                signer.address,
-                resumes=await change.pending(signer.address).load(),
-                transaction=commits[commitment.name],
-            )
-            sent = await send_change(plan, signer, on_step)
-            if sent is not None:
-                waiting.append((change, sent))
+        change = _change(registry, commitment)
+        pending = change.pending(signer.address)
+        earlier = await pending.load()
+        mined = earlier is not None and await registry.chain.receipt(*earlier.hashes) is not None
+        if mined and not commitment.counts:  # it made the one that has expired
+            pending.remove()
+            earlier = None
+        if earlier is None and commitment.counts:
+            continue
+        plan = ChangePlan(
+            change, signer.address, resumes=earlier, transaction=commits.get(commitment.name)
+        )
+        sent = await send_change(plan, signer, on_step)
+        if sent is not None:
+            waiting.append((change, sent))
 
     async def reserve(change: RegistryChange, sent: Sent) -> None:
         receipt = await await_change(change, sent, signer, on_step, receipt_timeout_s)

@@ -10,7 +10,7 @@ from typing import Final
 
 from capdex.errors import Unavailable
 from capdex_publisher.ethereum.contract import Receipt
-from capdex_publisher.ethereum.transaction import Sent, Shallow
+from capdex_publisher.ethereum.transaction import Leaving, Sent, Shallow
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
 MAX_SERVED_POLL_S: Final = 1.0
@@ -72,7 +72,16 @@ class Served:
 
 
 Step = (
-    FilesUploaded | Uploaded | Reserved | Reserving | Sent | Shallow | Receipt | Reverted | Served
+    FilesUploaded
+    | Uploaded
+    | Reserved
+    | Reserving
+    | Leaving
+    | Sent
+    | Shallow
+    | Receipt
+    | Reverted
+    | Served
 )
 OnStep = Callable[[Step], None]
 

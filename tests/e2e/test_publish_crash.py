@@ -217,6 +217,16 @@ def test_killed_when_the_commitment_is_signed_or_sent(
     scene.check(scene.finish())
 
 
+def test_stopped_while_the_endpoint_keeps_its_answer(scene: Scene, endpoint: Endpoint) -> None:
+    endpoint.hold(RAW, after=True)
+    process = scene.start(CAPDEX_RPC_URL=endpoint.url)
+    process.wait_for(endpoint.held.is_set, "it sent the commitment")
+    assert process.stop() == 130
+    (made,) = scene.logs(COMMITTED)
+    assert f"stopped: transaction {made['transactionHash']} may have been sent" in process.stderr
+    scene.check(scene.finish())
+
+
 def test_killed_while_the_commitment_waits_for_its_block(scene: Scene) -> None:
     scene.call("evm_setAutomine", False)
     process = scene.start()

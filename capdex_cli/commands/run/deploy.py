@@ -13,15 +13,21 @@ from click.decorators import FC
 from capdex.encoding.abi import parse_address
 from capdex.errors import UsageError
 from capdex_cli.config.settings import user_directories
-from capdex_cli.publish.account import account_address, fee_cap_wei, open_signer, spending_options
+from capdex_cli.publish.account import (
+    account_address,
+    fee_cap_wei,
+    open_signer,
+    spending_options,
+    unlock,
+)
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import DIRECTORY, command
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import columns, safe
-from capdex_cli.views.progress import shallow
+from capdex_cli.views.progress import shallow, show_cost
 from capdex_publisher.deploy import create2
-from capdex_publisher.ethereum.transaction import Shallow, ether
+from capdex_publisher.ethereum.transaction import Shallow
 
 if TYPE_CHECKING:
     from capdex_publisher.deploy.deploy import DeployedContract
@@ -139,8 +145,7 @@ async def _deploy(
             app.output.warn(f"{error.message}: the cost was not checked")
         if sender is not None:
             priced = await price(chain, sender, creation, fee_cap_wei=cap)
-            cost = f"about {ether(priced.expected_fee_wei)}, at most {ether(priced.max_fee_wei)}"
-            app.output.say(f"    {'cost'.ljust(11)} {cost} (cap {ether(cap)})   from {sender}")
+            show_cost(app, [priced], cap, f"   from {sender}")
         if dry_run:
             app.output.step("plan", "dry run", "would deploy it; nothing was sent")
             plan = _plan(creation)
@@ -150,6 +155,7 @@ async def _deploy(
             return
         confirm(app, "  Deploy? The contract cannot be changed or removed.")
         signer = await open_signer(app)
+        unlock(app)
         told: list[Step] = []
 
         def show(step: Step) -> None:

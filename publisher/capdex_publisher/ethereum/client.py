@@ -170,14 +170,15 @@ class Chain:
 
     async def why_reverted(self, mined: Mined) -> CapdexError:
         """Replay a reverted transaction at its block and return the contract's reason."""
+        reason = revert_reasons.explain(None)
         try:
             sent = await self._transaction(mined.tx_hash)
             if sent is not None:
                 call = {"from": sent.get("from"), "data": sent.get("input"), "to": sent.get("to")}
                 await self._simulate("eth_call", [call, hex(mined.block_number)], unhex)
         except CapdexError as error:
-            return error.with_details(tx_hash=mined.tx_hash)
-        return revert_reasons.explain(None)
+            reason = error
+        return reason.with_details(tx_hash=mined.tx_hash, fee_wei=mined.fee_wei)
 
     async def _transaction(self, tx_hash: str) -> dict[str, Any] | None:
         return await self.rpc.call("eth_getTransactionByHash", [tx_hash], _object_or_none)

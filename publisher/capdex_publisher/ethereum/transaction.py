@@ -128,6 +128,13 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """A transaction is signed and being sent: from now on the chain may have it."""
+
+    tx_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mined:
     """A transaction in a block; hashes are 0x hex."""
 

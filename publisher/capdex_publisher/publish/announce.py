@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from capdex_publisher.commit_reveal import (
 from capdex_publisher.ethereum.contract import Receipt
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep
+from capdex_publisher.progress import OnStep, Reverted
 from capdex_publisher.publish.plan import Batch, PublishPlan, price_batch
 from capdex_publisher.publish.preflight import ReleaseCandidate, look_up, look_up_all, pending
 from capdex_publisher.registry.registry import Registry
@@ -155,6 +155,7 @@ class Announcer:
                 signer=self.signer,
                 on_signed=self._remember(candidates),
                 is_done=lambda: self._all_published(candidates),
+                on_reverted=lambda mined: self.on_step(Reverted(mined.tx_hash, mined.fee_wei)),
                 on_shallow=self.on_step,
             )
             receipt = self.registry.receipt(mined)
@@ -185,7 +186,8 @@ class Announcer:
         try:
             now = await look_up(candidate.package, registry=self.registry)
         except CapdexError as why:
-            self.fail([candidate], why)
+            details = (error.details or {}) | (why.details or {})
+            self.fail([candidate], replace(why, details=details))
             return
         if now.already:
             await self._finish_published(now)
@@ -238,4 +240,5 @@ def _reverted(error: CapdexError) -> Unavailable:
         Code.TIMEOUT,
         why=error.message,
         fix="run the same command again: it publishes the others",
+        details=error.details,
     )

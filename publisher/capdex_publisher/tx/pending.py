@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
 from capdex.net.files import write_atomically
 from capdex_publisher.ethereum.contract import Contract
-from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.ethereum.transaction import Leaving, Sent
 from capdex_publisher.tx.submit import OnSigned
 
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -78,13 +78,16 @@ class PendingTransaction:
         return sent
 
 
-def remembering(files: Iterable[PendingTransaction], on_sent_again: OnSigned) -> OnSigned:
-    """Return a callback that stores a transaction in its files before it is sent."""
+def remembering(
+    files: Iterable[PendingTransaction], on_step: Callable[[Leaving | Sent], None]
+) -> OnSigned:
+    """Return a callback that stores a transaction in its files before it is sent, and tells it."""
 
     def remember(signed: Sent) -> None:
         for file in files:
             file.save(signed)
+        on_step(Leaving(signed.tx_hash))
         if signed.earlier:  # it is sent again while it is waited for
-            on_sent_again(signed)
+            on_step(signed)
 
     return remember

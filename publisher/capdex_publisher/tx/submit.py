@@ -160,7 +160,9 @@ async def _send(
         return sent, refusal
     except Unavailable as error:
         why = f"{error.why}; transaction {sent.tx_hash} may or may not have been sent"
-        raise dataclasses.replace(error.with_details(tx_hash=sent.tx_hash), why=why) from None
+        fix = "run the same command again: it looks for that transaction, and pays nothing twice"
+        unknown = error.with_details(tx_hash=sent.tx_hash)
+        raise dataclasses.replace(unknown, why=why, fix=fix) from None
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from typing import Any
 
 import pexpect
 import pytest
+from filelock import FileLock
 
 from capdex.ipld.cid import Cid
 
@@ -337,6 +338,16 @@ def test_list_asks_the_node_where_no_endpoint_is_set(
 
 
 # ----------------------------------------------------------------------------------- on a terminal
+
+
+def test_no_passphrase_is_asked_for_while_another_process_waits_to_send(
+    capdex: Any, chain: Chain, folder: Path
+) -> None:
+    (folder / "pass").write_text("another one", encoding="utf-8")
+    locks = folder / "home" / "state" / "locks"
+    with FileLock(locks / f"31337-{chain.owner.lower()}.lock"):
+        done = capdex("yank", "weather@1.0.0", "--yes", "--json")
+    assert json.loads(done.stderr.splitlines()[-1])["code"] == "WRONG_PASSPHRASE"
 
 
 @pytest.fixture

@@ -334,6 +334,8 @@ def test_a_dry_run_says_would_publish_and_prints_no_address(
 ) -> None:
     shown = capdex("publish", "weather.acp.yaml", "--dry-run", "--format", "human")
     assert shown.stdout == "would publish did:nuwa:cap:weather@0.1.0\n"
+    assert "never over 0.01 ether (--fee-cap)" in shown.stderr  # a replacement may cost that
+    assert "at most" not in shown.stderr
     assert "http" not in shown.stdout
     assert capdex.json("publish", "weather.acp.yaml", "--dry-run")["page"] is None
     capdex("publish", "weather.acp.yaml", "--yes")

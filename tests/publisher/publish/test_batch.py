@@ -16,7 +16,7 @@ from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.ethereum.contract import Receipt, all_events
 from capdex_publisher.ethereum.transaction import Sent
-from capdex_publisher.progress import Step, Uploaded
+from capdex_publisher.progress import Reverted, Step, Uploaded
 from capdex_publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bound
 from capdex_publisher.publish.publish import publish as publish_files
 from capdex_publisher.publish.upload import Uploader
@@ -159,7 +159,10 @@ async def test_a_batch_that_is_reverted_says_for_each_release_what_to_do(
     local_chain.call("evm_setAutomine", False)
     await overtake()
 
+    steps: list[object] = []
+
     def mine(step):
+        steps.append(step)
         if isinstance(step, Sent):
             local_chain.call("evm_mine")
             local_chain.call("evm_setAutomine", True)
@@ -167,6 +170,11 @@ async def test_a_batch_that_is_reverted_says_for_each_release_what_to_do(
     ends = await publish(files, registry, signer, blocks, on_step=mine)
     assert errors(ends) == [Code.TIMEOUT, Code.NAME_TAKEN, Code.TIMEOUT]
     assert "run the same command again" in ends[0].error.fix
+    (paid,) = [step for step in steps if isinstance(step, Reverted)]
+    assert paid.fee_wei > 0
+    for end in ends:
+        assert end.error.details["tx_hash"] == paid.tx_hash
+        assert end.error.details["fee_wei"] == paid.fee_wei
     again = await publish([files[0], files[2]], registry, signer, blocks)
     assert [outcome.already for outcome in again] == [False, False]
     assert set((await published(registry)).values()) == {1}

@@ -19,7 +19,7 @@ from capdex_publisher.commit_reveal import CommitSecretFile, commitment_of, secr
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import deploy
 from capdex_publisher.ethereum.contract import Receipt, all_events
-from capdex_publisher.ethereum.transaction import Sent
+from capdex_publisher.ethereum.transaction import Leaving, Sent
 from capdex_publisher.progress import Reserved, Reserving, Step
 from capdex_publisher.publish.claim import claim as claim_name
 from capdex_publisher.publish.plan import PublishPlan, claim_gas
@@ -113,9 +113,10 @@ async def test_a_new_name_is_reserved_awaited_by_block_time_and_claimed_with_its
     (outcome,) = await publish([await package(signer)], registry, signer, blocks, on_step=patience)
     kinds = [type(step).__name__ for step in patience.steps]
     kinds = kinds[kinds.index("PublishPlan") + 1 :]
-    assert kinds[:3] == ["Uploaded", "Sent", "Reserved"]
-    assert kinds[-2:] == ["Sent", "Receipt"]
-    assert set(kinds[3:-2]) == {"Reserving"}
+    assert kinds[:3] == ["Uploaded", "Leaving", "Sent"]
+    assert kinds[-3:] == ["Leaving", "Sent", "Receipt"]
+    assert kinds[3] == "Reserved"
+    assert set(kinds[4:-3]) == {"Reserving"}
     waited = [step for step in patience.steps if isinstance(step, Reserving)]
     assert waited[0].names == ("note",)
     assert 0 < waited[0].left_s <= AGE_S
@@ -195,6 +196,28 @@ async def test_a_commitment_that_expired_is_made_anew(
     assert set((await plan([data], registry, signer, blocks)).commits) == {"note"}
     await publish([data], registry, signer, blocks, on_step=patience)
     assert await events(registry) == [Committed, Committed, Published]
+
+
+@pytest.mark.parametrize("pause_s", [0, DAY_S + 1])
+async def test_a_commitment_that_was_mined_when_nobody_looked_is_told_and_leaves_no_file(
+    registry, signer, blocks, patience, pass_time, pause_s
+):
+    def kill(step):
+        if isinstance(step, Leaving):
+            sent.append(step)
+        if isinstance(step, Sent):
+            raise Killed
+
+    data, sent = await package(signer), list[Leaving]()
+    with pytest.raises(Killed):
+        await publish([data], registry, signer, blocks, on_step=kill)
+    pass_time(pause_s)
+    await publish([data], registry, signer, blocks, on_step=patience)
+    made = [Committed] if not pause_s else [Committed, Committed]
+    assert await events(registry) == [*made, Published]
+    (told,) = [x.receipt.tx_hash for x in patience.steps if isinstance(x, Reserved)]
+    assert (told == sent[0].tx_hash) == (not pause_s)
+    assert list((registry.chain.state_dir / "sent").iterdir()) == []
 
 
 async def test_a_commitment_that_is_old_enough_is_claimed_at_once_and_priced_by_estimate(
