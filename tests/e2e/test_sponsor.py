@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from capdex.ipld.cid import Cid
+from capdex_publisher.sponsor.request import SponsorRequest
 
 pytestmark = pytest.mark.real
 
@@ -99,6 +105,37 @@ def test_a_sponsor_answers_each_refusal_with_its_code(
         assert found == status
         assert "POST /publications takes" in json.loads(body)["details"]["fix"]
     assert network
+
+
+def test_what_only_the_sponsor_says_is_told_as_that(shell: Any) -> None:
+    """It answers as if it had sent, and has no chain at all."""
+    shell("init", "tea-timer", "--description", "Times how long tea steeps.", "--kind", "prompt")
+    package = (shell / "tea-timer.acp.yaml").read_bytes()
+    account = "0x" + "11" * 20
+    request = SponsorRequest(31337, account, account, 0, 0, package, signature=bytes(65))
+    (shell / "tea.publication.json").write_text(json.dumps(request.to_json()))
+    release = {
+        "cap_uri": "did:nuwa:cap:tea-timer@0.1.0",
+        "cid": str(Cid.of(package)),
+        "sha256": hashlib.sha256(package).hexdigest(),
+        "already": False,
+        "tx_hash": "0x" + "22" * 32,
+    }
+
+    class Liar(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(release).encode())
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Liar) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        done = shell("sponsor", "send", "tea.publication.json", "--to", url)
+        server.shutdown()
+    assert "says the sponsor" in done.stderr
+    assert "only the sponsor says so" in done.stderr
 
 
 def test_a_sponsor_for_nobody_does_not_start(network: Any, shell: Any) -> None:

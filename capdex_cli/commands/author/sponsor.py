@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -128,18 +129,21 @@ async def send_command(
         answer = await send_request(request, to, on_wait=lambda words: line.show(safe(words)))
     uri, sha256 = str(answer["cap_uri"]), str(answer.get("sha256"))
     tx, already = answer.get("tx_hash"), answer.get("already")
-    words = f"tx {safe(tx)}, paid by the sponsor"
+    words = f"tx {safe(tx)}, says the sponsor, which pays"
     if already:
         words = f"{safe(uri)} is published" + (f": tx {safe(tx)}" if tx else "")
     app.output.step("ok", "unchanged" if already else "published", words)
     asked = until_served(app)
     served = await wait_served(None if asked is None else lambda: asked(uri, sha256), ignore)
+    if asked is None:
+        app.output.step("plan", "not awaited", "no node-url is set: only the sponsor says so")
     if served.after_s is not None:
         app.output.step("ok", "served", f"your node answers with it after {served.after_s:.1f} s")
     value = {**answer, "served_after_s": served.after_s}
     app.output.result("publication", value, human=[safe(uri)], plain=[str(answer.get("cid"))])
     if served.why:
-        raise not_served(app, [uri], served.why)
+        fix = "only the sponsor says that it is on chain: run the same command again, or ask it"
+        raise replace(not_served(app, [uri], served.why), fix=fix)
 
 
 @command(

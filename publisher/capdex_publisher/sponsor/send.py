@@ -13,6 +13,7 @@ import orjson
 
 from capdex.diff.diff import Allowance
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
+from capdex.ipld.cid import Cid
 from capdex.manifest.manifest import read
 from capdex.net.http import HttpClient, HttpError, redact
 from capdex.net.node_client import as_error
@@ -121,6 +122,7 @@ def _checked(answer: dict[str, Any], request: SponsorRequest, url: str) -> dict[
     """Return an answer about the release that was sent; raises UsageError for another one."""
     wanted = {
         "cap_uri": str(read(request.package).require().uri),
+        "cid": str(Cid.of(request.package)),
         "sha256": hashlib.sha256(request.package).hexdigest(),
     }
     if any(answer.get(key) != value for key, value in wanted.items()):

@@ -174,7 +174,8 @@ class Sponsor:
             candidate = await look_up(package, registry=self._registry)
             bound = gas_bound([candidate]) + SIGNATURE_GAS
             await self._settle(key, change)
-            plan = await self._plan(key, change, bound)
+            cap = min(self._fee_cap_wei, self.budget.available(key))
+            plan = await self._plan(cap, change, bound)
             if plan.already:
                 self.budget.forfeit(key)
                 return await self._find(candidate, release)
@@ -182,6 +183,7 @@ class Sponsor:
             await self._uploader.upload(package.data)
             if plan.resumes is None:
                 await self._check_unused(request)
+            self.budget.reserve(key, cap)  # refused if others have taken it since the plan
             return await self._send(key, plan, bound, request, release)
 
     async def _settle(self, key: str, change: RegistryChange) -> None:
@@ -214,9 +216,8 @@ class Sponsor:
         place = event.position
         return replace(release, tx_hash="0x" + place.tx_hash.hex(), block_number=place.block_number)
 
-    async def _plan(self, key: str, change: RegistryChange, bound: int) -> ChangePlan:
-        """Price the publication within the cap and the budget."""
-        cap = min(self._fee_cap_wei, self.budget.available(key))
+    async def _plan(self, cap: int, change: RegistryChange, bound: int) -> ChangePlan:
+        """Price the publication within the cap: of one publication, or what the budget has left."""
         try:
             return await plan_change(
                 change, sender=self._signer.address, fee_cap_wei=cap, immature_gas=bound
@@ -234,9 +235,8 @@ class Sponsor:
         request: SponsorRequest,
         release: SponsoredRelease,
     ) -> SponsoredRelease:
-        """Set the cost aside, send, and count what it has cost."""
+        """Send what is set aside for, and count what it has cost."""
         fees, waiting = 0, list[Sent]()
-        self.budget.reserve(key, min(self._fee_cap_wei, self.budget.available(key)))
 
         def on_step(step: Step) -> None:
             nonlocal fees, waiting

@@ -137,12 +137,74 @@ async def test_a_sponsor_that_was_killed_pays_once(
     assert 0 < restarted.budget.spent_wei <= 10**16
 
 
-async def test_a_new_name_is_reserved_first_where_the_registry_asks(
-    chain, local_chain, signer, author, blocks, tmp_path
-):
+@pytest.fixture
+async def careful_registry(chain, local_chain, tmp_path):
+    """A registry that asks for commitments."""
     wanted = create2.registry(31337, min_age_s=1, max_age_s=86_400)
     made, _ = await deploy(chain, local_chain.signer(), tmp_path / "aged", wanted)
-    registry = Registry(chain, made.address, start_block=made.block_number)
+    return Registry(chain, made.address, start_block=made.block_number)
+
+
+async def test_a_commitment_that_was_mined_when_nobody_looked_is_counted(
+    careful_registry, chain, signer, author, blocks, tmp_path, monkeypatch
+):
+    registry, path = careful_registry, tmp_path / "budget.json"
+    request, before = body(await signed(registry, author)), await chain.balance(signer.address)
+    send = chain.send_raw
+
+    async def send_and_die(raw):
+        await send(raw)
+        raise Killed
+
+    def opened():
+        budget = Budget(path, ETHER)
+        return Sponsor(registry, signer, Uploader(blocks), budget, allowed=[author.address])
+
+    monkeypatch.setattr(chain, "send_raw", send_and_die)
+    with pytest.raises(Killed):
+        await opened().publish(request)
+    monkeypatch.undo()
+    restarted = opened()
+    await restarted.publish(request)
+    assert before - await chain.balance(signer.address) == restarted.budget.spent_wei
+
+
+class SlowStore(BlockDirectory):
+    """Three uploads that end together."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._all = asyncio.Barrier(3)
+
+    async def put(self, data):
+        await self._all.wait()
+        return await super().put(data)
+
+
+async def test_publications_at_once_do_not_go_over_the_budget(
+    registry, local_chain, open_sponsor, tmp_path
+):
+    cap, authors = 10**16, [local_chain.signer(wei=0) for _ in range(3)]
+    requests = [
+        body(await signed(registry, author, f"note-{letter}"))
+        for author, letter in zip(authors, "abc", strict=True)
+    ]
+    sponsor = open_sponsor(
+        cap * 6 // 5,
+        SlowStore(tmp_path / "slow"),
+        allowed=[author.address for author in authors],
+        fee_cap_wei=cap,
+    )
+    ends = await asyncio.gather(*map(sponsor.publish, requests), return_exceptions=True)
+    refused = [end for end in ends if isinstance(end, Refused)]
+    assert [end.code for end in refused] == [Code.FEE_OVER_CAP] * 2
+    assert len(await published(registry)) == 1
+
+
+async def test_a_new_name_is_reserved_first_where_the_registry_asks(
+    careful_registry, chain, signer, author, blocks, tmp_path
+):
+    registry = careful_registry
     budget = Budget(tmp_path / "budget.json", ETHER)
     sponsor = Sponsor(registry, signer, Uploader(blocks), budget, allowed=[author.address])
     before = await chain.balance(signer.address)
@@ -579,12 +641,13 @@ async def test_a_proxy_before_a_sponsor_that_is_down_is_told_as_such(registry, a
     assert all("does not answer" in words for words in asked)
 
 
-@pytest.mark.parametrize("member", ["cap_uri", "sha256"])
+@pytest.mark.parametrize("member", ["cap_uri", "cid", "sha256"])
 async def test_an_answer_about_another_release_is_not_believed(registry, author, member):
     request = await signed(registry, author)
     said = request.verify().announcement
-    release = {"cap_uri": said.cap_uri, "sha256": said.sha256.hex(), "already": True}
-    release[member] = {"cap_uri": "did:nuwa:cap:other@1.0.0", "sha256": "00" * 32}[member]
+    release = {"cap_uri": said.cap_uri, "cid": said.cid, "sha256": said.sha256.hex()}
+    other = {"cap_uri": "did:nuwa:cap:other@1.0.0", "cid": said.cid[:-1], "sha256": "00" * 32}
+    release[member] = other[member]
     async with answering(200, release) as url:
         with pytest.raises(UsageError, match="is no sponsor") as refused:
             await send_request(request, url, timeout_s=2)
