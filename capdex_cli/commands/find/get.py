@@ -43,7 +43,8 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     """Fetch a package and verify it against the chain.
 
     The node and the gateway are not trusted: digest and publisher are read from the chain, and
-    nothing is written unless every check holds, and never through a link. With DIR/ the files that
+    nothing is written unless every check holds, and never through a link. Without a version the
+    node chooses one, and a warning names a higher one that the chain has. With DIR/ the files that
     the package names are fetched and checked as well, and written beside it, with a SKILL.md made
     of its prompt if it has one.
     """
@@ -115,6 +116,8 @@ async def get_package(app: App, uri: CapabilityURI) -> VerifiedPackage:
     download = await get_verified(uri, open_registry(app), **urls)
     if download.yanked:
         app.output.warn(f"{download.package.manifest.uri} is yanked")
+    if download.newer is not None:
+        app.output.warn(f"the node did not choose {download.newer}, which the chain has")
     return download.package
 
 

@@ -82,7 +82,8 @@ def search_command(
     """Find capabilities by what they do.
 
     Say what is wanted in plain words, in any language; without words, all are listed by name. A
-    filter may be given several times: any of its values is enough.
+    filter may be given several times: any of its values is enough. All that is shown is the node's
+    word; capdex get and install verify the bytes.
     """
     chosen: Json = {key: list(filters[key]) for key in FILTERS if filters[key]}
     more = {"has_prompt": prompt, "published_since": since, "context_window": context_window}
@@ -166,7 +167,8 @@ def resolve_command(
     The prefix did:nuwa:cap: may be left out. capdex help ranges explains how versions are chosen.
 
     With --proof the node has to prove from the registry's storage that this is the latest, or the
-    highest in a range, of all releases there are.
+    highest in a range, of all releases there are; an endpoint has to know who published it.
+    Verdict, signer and texts are the node's word: capdex get and install verify the bytes.
     """
     wanted = CapabilityURI.loose(uri)
     if proof or trust_rpc or trust_block:

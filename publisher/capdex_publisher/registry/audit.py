@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.json import Json, object_of
 from capdex.net import node_client
+from capdex.problems import Verdict
 from capdex.registry.state import NameState, ReleaseState
 from capdex.uri import PREFIX
-from capdex.version import Version
+from capdex.version import Version, latest
 from capdex_publisher.ethereum.contract import Contract
 from capdex_publisher.registry.name_history import name_state, name_view
 from capdex_publisher.registry.registry import Registry
 
 if TYPE_CHECKING:
     from capdex.manifest.manifest import Manifest
+
+_NOT_ON_CHAIN: Final = "the node has this release, and the chain has not"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,24 +196,38 @@ def _release(name: str, release: ReleaseState) -> Json:
 def _join(chain: Json, of_node: list[Json], *, has_node: bool) -> list[Json]:
     """Return every release on chain, highest version first, with the node's verdict on it.
 
-    Flags and digests are the chain's. A release that only the node has is kept, with a warning.
+    What the chain has of a release is the chain's. One that only the node has is listed last, with
+    a warning and without a verdict; which is the latest is derived again.
     """
     known = {x.get("semver"): x for x in of_node}
-    joined = []
+    joined: dict[Version, Json] = {}
     for on_chain in chain["releases"]:
         answer = known.pop(on_chain["semver"], None)
         if answer is None:
             state = "not indexed" if has_node else "on chain"
-            joined.append(on_chain | {"availability": state, "warnings": []})
+            release = on_chain | {"availability": state, "warnings": []}
         elif answer.get("sha256") != on_chain["sha256"]:
             warning = "the node has other bytes for this version than the chain"
-            joined.append(on_chain | {"availability": "not indexed", "warnings": [warning]})
+            release = on_chain | {"availability": "not indexed", "warnings": [warning]}
         else:
-            status = object_of(answer.get("status"))
-            flags = on_chain["status"]
-            if not chain["complete"]:  # the node's reasons are better than none
-                flags = {key: x for key, x in flags.items() if x is not None}
-            joined.append(answer | {"status": status | flags})
-    warnings = ["the node has this release, and the chain has not"]
-    only_node = [x | {"warnings": warnings} for x in known.values()]
-    return sorted(joined, key=lambda x: Version.parse(x["semver"]), reverse=True) + only_node
+            release = answer | on_chain
+            for part in ("status", "chain"):
+                told = on_chain[part]
+                if part == "chain" or not chain["complete"]:  # a node's words are better than none
+                    told = {key: x for key, x in told.items() if x is not None}
+                release[part] = object_of(answer.get(part)) | told
+        joined[Version.parse(on_chain["semver"])] = release
+    newest = latest(version for version, x in joined.items() if _is_served(x))
+    releases = [joined[x] | {"latest": x == newest} for x in sorted(joined, reverse=True)]
+    return releases + [
+        {"cap_uri": f"{PREFIX}{chain['name']}@{semver}", "semver": semver, "latest": False}
+        | {"availability": "not on chain", "warnings": [_NOT_ON_CHAIN]}
+        for semver in known
+    ]
+
+
+def _is_served(release: Json) -> bool:
+    """Return True if a node says that it serves a release that is not yanked on chain."""
+    verdict = object_of(release.get("verification")).get("verdict")
+    served = release.get("latest") is True or verdict == Verdict.VERIFIED
+    return served and not release["status"]["yanked"] and not release.get("denied")

@@ -13,16 +13,20 @@ from capdex.net.node_client import NodeClient
 from capdex.package import VerifiedPackage, judge_announcement, verify
 from capdex.registry.events import Announcement
 from capdex.uri import CapabilityURI
-from capdex.version import Version
+from capdex.version import Version, VersionRange, latest, max_satisfying
 from capdex_publisher.registry.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedDownload:
-    """A package that agrees with the chain; its release may be yanked nevertheless."""
+    """A package that agrees with the chain; its release may be yanked nevertheless.
+
+    `newer` is the release that a name or range means on chain, if the node answered another one.
+    """
 
     package: VerifiedPackage
     yanked: bool
+    newer: CapabilityURI | None = None
 
 
 async def get_verified(
@@ -38,15 +42,24 @@ async def get_verified(
     to choose the version for a name or a range. Raises VerificationFailure for other bytes than
     the chain has, InvalidInput NOT_FOUND, Unavailable.
     """
-    if not isinstance(uri.selector, Version):
-        uri = await _choose(uri, mcp_url)
+    exact = uri if isinstance(uri.selector, Version) else await _choose(uri, mcp_url)
     async with registry as opened:
-        announcement, yanked = await announcement_of(opened, uri)
+        announcement, yanked = await announcement_of(opened, exact)
+        newer = None if exact is uri else await _meant(opened, uri)
     if rejected := judge_announcement(announcement):
         raise rejected.failure()
     async with Gateway(gateway_url) as gateway:
         file = await MultiSource([gateway]).file(Cid.parse(announcement.cid))
-    return VerifiedDownload(verify(announcement, file.data), yanked)
+    package = verify(announcement, file.data)
+    return VerifiedDownload(package, yanked, None if newer == exact else newer)
+
+
+async def _meant(registry: Registry, uri: CapabilityURI) -> CapabilityURI | None:
+    """Return the release that a name or range means on chain, served or not (P2)."""
+    there = {Version.parse(x.semver) for x in await registry.releases(uri.name) if not x.yanked}
+    wanted = uri.selector
+    found = max_satisfying(there, wanted) if isinstance(wanted, VersionRange) else latest(there)
+    return None if found is None else CapabilityURI(uri.name, found)
 
 
 async def announcement_of(registry: Registry, uri: CapabilityURI) -> tuple[Announcement, bool]:

@@ -216,6 +216,24 @@ def test_a_published_package_is_fetched_and_believed_only_if_the_chain_agrees(
     assert capdex("get", "weather@9.9.9").exit_code == 1
 
 
+def test_a_node_that_answers_an_older_release_is_told_of(
+    capdex: Any, node: Any, folder: Path, author: dict[str, str]
+) -> None:
+    node.answer("resolve_capability", {"code": "NOT_FOUND", "message": "no"}, failed=True)
+    file = folder / "weather.acp.yaml"
+    first = capdex.json("publish", file.name, "--yes", "--wait", "0")
+    serve(node, folder, first)
+    assert "warning" not in capdex("get", "weather", "--format", "human").stderr
+    file.write_bytes(file.read_bytes().replace(b"weather@0.1.0", b"weather@0.2.0"))
+    alone = ("--config", "node-url=", "--config", "gateway-url=")
+    capdex.json("publish", file.name, "--yes", *alone)
+    for asked, warns in (("weather", True), ("weather@<1", True), ("weather@0.1.0", False)):
+        got = capdex("get", asked, "--format", "human")
+        assert got.exit_code == 0, got.stderr
+        told = "warning: the node did not choose did:nuwa:cap:weather@0.2.0"
+        assert (told in got.stderr) is warns
+
+
 def test_a_file_is_verified_against_the_chain_or_alone(
     capdex: Any, node: Any, folder: Path, author: dict[str, str]
 ) -> None:
