@@ -103,7 +103,7 @@ async def audit(
     if node_url:
         try:
             node = await node_client.releases(node_url, name)
-        except (Unavailable, InvalidInput) as error:
+        except CapdexError as error:
             # A name that was claimed and has no release is unknown to every node.
             if chain is None or error.code is not Code.NOT_FOUND or chain["releases"]:
                 failures.append(error)

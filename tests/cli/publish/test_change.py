@@ -290,6 +290,17 @@ def test_show_goes_on_with_one_source_when_the_other_is_down(
     assert capdex("show", "nobodys").exit_code == 1
 
 
+@pytest.mark.parametrize("code", ["UNVERIFIED", "NO_CONSENT", "CONFIG", "INTERNAL"])
+def test_show_tells_what_the_chain_has_whatever_error_the_node_answers(
+    capdex: Any, chain: Chain, node: Any, code: str
+) -> None:
+    node.page("weather", {"code": code, "message": "no"}, status=422)
+    result = capdex("show", "weather", "--format", "human")
+    assert result.exit_code == 0
+    assert "warning: the node" in result.stderr
+    assert chain.owner in result.stdout
+
+
 def test_show_says_what_it_cannot_know_without_the_whole_history(capdex: Any, chain: Chain) -> None:
     capdex.json("yank", "weather@1.0.0", "--reason", "wrong unit", "--yes")
     capdex.json("deprecate", "weather", "--message", "gone", "--yes")
