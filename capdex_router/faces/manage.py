@@ -95,7 +95,8 @@ def next_calls(names: Sequence[str]) -> str:
 
 def _said(outcome: InstallOutcome, *, leads_on: bool = False) -> str:
     version = "" if outcome.entry is None else f" {outcome.entry.version}"
-    was = f", before {outcome.old.version}" if outcome.old and outcome.status == "upgraded" else ""
+    replaced = outcome.status in ("upgraded", "downgraded")
+    was = f", before {outcome.old.version}" if outcome.old and replaced else ""
     warnings = outcome.plan.warnings if outcome.plan is not None else ()
     lines = [f"{outcome.name}{version}: {outcome.status}{was}"]
     if outcome.pinned:

@@ -132,8 +132,10 @@ class Installer:
         if plan.asks:
             await agree(plan.proposal(), asker, self.audit.write)
         changed = self._commit(plan)
-        replaced = plan.old is not None and plan.old.sha256 != plan.entry.sha256
-        status = ("upgraded" if replaced else "installed") if changed else "unchanged"
+        status = "installed" if changed else "unchanged"
+        if changed and plan.old is not None and not plan.same:
+            down = plan.entry.uri.version < plan.old.uri.version
+            status = "downgraded" if down else "upgraded"
         return InstallOutcome(plan.entry.name, status, plan.entry, plan.old, plan)
 
     async def _plan(

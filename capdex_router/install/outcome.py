@@ -11,7 +11,9 @@ from capdex_router.install.plan import InstallPlan
 
 @dataclass(frozen=True, slots=True)
 class InstallOutcome:
-    """What became of one capability: `installed`, `upgraded`, `unchanged`, or the `error`.
+    """What became of one capability, or the `error`.
+
+    `status` is `installed`, `upgraded`, `downgraded`, `unchanged`, `fetched`, `mended` or `failed`.
 
     `lost` has a line for each file of a person that went with a folder.
     """

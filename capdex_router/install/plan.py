@@ -218,6 +218,8 @@ def make(
     difference = compare(compared.manifest, package.manifest)
     again = list(filter(_asked_again, difference.changes))
     widened = [*_widened(compared, package, again), *added]
+    if old is not None and entry.uri.version < old.uri.version:  # a node may hide the newer one
+        widened.insert(0, f"it is older than {old.version}, which is installed")
     if changed_signer:
         widened.insert(0, f"signed by {_did(entry.signer)}, before by {_named(before)}")
     return replace(plan, changes=difference.changes, widened=tuple(widened))

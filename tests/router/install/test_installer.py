@@ -409,6 +409,22 @@ async def test_an_older_version_is_no_upgrade(
     assert installed.installer.entry("weather").version == "1.0.0"
 
 
+async def test_an_older_version_that_does_less_is_asked_about_and_called_one(
+    installed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    old = node.publish(weather("0.9.0", tools=0))
+    node.lie = lambda cap_uri: old
+    person.agrees = False
+    error = await failed(installed.installer.install(uri("weather"), person))
+    assert error.code is Code.NO_CONSENT
+    assert person.asked[-1].summary == "Downgrade weather 1.0.0 to 0.9.0?"
+    assert "new: it is older than 1.0.0, which is installed" in person.lines
+    assert installed.installer.entry("weather").version == "1.0.0"
+    person.agrees = True
+    done = await installed.installer.install(uri("weather"), person)
+    assert done.status == "downgraded"
+
+
 async def machine_asked_for_all(here: Machine, person: Person, node: SimulatedNode) -> None:
     lie, node.lie = node.lie, None
     await here.installer.install(uri("weather"), person)
