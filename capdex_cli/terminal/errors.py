@@ -35,6 +35,18 @@ _OF_THE_MACHINE = {
     errno.EACCES: "give a path that this user may use",
 }
 
+# What has the meaning of a command of npm, pip or cargo, where a similar word would mislead.
+_ELSEWHERE = {
+    **dict.fromkeys(("add", "i"), "install"),
+    **dict.fromkeys(("uninstall", "rm", "delete"), "remove"),
+    **dict.fromkeys(("info", "view"), "show"),
+    **dict.fromkeys(("whoami", "login"), "account"),
+    "ls": "installed",
+    "outdated": "upgrade --preview",
+    "owner": "maintainer",
+    "unpublish": "yank",
+}
+
 _WEIGHT = (OK, NOT_SERVED, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
 
 
@@ -117,6 +129,9 @@ def from_click(error: click.ClickException) -> UsageError:
     path = context.command_path if context is not None else "capdex"
     message, fix = error.format_message(), ""
     near = getattr(error, "possibilities", None)
+    if isinstance(error, click.NoSuchCommand) and path == "capdex":
+        here = _ELSEWHERE.get(error.command_name)
+        near = [here] if here else near
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
         message = error.message
         if near:

@@ -151,6 +151,30 @@ def test_a_slip_of_the_finger_gets_a_suggestion(
     assert hint in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "here"),
+    [
+        ("add", "install"),
+        ("i", "install"),
+        ("uninstall", "remove"),
+        ("rm", "remove"),
+        ("info", "show"),
+        ("whoami", "account"),
+        ("login", "account"),
+        ("ls", "installed"),
+        ("outdated", "upgrade --preview"),
+        ("owner", "maintainer"),
+        ("unpublish", "yank"),
+    ],
+)
+def test_a_command_of_another_package_manager_is_told_what_does_it_here(
+    capdex: Any, typed: str, here: str
+) -> None:
+    said = capdex(typed, "weather").stderr
+    assert f"  fix: did you mean {here}? capdex --help lists what there is\n" in said
+    assert capdex(*here.split(), "--help").exit_code == 0
+
+
 def test_version_is_the_packages(capdex: Any) -> None:
     from capdex import __version__
 
