@@ -23,6 +23,7 @@ from yarl import URL
 from capdex import __version__
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.manifest.urls import host_fault
+from capdex.net.http import words_of_connection
 from capdex_router.model.refs import AUTHOR, SERVICE
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of a reply, decompressed
@@ -302,11 +303,12 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
     if isinstance(error, aiohttp.ClientConnectionError):
         # aiohttp sends nothing before it is connected.
         unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        later = "try again later"
         return Unavailable(
             f"{host} cannot be reached" if unsent else f"{host} closed the connection",
             Code.SERVICE_UNAVAILABLE,
-            why=type(error).__name__,
-            fix="try again later",
+            why=words_of_connection(cause) if isinstance(cause, OSError) else "",
+            fix=f"{later}, or see that the address is right" if unsent else later,
             details=None if unsent else SENT,
         )
     what = f"the reply of {host} is not HTTP"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -316,6 +317,24 @@ def test_a_terminal_gets_colours_and_words_for_people() -> None:
     assert "\x1b[1m" in said
     assert "✓" in said
     assert "capdex.validation" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("search", "tea"), "asking the node"),
+        (("get", "tea", "--output", "-"), "asking for did:nuwa:cap:tea"),
+        (("show", "tea"), "asking about did:nuwa:cap:tea"),
+    ],
+)
+def test_a_terminal_is_told_who_is_waited_for(words: tuple[str, ...], told: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        network = {"CAPDEX_CHAIN_ID": "31337", "CAPDEX_RPC_URL": url, "CAPDEX_NODE_URL": url}
+        asked = spawn(*words, **network, CAPDEX_REGISTRY="0x" + "11" * 20)
+        asked.expect_exact(told)
+        asked.sendintr()
+        assert finish(asked)[1] == 130
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

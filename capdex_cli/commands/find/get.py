@@ -17,6 +17,7 @@ from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.file_arguments import write
+from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import number_of, safe, size
 from capdex_cli.views.progress import open_registry
 
@@ -113,7 +114,9 @@ async def get_package(app: App, uri: CapabilityURI) -> VerifiedPackage:
     if not isinstance(uri.selector, Version):  # only choosing a version needs the node
         network.require("mcp_url")
     urls = {"gateway_url": network.gateway_url, "mcp_url": network.mcp_url}
-    download = await get_verified(uri, open_registry(app), **urls)
+    with StatusLine(app.output) as status:
+        status.show(f"asking for {uri}")
+        download = await get_verified(uri, open_registry(app), **urls)
     if download.yanked:
         app.output.warn(f"{download.package.manifest.uri} is yanked")
     if download.newer is not None:

@@ -14,6 +14,7 @@ from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import HASH, TEXT, command, together
 from capdex_cli.terminal.output import Stream
+from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import clip, safe
 from capdex_cli.views.release import card, freshness, highlighted, mark, name_of, part, summary_of
 
@@ -242,4 +243,6 @@ def ask_node(app: App, tool: str, arguments: Json) -> Json:
         async with NodeClient(network.mcp_url) as node:
             return await node.call(tool, arguments)
 
-    return app.run(call())
+    with StatusLine(app.output) as status:
+        status.show("asking the node")
+        return app.run(call())

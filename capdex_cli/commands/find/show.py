@@ -15,6 +15,7 @@ from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.output import Stream
+from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import columns, safe
 from capdex_cli.views.overview import overview, package_json, versions
 from capdex_cli.views.progress import open_registry
@@ -71,9 +72,11 @@ async def _audit(app: App, uri: CapabilityURI) -> tuple[NameAudit, Manifest | No
     if not network.has_chain:
         network.require("node_url")
     registry = open_registry(app) if network.has_chain else None
-    audited = await audit(
-        uri.name, registry=registry, node_url=network.node_url, votes=network.votes
-    )
+    with StatusLine(app.output) as status:
+        status.show(f"asking about {uri}")
+        audited = await audit(
+            uri.name, registry=registry, node_url=network.node_url, votes=network.votes
+        )
     for failure in audited.failures:
         app.output.warn(f"{safe(failure.message)}: {safe(failure.why or failure.code)}")
     if uri.selector is not None or not network.gateway_url:

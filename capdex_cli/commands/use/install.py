@@ -132,7 +132,9 @@ async def upgrade_command(
     do more than the installed one. A version that another key signed is refused.
     """
     with open_installer(app) as installer:
-        outcomes = await installer.upgrades(names, allow_signer_change=allow_signer_change)
+        with StatusLine(app.output) as status:
+            status.show("asking for newer versions")
+            outcomes = await installer.upgrades(names, allow_signer_change=allow_signer_change)
         done = [await _upgrade(app, installer, outcome, preview) for outcome in outcomes]
     return _show(app, "upgrade", done)
 
@@ -304,4 +306,7 @@ def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> int:
     app.output.results(what, values, human=human, plain=plain)
     if not outcomes:
         app.output.say("nothing is installed")
-    return worst(exit_code(x.error) for x in outcomes if x.error is not None)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    for fix in dict.fromkeys(error.fix for error in errors if error.fix):
+        app.output.say(f"  fix: {safe(fix)}")
+    return worst(map(exit_code, errors))

@@ -363,6 +363,14 @@ async def test_a_closed_port_is_unavailable(local: Egress) -> None:
         await local.fetch("GET", URL(f"http://127.0.0.1:{port}/"), timeout_s=5)
     assert (down.value.code, down.value.details) == (Code.SERVICE_UNAVAILABLE, None)
     assert down.value.message == f"127.0.0.1:{port} cannot be reached"
+    assert down.value.why == "connection refused"
+
+
+async def test_a_host_without_an_address_is_told_in_words(local: Egress) -> None:
+    with pytest.raises(Unavailable) as down:
+        await local.fetch("GET", URL("https://nowhere.invalid/"), timeout_s=20)
+    assert down.value.message == "nowhere.invalid cannot be reached"
+    assert "name" in down.value.why.split(), "the words of the system's resolver"
 
 
 async def test_cookies_are_not_kept(serve: Any, local: Egress) -> None:
