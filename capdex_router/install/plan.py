@@ -189,7 +189,7 @@ def make(
     entry = replace(entry, folders=all_folders)
     if old is not None:
         entry = replace(entry, extra=old.extra)
-        _check_bytes(old, entry)
+        _check_bytes(old, entry, proven=bool(release.proven))
     # The lock file is a text that anybody may have written: the bytes agreed to here come first.
     before = {_did(signer) for signer in agreed or ([old.signer] if old is not None else [])}
     changed_signer = bool(before) and _did(entry.signer) not in before
@@ -286,13 +286,14 @@ def _check_name(name: str, lock: Lock) -> None:
         )
 
 
-def _check_bytes(old: Locked, entry: Locked) -> None:
+def _check_bytes(old: Locked, entry: Locked, *, proven: bool) -> None:
     if old.version == entry.version and old.sha256 != entry.sha256:
+        again = f"capdex remove {entry.name}, then install it again"
         raise VerificationFailure(
             f"{entry.name} {entry.version} has other bytes in the lock file",
-            why=f"the lock file has sha256 {old.sha256}, the node says {entry.sha256}; "
-            "a release is never replaced",
-            fix="ask another node, or take capdex.lock back from a copy",
+            why=f"the lock file has sha256 {old.sha256}, the {'chain' if proven else 'node'} says "
+            f"{entry.sha256}; a release is never replaced",
+            fix=again if proven else f"ask another node; if that says the same: {again}",
         )
 
 

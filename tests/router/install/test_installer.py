@@ -12,11 +12,13 @@ from typing import Any
 import orjson
 import pytest
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.ipld.cid import Cid
+from capdex.package import verify
 from capdex_router.faces.manage import Packages
 from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.install.lock_store import LockStore
+from capdex_router.install.resolve import resolve
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import Proposal
 from tests.indexer import making
@@ -567,8 +569,24 @@ async def test_a_node_that_answers_otherwise_the_second_time_cannot_replace_a_ve
     node.lie = lambda cap_uri: told
     error = await failed(installed.installer.install(uri("weather"), person))
     assert error.code is Code.UNVERIFIED
+    assert "the node says" in error.why
     assert "never replaced" in error.why
+    assert error.fix.startswith("ask another node; if")
     assert person.asked == []
+
+
+async def test_where_the_chain_proves_other_bytes_those_here_are_to_be_removed(
+    installed: Machine, node: SimulatedNode
+) -> None:
+    told = answer(other := weather(prompt="Do something else."))
+    node.lie = lambda cap_uri: told
+    release = await resolve(uri("weather"), installed.installer.config)
+    proven = replace(release, proven="it is the latest")
+    package = verify(release.announcement, other)
+    with pytest.raises(VerificationFailure) as caught:
+        installed.installer.planned(package, proven)
+    assert "the chain says" in caught.value.why
+    assert caught.value.fix == "capdex remove weather, then install it again"
 
 
 @pytest.mark.parametrize("name", ["weather-l", "adm1n"])
