@@ -137,6 +137,7 @@ async def _check_publisher(answer: Json, anchor: Anchor, rpc_url: str) -> None:
     raise refused(
         "the answer's publisher and block are not the chain's",
         f"{redact(rpc_url)} has no event in that block by which that account published it",
+        "ask another node; if it says the same, trust an endpoint that has the logs of old blocks",
     )
 
 

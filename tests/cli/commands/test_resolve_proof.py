@@ -260,6 +260,7 @@ def test_a_publisher_whom_the_chain_does_not_name_is_not_believed(
     error = failed(capdex("resolve", "weather", "--trust-rpc", trusted.url, "--json"), 1)
     assert error["code"] == "BAD_PROOF"
     assert "publisher" in error["message"]
+    assert "trust an endpoint that has the logs" in error["details"]["fix"]
 
 
 def test_logs_that_are_no_publications_are_passed_over(
