@@ -33,6 +33,7 @@ MAX_NAME_BYTES: Final = 8 << 20  # the page of a name: thousands of releases
 MAX_STATUS_BYTES: Final = 1 << 20
 LONG_BYTES: Final = 1 << 20  # of a long reply each value takes at least so many bytes on average:
 MIN_VALUE_BYTES: Final = 8
+NO_PAGE: Final = "there is nothing here"  # a node about a page that it does not have
 PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
 
 
@@ -76,6 +77,8 @@ class NodeClient:
         content = result.get("structuredContent")
         if not isinstance(content, dict):
             raise _down(self._url, f"it answered {status}, and not as a capdex node")
+        if content.get("message") == f"{tool} takes no argument 'detail'":
+            raise _earlier(self._url)
         if result.get("isError"):
             raise as_error(content)
         return content
@@ -93,6 +96,8 @@ async def serves(node_url: str, cap_uri: str, sha256: str) -> bool:
     except InvalidInput as error:
         if error.code is not Code.NOT_FOUND:
             raise
+        if NO_PAGE in error.message:
+            raise _earlier(node_url) from None
         return False
     return bool(answer["sha256"] == sha256)
 
@@ -188,6 +193,15 @@ def _down(url: str, why: str) -> Unavailable:
         Code.NODE_UNAVAILABLE,
         why=why,
         fix="start one: capdex up, or name another with CAPDEX_MCP_URL and CAPDEX_NODE_URL",
+    )
+
+
+def _earlier(url: str) -> Unavailable:
+    return Unavailable(
+        f"the node at {redact(url)} is of an earlier version of capdex",
+        Code.NODE_UNAVAILABLE,
+        why="it does not answer what is asked now",
+        fix="upgrade it, or name another node with CAPDEX_MCP_URL and CAPDEX_NODE_URL",
     )
 
 

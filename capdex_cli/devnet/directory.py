@@ -71,9 +71,9 @@ class NetworkDirectory:
         return keys.load_account(account, passphrase), keys.load_did_key(author, passphrase)
 
     def drop_index(self) -> None:
-        """Delete the index, which is of a chain that no longer exists."""
+        """Delete the index and its saved search: they can be built again from the chain."""
         for path in self.path.glob("index.db*"):
-            path.unlink()
+            _delete(path)
 
     def _wipe(self) -> None:
         """Delete everything in a directory that `capdex up` created."""
@@ -85,7 +85,11 @@ class NetworkDirectory:
                 fix="remove it yourself, or name another directory with --dir",
             )
         for path in left:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

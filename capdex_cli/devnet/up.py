@@ -122,7 +122,8 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
         except UsageError as error:
             if error.code is not Code.FOREIGN_DATABASE:
                 raise
-            home.drop_index()  # it can be rebuilt from the chain
+            home.drop_index()
+            output.step("warn", "index", "of another version: built again, and it denies nothing")
             node = await parts.enter_async_context(Node.open(node_options))
         serving = Serving(known_hosts(HOST, ()))
         running = await parts.enter_async_context(serve(node, listener, serving))

@@ -150,13 +150,16 @@ def test_every_directory_has_keys_of_its_own(home: NetworkDirectory) -> None:
     assert found[0][1].did != found[1][1].did
 
 
-def test_dropping_the_index_takes_its_journals_along_and_nothing_else(
+def test_dropping_the_index_takes_its_journals_and_search_along_and_nothing_else(
     home: NetworkDirectory,
 ) -> None:
     hold(home)
     for name in ("index.db", "index.db-wal", "index.db-shm", "anvil.json", "my-index.db"):
         (home.path / name).write_text(name)
+    (home.path / "index.db.search").mkdir()
+    (home.path / "index.db.search" / "manifest").write_text("{}")
     home.drop_index()
+    assert not list(home.path.glob("index.db*"))
     left = {path.name for path in home.path.iterdir() if path.is_file()}
     assert left == {MARKER, LOCK, "anvil.json", "my-index.db"}
     home.drop_index()  # there is none: fine

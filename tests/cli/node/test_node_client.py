@@ -76,6 +76,26 @@ async def test_a_failed_call_raises_its_code(node: Any) -> None:
             await client.call("resolve_capability", {})
 
 
+async def test_a_node_of_an_earlier_version_is_named_as_one(node: Any) -> None:
+    refusal = {"code": "INVALID_INPUT", "message": "resolve_capability takes no argument 'detail'"}
+    node.answer("resolve_capability", refusal, failed=True)
+    async with NodeClient(f"{node.url}/mcp") as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.call("resolve_capability", {"cap_uri": "x"})
+    assert caught.value.code is Code.NODE_UNAVAILABLE
+    assert caught.value.message.endswith("is of an earlier version of capdex")
+    assert caught.value.fix.startswith("upgrade it")
+
+
+async def test_a_node_without_the_page_that_tells_what_it_serves_is_of_an_earlier_version(
+    node: Any,
+) -> None:
+    nothing = {"code": "NOT_FOUND", "message": "there is nothing here"}  # 0.4 has no /v1
+    node.answer("resolve_capability", nothing, failed=True)
+    with pytest.raises(Unavailable, match="is of an earlier version"):
+        await serves(node.url, "did:nuwa:cap:x1@1.0.0", "")
+
+
 async def test_nobody_listening_is_unavailable() -> None:
     with pytest.raises(Unavailable) as caught:
         async with NodeClient("http://127.0.0.1:1/mcp") as client:

@@ -163,7 +163,8 @@ class SearchFollower:
             with self._read() as connection:
                 return self._live.restore(connection, kept.load)
         except (CapdexError, OSError) as error:
-            log.warning("the snapshot of the search is not used", why=str(error))
+            why = error.line if isinstance(error, CapdexError) else str(error)
+            log.warning("the saved search is built again", why=why)
             return False
 
     def _save(self, snapshots: Snapshots) -> None:

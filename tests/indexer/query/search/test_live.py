@@ -346,6 +346,22 @@ def test_damaged_files_are_built_again(
     assert routed(following(), "/count") == ["apples", "pears"]
 
 
+@from_sqlite
+def test_what_another_version_saved_is_built_again_and_named_as_that(
+    publish: Callable[..., None], following: Opened, directory: Path
+) -> None:
+    publish("apples")
+    names(index := following())
+    index.close()
+    (path,) = [x for x in files(directory) if x.read_bytes().startswith(b"capdex segment")]
+    data = path.read_bytes()
+    path.write_bytes(data[:15] + b"0" + data[16:])
+    with capture_logs() as logs:
+        assert names(following()) == ["apples"]
+    said = [x["why"] for x in logs if x["event"] == "the saved search is built again"]
+    assert said == ["a stored segment is invalid: another version made it, or it is not one"]
+
+
 @pytest.mark.parametrize("key", ["index", "revision"])
 def test_what_differs_from_the_database_is_built_again(
     key: str, publish: Callable[..., None], following: Opened, directory: Path
