@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from unicodedata import normalize
 
 from capdex.encoding.keccak import keccak
 from capdex.errors import InvalidInput
@@ -30,7 +31,8 @@ RESERVED = (
 def _usual(name: str) -> str:
     """Return a valid name like the given text, or an example."""
     name = name.removeprefix(PREFIX).partition("@")[0]
-    usual = "-".join(re.findall(r"[a-z0-9]+", name[:MAX_NAME_CHARS].lower()))
+    plain = re.sub("[\u0300-\u036f]", "", normalize("NFKD", name[:MAX_NAME_CHARS].lower()))
+    usual = "-".join(re.findall(r"[a-z0-9]+", plain))
     return usual if NAME.fullmatch(usual) and len(usual) >= MIN_NAME_CHARS else "weather-reporter"
 
 

@@ -12,7 +12,7 @@ def name_taken(name: str, taken_by: str, owner: str = "", account: str = "<you>"
     """
     if name == taken_by:
         message = f'"{name}" belongs to another account'
-        why = "a name belongs to the account that claimed it first"
+        why = "a name belongs to the account that claimed it, or that it was given to"
     else:
         message = f'"{name}" looks the same as "{taken_by}"'
         why = 'names are unique after 0→o, 1→l, i→l and without "-"'

@@ -79,7 +79,7 @@ def test_a_published_uri_must_be_exact(text: str) -> None:
         _ = CapabilityURI.parse(text).version
 
 
-@pytest.mark.parametrize("text", ["Note@^1", "NOTE @^1", "<note>@^1", "_note@^1"])
+@pytest.mark.parametrize("text", ["Note@^1", "NOTE @^1", "<note>@^1", "_note@^1", "ñotě@^1"])
 def test_a_uri_with_a_name_that_is_none_is_answered_with_one_that_is_read(text: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         CapabilityURI.parse(f"did:nuwa:cap:{text}")

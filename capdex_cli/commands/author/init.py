@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from capdex.errors import CapdexError, Code, InvalidInput, Refused, UsageError
+from capdex.errors import CapdexError, InvalidInput, Refused, UsageError
+from capdex.net.files import creating, unusable
 from capdex.uri import check_name
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, TEXT, command
@@ -124,7 +125,8 @@ def init_command(
     more |= {"title": title, "description": description}
     path = _write(out, name, _scaffold(app, name, kind, more))
     mark = app.output.out.mark("ok")
-    human = [f"{mark} {safe(path)}", f"  edit it, then: capdex validate {safe(path)}"]
+    check = shlex.join(("capdex", "validate", str(path)))
+    human = [f"{mark} {safe(path)}", f"  edit it, then: {safe(check)}"]
     app.output.result("package", {"file": str(path), "name": name}, human=human, plain=[path])
 
 
@@ -202,16 +204,15 @@ def _write(out: Path | None, name: str, text: str) -> Path:
     """Create the file; raises UsageError if it exists."""
     path = out or Path(f"{name}.acp.yaml")
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with creating(path) as file:
+            file.write(text.encode())
     except FileExistsError:
         raise UsageError(
             f"{path} exists already", why="init never overwrites", fix="name another with --out"
         ) from None
     except OSError as error:
-        raise UsageError(
-            f"cannot write {path}", Code.UNREADABLE, why=error.strerror or "", fix="check the path"
-        ) from None
+        fix = "check the path, and that the disk is not full"
+        raise unusable(f"cannot write {path}", error, fix) from None
     return path
 
 

@@ -68,7 +68,10 @@ def new_command(app: App, out: Path | None, light: bool) -> None:
     path = out or user_directories().keys / "account.json"
     account = create_account(path, passphrase(app, path, new=True), light=light)
     named = "" if out is None else f" --keystore {safe(path)}"
-    _show(app, str(account.address), path, f"send it ether, then: capdex account balance{named}")
+    network = app.settings.network
+    local = network is not None and network.chain_id == DEV_CHAIN_ID
+    then = "capdex account fund" if local else "send it ether, then: capdex account balance"
+    _show(app, str(account.address), path, then + named)
 
 
 @command(

@@ -97,7 +97,10 @@ def _of_files(
     files = read_files(resources, folder)
     if resources and file.files is None and not any((folder / x.path).exists() for x in resources):
         message = f"its {len(resources)} files are not in {folder}, so they were not checked"
-        yield problem_at(reading, Reason.BAD_RESOURCE, ("resources",), message, Severity.NOTE)
+        yield problem_at(
+            reading, Reason.BAD_RESOURCE, ("resources",), message, Severity.NOTE,
+            "name their folder with --files",
+        )  # fmt: skip
         return
     yield from lint_files(reading, files.data, allow)
     for i, resource in enumerate(resources):

@@ -218,6 +218,9 @@ def test_new_keys_end_with_the_next_command(capdex: Any, passphrase_file: Path) 
     assert "next: capdex sign FILE\n" in capdex("keygen", *secret).stdout
     shown = capdex("account", "new", *secret, "--out", "a.json").stdout
     assert "next: send it ether, then: capdex account balance --keystore a.json\n" in shown
+    local = ("--config", "chain-id=31337", "--out", "b.json")
+    shown = capdex("account", "new", *secret, *local).stdout
+    assert "next: capdex account fund --keystore b.json\n" in shown
 
 
 def test_a_passphrase_in_the_environment_is_taken_with_a_warning(

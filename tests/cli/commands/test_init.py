@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,27 @@ def test_the_report_is_shown_before_the_file_is_written(
     assert lines.index("✓ own.acp.yaml") > next(i for i, x in enumerate(lines) if "UNLICENSED" in x)
 
 
+def test_a_file_that_cannot_be_written_whole_is_not_left_behind(folder: Path) -> None:
+    made = (sys.executable, "-m", "capdex", "init", "tides", "--kind", "prompt")
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *made],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "fix: check the path, and that the disk is not full" in done.stderr
+    assert list(folder.glob("tides*")) == []
+
+
+def test_the_next_command_can_be_pasted_whatever_the_file_is_called(
+    capdex: Any, folder: Path
+) -> None:
+    more = ("--kind", "prompt", "--format", "human", "--out", "my tides.yaml")
+    shown = capdex("init", "tides", *more).stdout
+    assert "  edit it, then: capdex validate 'my tides.yaml'\n" in shown
+
+
 @pytest.mark.parametrize("more", [(), ("--from-skill", "skill")])
 def test_a_licence_that_is_no_expression_is_refused(
     capdex: Any, folder: Path, skill: str, more: tuple[str, ...]
@@ -55,6 +78,9 @@ def test_the_files_of_a_skill_are_counted_and_their_folder_is_named(
     assert "capdex validate fa-helper.acp.yaml --files skill" in away.stdout
     beside = capdex.json("init", "--from-skill", skill, "--out", "skill.acp.yaml")
     assert (beside["files"], beside["next"]) == (1, "capdex validate skill.acp.yaml")
+    elsewhere = capdex("validate", "fa-helper.acp.yaml", "--format", "human").stdout
+    assert "so they were not checked" in elsewhere
+    assert "fix: name their folder with --files" in elsewhere
     checked = capdex.json("validate", "fa-helper.acp.yaml", "--files", skill)
     assert checked["ok"]
     (folder / "skill/a.md").write_text("B")
