@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "docs/deploy"
 TROUBLE = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
 # Codes of a node's state, and of calls: the tables of docs/operations.md and of the router.
-OTHERS = {"CODE", "REASON", "NAME", "HOST", "NO_WRITER"}
+OTHERS = {"CODE", "REASON", "NAME", "HOST", "NO_WRITER", "SSL_CERT_FILE"}
 
 
 def test_every_code_of_the_troubleshooting_page_is_one_of_the_program() -> None:

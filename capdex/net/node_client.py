@@ -189,10 +189,11 @@ def _family(code: Code) -> type[CapdexError]:
 
 def _down(url: str, why: str) -> Unavailable:
     return Unavailable(
-        f"the node at {redact(url)} does not answer",
+        f"the node at {redact(url)} does not answer as it should",
         Code.NODE_UNAVAILABLE,
         why=why,
-        fix="start one: capdex up, or name another with CAPDEX_MCP_URL and CAPDEX_NODE_URL",
+        fix="see that it runs and is reachable (start one: capdex up), or name another with "
+        "CAPDEX_MCP_URL and CAPDEX_NODE_URL",
     )
 
 

@@ -561,7 +561,8 @@ def test_where_no_node_runs_the_fix_is_to_start_one(
     result = capdex(command, "weather")
     assert result.exit_code == 3
     assert "error[NODE_UNAVAILABLE]" in result.stderr
-    assert "start one: capdex up" in result.stderr
+    assert "does not answer as it should" in result.stderr
+    assert "fix: see that it runs and is reachable (start one: capdex up)" in result.stderr
 
 
 @pytest.mark.parametrize(
