@@ -85,7 +85,8 @@ async def audit(
     """Read a name from the chain and from a node, as far as they are given.
 
     `registry` opens the registry; `votes` is the address of the votes contract, where nothing need
-    stand. Raises the first failure if neither source answers.
+    stand. Raises NOT_FOUND for a name that is not claimed on chain, whatever the node says of it,
+    and the first failure if neither source answers.
     """
     chain: Json | None = None
     node: Json = {}
@@ -96,9 +97,7 @@ async def audit(
                 on_chain = await name_on_chain(opened, name, votes=votes)
             chain = on_chain.to_json()
             failures += [on_chain.incomplete] if on_chain.incomplete else []
-        except (Unavailable, InvalidInput) as error:
-            if isinstance(error, InvalidInput) and error.code is not Code.NOT_FOUND:
-                raise
+        except Unavailable as error:
             failures.append(error)
     if node_url:
         try:

@@ -290,6 +290,16 @@ def test_show_goes_on_with_one_source_when_the_other_is_down(
     assert capdex("show", "nobodys").exit_code == 1
 
 
+def test_show_does_not_believe_a_node_in_a_name_that_the_chain_has_not(
+    capdex: Any, chain: Chain, node: Any, release: dict[str, Any]
+) -> None:
+    ghost = release | {"semver": "1.0.0", "availability": "available", "latest": True}
+    node.page("ghostly", {"releases": [ghost], "as_of": release["as_of"]})
+    result = capdex("show", "ghostly", "--format", "human")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert 'the name "ghostly" is not claimed' in result.stderr
+
+
 @pytest.mark.parametrize("code", ["UNVERIFIED", "NO_CONSENT", "CONFIG", "INTERNAL"])
 def test_show_tells_what_the_chain_has_whatever_error_the_node_answers(
     capdex: Any, chain: Chain, node: Any, code: str
