@@ -128,7 +128,9 @@ class Progress:
         self._output.detail(f"    sent        {step.tx_hash}, nonce {step.nonce}")
         if step.earlier and step.transaction is not None:
             most = ether(step.transaction.max_fee_wei)
-            words = f"tx {short(step.tx_hash)} instead of {short(step.earlier[0])}, at most {most}"
+            same = step.tx_hash == step.earlier[0]
+            instead = "" if same else f" instead of {short(step.earlier[0])}"
+            words = f"tx {short(step.tx_hash)}{instead}, at most {most}"
             self._step("plan", "sent again", words)
 
     def _say_served(self) -> None:

@@ -170,7 +170,12 @@ class Chain:
 
     async def why_reverted(self, mined: Mined) -> CapdexError:
         """Replay a reverted transaction at its block and return the contract's reason."""
-        reason = revert_reasons.explain(None)
+        reason: CapdexError = InvalidInput(
+            "the transaction failed, and its call is not refused any more",
+            Code.REVERTED,
+            why="its gas was estimated too low, or another transaction came between",
+            fix="run the same command again",
+        )
         try:
             sent = await self._transaction(mined.tx_hash)
             if sent is not None:

@@ -72,7 +72,15 @@ class Contract:
     async def read(self, function: str, *arguments: object, block: Block = "latest") -> Any:
         """Call a view, at the head or at a block."""
         view = self._functions[function]
-        return await self.chain.call(self.address, view.encode(arguments), view.decode, block)
+
+        def decoded(reply: bytes) -> Any:
+            try:
+                return view.decode(reply)
+            except ValueError as error:
+                words = f"{error} for {function}; is {self.address} the contract of this network?"
+                raise ValueError(words) from None
+
+        return await self.chain.call(self.address, view.encode(arguments), decoded, block)
 
     async def price(
         self,

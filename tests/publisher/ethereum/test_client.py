@@ -582,6 +582,26 @@ async def test_a_refusal_of_what_was_sent_is_not_believed(
     assert len(sends) == count(local_chain, signer.address) == 1
 
 
+async def test_a_gas_estimate_that_was_too_low_is_told_as_that(
+    registry, signer, endpoint_before, tmp_path
+):
+    def answer(method, params):
+        return {"result": hex(60_000)} if method == "eth_estimateGas" else None
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as low,
+    ):
+        errand = Errand(low, signer)
+        with pytest.raises(InvalidInput) as failed:
+            await errand.wait(await errand.send())
+    assert failed.value.code is Code.REVERTED
+    assert "gas was estimated too low" in failed.value.why
+    assert failed.value.fix == "run the same command again"
+    assert failed.value.details is not None
+    assert failed.value.details["fee_wei"] > 0
+
+
 async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
     registry, signer, held, endpoint_before, tmp_path
 ):

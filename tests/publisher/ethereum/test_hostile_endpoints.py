@@ -110,6 +110,13 @@ async def test_later_nonsense_is_an_error_of_ours_too(result, tmp_path):
                 assert isinstance(error, Unavailable) or error.code is Code.EMPTY_ACCOUNT  # noqa: PT017
 
 
+async def test_what_another_contract_answers_leads_to_the_address(registry, local_chain):
+    local_chain.call("anvil_setCode", registry.address, "0x00")
+    with pytest.raises(Unavailable) as refusal:
+        await registry.name_state("note")
+    assert f"is {registry.address} the contract of this network?" in refusal.value.why
+
+
 async def test_an_endpoint_that_fails_while_a_block_is_awaited_is_asked_again(tmp_path):
     asked = []
 
