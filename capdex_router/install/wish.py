@@ -79,5 +79,5 @@ async def with_suggestions(
         return error
     names = [candidate["name"] for candidate in candidates(hits) if candidate["name"] != uri.name]
     if names:
-        return replace(error, fix=f"did you mean {', '.join(dict.fromkeys(names))}?")
+        return replace(error, fix=f"a search for its words finds {', '.join(dict.fromkeys(names))}")
     return error

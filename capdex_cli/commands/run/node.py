@@ -143,7 +143,7 @@ def node_command(
     One process reads the chain, fetches and verifies packages, and serves /mcp, /c, /index, /ipfs,
     /health, /ready, /status and /metrics. Options not given are taken from the chosen network.
     """
-    from capdex.errors import UsageError
+    from capdex.errors import Code, UsageError
     from capdex_cli.config.settings import Network
     from capdex_cli.node.serve import run_node
     from capdex_cli.node.workers import Serving
@@ -160,6 +160,10 @@ def node_command(
     missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
     if (chain_id is not None and not missing) or (reads and db):
         network = Network("command line", chain_id=chain_id)
+    elif app.settings.network is None:
+        given = "--db" if reads else "--rpc-url, --chain-id and --registry"
+        fix = f"give {given}, choose one with --network, or run `capdex up` here"
+        raise UsageError("no network is chosen", Code.CONFIG, fix=fix)
     else:
         network = app.settings.need_network(*missing)
         chain_id = network.chain if chain_id is None else chain_id

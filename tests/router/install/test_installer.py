@@ -169,7 +169,7 @@ async def test_an_unknown_name_is_answered_with_what_a_search_finds(
     here = machine(node)
     error = await failed(here.installer.install(uri("weather-now"), person))
     assert error.code is Code.NOT_FOUND
-    assert error.fix == "did you mean weather?"
+    assert error.fix == "a search for its words finds weather"
     assert '"event":"find"' in here.home.audit.read_text("utf-8"), "the words left this machine"
 
 
