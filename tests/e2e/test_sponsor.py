@@ -92,7 +92,7 @@ def test_a_sponsor_answers_each_refusal_with_its_code(
     network: Any, shell: Any, author: dict[str, str], http: Callable[..., tuple[int, bytes]]
 ) -> None:
     nobody = "0x" + "11" * 20
-    _, url = serve(shell, "--allow", nobody, "--budget", "0.05")
+    first, url = serve(shell, "--allow", nobody, "--budget", "0.05")
     shell("init", "tea-timer", "--description", "Times how long tea steeps.", "--kind", "prompt")
     error = shell.error("sponsor", "send", "tea-timer.acp.yaml", "--to", url, code=4, **author)
     assert error["code"] == "PERMISSION_DENIED"
@@ -104,6 +104,12 @@ def test_a_sponsor_answers_each_refusal_with_its_code(
         found, body = http(f"{url}{path}")
         assert found == status
         assert "POST /publications takes" in json.loads(body)["details"]["fix"]
+    account = "0x" + json.loads((shell / "poor.json").read_text())["address"]
+    first.stop()
+    _, url = serve(shell, "--allow", account, "--budget", "0.0000001")
+    error = shell.error("sponsor", "send", "tea-timer.acp.yaml", "--to", url, code=4, **author)
+    assert error["code"] == "FEE_OVER_CAP"
+    assert "--budget" in error["fix"]
     assert network
 
 

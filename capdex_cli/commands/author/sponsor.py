@@ -309,8 +309,9 @@ def _app(
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
 
-    from capdex_publisher.sponsor.http import PLACES, routes
+    from capdex_publisher.sponsor.http import ABOUT_PUBLICATIONS, PLACES, routes
     from capdex_publisher.sponsor.request import MAX_REQUEST_BYTES
+    from capdex_service.answers.errors import PUBLIC
     from capdex_service.http.problem import exception_handlers
     from capdex_service.limits.bodies import WholeBody
     from capdex_service.limits.clients import client_check
@@ -323,7 +324,7 @@ def _app(
             Middleware(HostCheck, allowed=names),
             Middleware(WholeBody, faults=faults, max_bytes=MAX_REQUEST_BYTES),
         ],
-        exception_handlers=exception_handlers(PLACES),
+        exception_handlers=exception_handlers(PLACES, PUBLIC | ABOUT_PUBLICATIONS),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import structlog
@@ -33,10 +34,10 @@ def for_model(error: CapdexError) -> str:
     return "; ".join(cut(part, ERROR_TOKENS) for part in parts if part)
 
 
-def public_error(error: Exception) -> CapdexError:
+def public_error(error: Exception, public: Collection[Code] = PUBLIC) -> CapdexError:
     """Return the error for a client; one for the operator is logged, and no bug is described."""
     if isinstance(error, CapdexError):
-        if error.code in PUBLIC:
+        if error.code in public:
             return error
         if _lines.due(error.code):  # of all requests
             log.error("cannot answer", code=str(error.code), what=error.message, why=error.why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -16,20 +16,24 @@ from capdex_service.limits.refusal import problem_document
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def problem(error: Exception) -> Response:
+def problem(error: Exception, public: Collection[Code] = errors.PUBLIC) -> Response:
     """Return an error as a problem document, without internal details."""
-    public = errors.public_error(error)
-    after_s = (public.details or {}).get("retry_after_s", 1)
-    retry = {"Retry-After": str(after_s)} if public.kind.retryable else {}
-    return problem_document(public, public.kind.http, retry)
+    told = errors.public_error(error, public)
+    after_s = (told.details or {}).get("retry_after_s", 1)
+    retry = {"Retry-After": str(after_s)} if told.kind.retryable else {}
+    return problem_document(told, told.kind.http, retry)
 
 
-async def _error(_: Request, error: Exception) -> Response:
-    return problem(error)
+def exception_handlers(
+    places: str, public: Collection[Code] = errors.PUBLIC
+) -> dict[type[Exception], Handler]:
+    """Return the handlers of an application.
 
+    `places` says to strangers what it has, and where; `public` are the codes that they may see.
+    """
 
-def exception_handlers(places: str) -> dict[type[Exception], Handler]:
-    """Return the handlers of an application; `places` says to strangers what it has, and where."""
+    async def any_error(_: Request, error: Exception) -> Response:
+        return problem(error, public)
 
     async def routing_error(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -39,7 +43,7 @@ def exception_handlers(places: str) -> dict[type[Exception], Handler]:
             refusal = InvalidInput("that is not done here", fix=places)
         return problem_document(refusal, status, getattr(error, "headers", None) or {})
 
-    return {CapdexError: _error, HTTPException: routing_error, Exception: _error}
+    return {CapdexError: any_error, HTTPException: routing_error, Exception: any_error}
 
 
 EXCEPTION_HANDLERS: Final = exception_handlers("MCP is at /mcp; /openapi.json lists the rest")

@@ -11,10 +11,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from capdex.errors import Code
 from capdex_publisher.sponsor.send import PUBLICATIONS
 from capdex_publisher.sponsor.sponsor import Sponsor
 
 PLACES: Final = f"POST {PUBLICATIONS} takes a signed publication; GET / says who pays for what"
+# Why a publication is refused; no other try of the same request would end otherwise.
+ABOUT_PUBLICATIONS: Final = frozenset(
+    {
+        *(Code.NAME_TAKEN, Code.NAME_RESERVED, Code.NOT_OWNER, Code.VERSION_EXISTS),
+        *(Code.WRONG_CHAIN, Code.FEE_OVER_CAP, Code.REVERTED),
+    }
+)
 ANSWER_WAIT_S: Final = 15.0  # below what proxies and `HttpClient` wait for
 
 
