@@ -18,8 +18,13 @@ MAX_COMPILED: Final = 1_024
 MAX_WORK: Final = 10_000_000  # parts of a value times parts of a schema; a fraction of a second
 MAX_WORK_TOLD: Final = 20_000  # to say where a value is wrong costs a thousand times as much
 MAX_WHY_CHARS: Final = 500
+MAX_CAUSES: Final = 4  # that are told of alternatives
 # Their messages have words of a schema or of a value as they are, which may read as the router's.
 _RAW: Final = ("pattern", "unevaluatedProperties", "additionalProperties", "format")
+_ALTERNATIVES: Final = (
+    jsonschema_rs.ValidationErrorKind.AnyOf,
+    jsonschema_rs.ValidationErrorKind.OneOfNotValid,
+)
 
 
 class _Compiled(NamedTuple):
@@ -56,10 +61,10 @@ class Validation:
                 return "a part of it breaks the schema, and it has too many to tell which"
             compiled.validator.validate(value)
         except jsonschema_rs.ValidationError as error:
-            place = "/".join(map(_step, error.instance_path))
-            last = error.schema_path[-1] if error.schema_path else ""
-            text = quoted(error.message, MAX_WHY_CHARS) if last in _RAW else error.message
-            return (f"at {place}: {text}" if place else text)[:MAX_WHY_CHARS]
+            if isinstance(error.kind, _ALTERNATIVES):  # each alternative has a cause of its own
+                causes = (_why(branch[0]) for branch in error.kind.context[:MAX_CAUSES])
+                return ", and ".join(dict.fromkeys(causes))[:MAX_WHY_CHARS]
+            return _why(error)
         except (ValueError, OverflowError) as error:
             return f"it cannot be checked: {error}"[:MAX_WHY_CHARS]
         return None
@@ -91,6 +96,14 @@ def _compile(schema: Json, size: int) -> _Compiled:
         why = str(error).partition("\n")[0][:MAX_WHY_CHARS]
         raise InvalidInput("the schema cannot be used", why=why, fix=NO_INPUT_HELPS) from None
     return _Compiled(validator, judging)
+
+
+def _why(error: jsonschema_rs.ValidationError) -> str:
+    """Return the place and the cause of an error, cut."""
+    place = "/".join(map(_step, error.instance_path))
+    last = error.schema_path[-1] if error.schema_path else ""
+    text = quoted(error.message, MAX_WHY_CHARS) if last in _RAW else error.message
+    return (f"at {place}: {text}" if place else text)[:MAX_WHY_CHARS]
 
 
 def _step(part: str | int) -> str:

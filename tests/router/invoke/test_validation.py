@@ -71,6 +71,15 @@ def test_a_value_that_is_too_deep_or_large_is_not_checked() -> None:
     assert check(many, [0] * 20_000) == "it has too many parts to be checked"
 
 
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_where_no_alternative_fits_the_cause_of_each_is_told(keyword: str) -> None:
+    light = {keyword: [{"enum": ["sun", "shade"]}, {"type": "null"}]}
+    assert Validation().check({"properties": {"light": light}}, {"light": "dark"}) == (
+        'at light: "dark" is not one of "sun" or "shade", '
+        'and at light: "dark" is not of type "null"'
+    )
+
+
 def test_an_error_in_a_large_value_is_told_without_its_place() -> None:
     numbers = {"items": {"type": "number"}}
     assert Validation().check(numbers, [1] * 50_000) is None
