@@ -79,8 +79,8 @@ class FilesRead:
         raise InvalidInput(
             f"files of {package} in {folder} are not those that it names",
             why="; ".join(named) + more,
-            fix=f"take out the lines of files that are gone, then: capdex sign {package};"
-            " or name their folder: --files",
+            fix="name their folder with --files, or take out the lines of files that are gone, "
+            f"then: capdex sign {package}",
             details={"files": self.faults},
         )
 

@@ -123,6 +123,7 @@ def test_a_file_that_changed_is_named(folder: Path) -> None:
         "assets/logo.png": "cannot be read: No such file or directory",
         "scripts/fill.py": "is no longer executable",
     }
+    assert told.value.fix.startswith("name their folder with --files, or ")
     assert "capdex sign pdf.acp.yaml" in told.value.fix
 
 
