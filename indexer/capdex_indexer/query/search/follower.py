@@ -95,7 +95,7 @@ class SearchFollower:
             except CapdexError as error:
                 if self._stop.is_set():
                     break
-                self._warn("the search does not follow the index", error)
+                self._warn("the search does not follow the index", error.line)
                 self._stop.wait(RETRY_S)
             self._live.behind.wait(pause)
             self._live.behind.clear()
@@ -113,15 +113,15 @@ class SearchFollower:
                             break
             except CapdexError as error:
                 if not self._stop.is_set():
-                    self._warn("meanings do not follow", error)
+                    self._warn("meanings do not follow", error.line)
                 self._stop.wait(RETRY_S)
                 self._changed.set()
 
-    def _warn(self, event: str, error: CapdexError) -> None:
-        """Log an error that comes again and again once, until the search follows again."""
-        if self._said.get(event) != error.line:
-            self._said[event] = error.line
-            log.warning(event, why=error.line)
+    def _warn(self, event: str, why: str) -> None:
+        """Log a cause that comes again and again once, until the search follows again."""
+        if self._said.get(event) != why:
+            self._said[event] = why
+            log.warning(event, why=why)
 
     def _encoder_for(self, encoder: Encoder) -> AbstractContextManager[Encoder]:
         if isinstance(encoder, MappedEncoder) and self._live.lacks_vectors(MANY):
@@ -164,7 +164,7 @@ class SearchFollower:
                 return self._live.restore(connection, kept.load)
         except (CapdexError, OSError) as error:
             why = error.line if isinstance(error, CapdexError) else str(error)
-            log.warning("the saved search is built again", why=why)
+            self._warn("the saved search is not used", why)
             return False
 
     def _save(self, snapshots: Snapshots) -> None:

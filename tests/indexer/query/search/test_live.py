@@ -25,6 +25,7 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.query.search import follower, mapped_encoder, processes
 from capdex_indexer.query.search import live as live_module
 from capdex_indexer.query.search.mapped_encoder import MappedEncoder
+from capdex_indexer.query.search.snapshots import Snapshots
 from capdex_indexer.query.status import read_revision
 from capdex_indexer.store import Store
 from tests.indexer.found import search_page
@@ -358,7 +359,7 @@ def test_what_another_version_saved_is_built_again_and_named_as_that(
     path.write_bytes(data[:15] + b"0" + data[16:])
     with capture_logs() as logs:
         assert names(following()) == ["apples"]
-    said = [x["why"] for x in logs if x["event"] == "the saved search is built again"]
+    said = [x["why"] for x in logs if x["event"] == "the saved search is not used"]
     assert said == ["a stored segment is invalid: another version made it, or it is not one"]
 
 
@@ -560,10 +561,16 @@ def test_a_reader_whose_helper_cannot_save_builds_by_itself(
 
 
 def test_why_the_search_does_not_follow_is_logged_once(
-    database_url: str, publish: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    directory: Path,
+    following: Opened,
+    publish: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(follower, "RETRY_S", 0.0)
     publish("bears")
+    names(saving := following())
+    saving.close()
     left = 5
 
     def read() -> Any:
@@ -574,9 +581,10 @@ def test_why_the_search_does_not_follow_is_logged_once(
         return index.read()
 
     with closing(Index(database_url)) as index, capture_logs() as logs:
-        following = follower.SearchFollower(index.live, read, index.watch())
-        following.start()
+        waiting = follower.SearchFollower(index.live, read, index.watch(), Snapshots(directory))
+        waiting.start()
         until(lambda: index.live.state is not None)
-        following.close()
-    said = [x["why"] for x in logs if x["event"] == "the search does not follow the index"]
-    assert said == ["the database is away: no route"]
+        waiting.close()
+    said = {x["event"]: [y["why"] for y in logs if y["event"] == x["event"]] for x in logs}
+    assert said["the search does not follow the index"] == ["the database is away: no route"]
+    assert said["the saved search is not used"] == ["the database is away: no route"]
