@@ -97,7 +97,7 @@ async def serves(node_url: str, cap_uri: str, sha256: str) -> bool:
         if error.code is not Code.NOT_FOUND:
             raise
         if NO_PAGE in error.message:
-            raise _earlier(node_url) from None
+            raise _earlier(node_url, ", or its URL has a wrong path") from None
         return False
     return bool(answer["sha256"] == sha256)
 
@@ -197,9 +197,9 @@ def _down(url: str, why: str) -> Unavailable:
     )
 
 
-def _earlier(url: str) -> Unavailable:
+def _earlier(url: str, also: str = "") -> Unavailable:
     return Unavailable(
-        f"the node at {redact(url)} is of an earlier version of capdex",
+        f"the node at {redact(url)} is of an earlier version of capdex{also}",
         Code.NODE_UNAVAILABLE,
         why="it does not answer what is asked now",
         fix="upgrade it, or name another node with CAPDEX_MCP_URL and CAPDEX_NODE_URL",

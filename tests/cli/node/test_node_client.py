@@ -87,12 +87,12 @@ async def test_a_node_of_an_earlier_version_is_named_as_one(node: Any) -> None:
     assert caught.value.fix.startswith("upgrade it")
 
 
-async def test_a_node_without_the_page_that_tells_what_it_serves_is_of_an_earlier_version(
+async def test_a_node_without_the_page_of_what_it_serves_is_older_or_its_url_is_wrong(
     node: Any,
 ) -> None:
     nothing = {"code": "NOT_FOUND", "message": "there is nothing here"}  # 0.4 has no /v1
     node.answer("resolve_capability", nothing, failed=True)
-    with pytest.raises(Unavailable, match="is of an earlier version"):
+    with pytest.raises(Unavailable, match="or its URL has a wrong path"):
         await serves(node.url, "did:nuwa:cap:x1@1.0.0", "")
 
 
