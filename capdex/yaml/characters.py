@@ -6,6 +6,7 @@ version of Python that gives it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -66,6 +67,12 @@ def forbidden(text: str) -> Iterator[int]:
     for match in _SUSPECT.finditer(text):
         if not _needed(text, match.start()):
             yield match.start()
+
+
+def visible(text: str) -> str:
+    r"""Return a text with a JSON escape, as `\u202e`, for each character that is forbidden."""
+    hidden = set(forbidden(text))
+    return "".join(json.dumps(x)[1:-1] if i in hidden else x for i, x in enumerate(text))
 
 
 def is_blank(text: str) -> bool:

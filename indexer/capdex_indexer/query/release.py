@@ -13,6 +13,7 @@ from capdex.errors import quoted
 from capdex.manifest.prompt_injection import LABELS, lint_summary
 from capdex.problems import Availability, Reason, Verdict
 from capdex.uri import PREFIX
+from capdex.yaml.characters import visible
 from capdex_indexer.db import schema_claims
 from capdex_indexer.db.columns import STANDS
 from capdex_indexer.db.denylist import Denial, Denials
@@ -239,16 +240,17 @@ def _release(row: Row[Any]) -> IndexedRelease:
 def _warnings(row: Row[Any]) -> Iterator[str]:
     """Yield a warning for each flag that its owner or a maintainer has set."""
     if row.yanked:
-        yield _with_reason("this release was yanked", row.yank_reason)
+        yield with_reason("this release was yanked", row.yank_reason)
     if row.deprecated:
-        yield _with_reason("this release is deprecated", row.deprecation_message)
+        yield with_reason("this release is deprecated", row.deprecation_message)
     if row.name_deprecated:
         instead = f", who names {PREFIX}{row.replaced_by} in its place" if row.replaced_by else ""
-        yield _with_reason(f"{row.name} is deprecated by its owner{instead}", row.name_message)
+        yield with_reason(f"{row.name} is deprecated by its owner{instead}", row.name_message)
 
 
-def _with_reason(what: str, reason: str) -> str:
-    return f"{what}: {quoted(reason)}" if reason else what
+def with_reason(what: str, reason: str) -> str:
+    """Return a message with the words of an owner, quoted; what nobody sees in them is escaped."""
+    return f"{what}: {visible(quoted(reason))}" if reason else what
 
 
 def _lint(row: Row[Any]) -> dict[str, Any] | None:

@@ -16,7 +16,6 @@ from capdex.errors import (
     InvalidInput,
     Unavailable,
     VerificationFailure,
-    quoted,
 )
 from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX, CapabilityURI
@@ -24,7 +23,7 @@ from capdex.version import Version
 from capdex_indexer.db.denylist import Denial, Denials
 from capdex_indexer.db.models import LISTING, RELEASE
 from capdex_indexer.projection.event_rows import precedence
-from capdex_indexer.query.release import IndexedRelease, read_releases
+from capdex_indexer.query.release import IndexedRelease, read_releases, with_reason
 
 NEAR_NAMES: Final = 50  # candidates that a mistyped name is compared with
 KNOWN_VERSIONS: Final = 10  # versions named in the error for a version that does not exist
@@ -110,7 +109,7 @@ def _failure(
         return InvalidInput(
             f"every release that matches {uri} is yanked",
             Code.YANKED,
-            why=highest.yank_reason and f"the reason given: {quoted(highest.yank_reason)}",
+            why=highest.yank_reason and with_reason("the reason given", highest.yank_reason),
             fix=f"ask for {highest.cap_uri} exactly if you must have it",
             details={"cap_uri": highest.cap_uri, "reason": highest.yank_reason},
         )

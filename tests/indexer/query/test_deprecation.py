@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from capdex.errors import InvalidInput
 from capdex.uri import CapabilityURI
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.release import IndexedRelease
@@ -194,3 +195,20 @@ def test_no_event_of_the_contract_is_an_error(
     making.follow(store, chain)
     state = search_index.status()
     assert (state.log_count, state.undecodable, state.rejections) == (16, 0, [])
+
+
+def test_a_message_shows_each_character_of_an_owners_words_that_nobody_would_see(
+    making: Any, store: Store, chain: Any, search_index: Index
+) -> None:
+    unseen = "".join(map(chr, (0x202E, 0x200B, 0xE0049, 0xFE01)))  # bidi, blank, tag, selector
+    chain.mine(chain.release("note"), making.name_deprecated("note", f"old{unseen}"))
+    chain.mine(making.yanked("note", "1.0.0", f"bad{unseen}\u00a0\u4e2d\n"))
+    making.follow(store, chain)
+    escapes = r"\u202e\u200b\udb40\udc49\ufe01"
+    assert resolve(search_index, "note@1.0.0").warnings == [
+        f'this release was yanked: "bad{escapes}\u00a0\u4e2d\\n"',
+        f'note is deprecated by its owner: "old{escapes}"',
+    ]
+    with pytest.raises(InvalidInput) as refusal:
+        resolve(search_index, "note")
+    assert refusal.value.why == f'the reason given: "bad{escapes}\u00a0\u4e2d\\n"'
