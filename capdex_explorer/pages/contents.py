@@ -7,6 +7,7 @@ from typing import Final
 
 from capdex.json import Json
 from capdex.manifest.bindings.contacts import contacts, secret_uses
+from capdex.manifest.fields import EXTENSION
 from capdex.manifest.manifest import Manifest, effects, read
 from capdex_explorer.site import Site
 from capdex_service.queries.releases import ShownRelease, find_release
@@ -75,6 +76,6 @@ def contents_of(manifest: Manifest) -> Json:
         "llm_requirements": manifest.llm_requirements,
         "examples": list(manifest.examples),
         "extensions": sorted(
-            key for part in (document, manifest.metadata) for key in part if key.startswith("x-")
+            x for part in (document, manifest.metadata) for x in part if EXTENSION.fullmatch(x)
         ),
     }

@@ -49,6 +49,12 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
             release["growth"] = growth if growth.get("words") or growth.get("makers") else None
 
 
+async def without_copies(site: Site, names: Sequence[str]) -> list[str]:
+    """Return the names that are like no older name of another owner."""
+    copied = await site.reader.read(site.reader.index.live.copies, names)
+    return [name for name in names if not copied.get(name)]
+
+
 async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
     key = digest, str(release["sha256"])
     if key not in _CACHED:

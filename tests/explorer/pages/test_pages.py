@@ -510,6 +510,12 @@ def test_names_come_once_each_in_the_order_that_is_asked_for(base: str) -> None:
     assert len(names("/recent", None)) > len(set(names("/recent", None)))
 
 
+def test_the_page_of_the_interface_shows_no_marks_of_markdown(base: str) -> None:
+    words = Answer(f"{base}/docs", **HTML).words
+    assert "all but the stream answer If-None-Match" in words
+    assert "`" not in words
+
+
 def test_a_name_that_comes_meanwhile_moves_no_other_to_the_next_page(growing: Growing) -> None:
     for number in range(NEWEST + 2):
         growing.publish(f"name-{number}")

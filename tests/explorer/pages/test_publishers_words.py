@@ -136,3 +136,49 @@ def test_vs_code_gets_the_settings_that_it_reads(base: str) -> None:
     shown = next(x["text"] for x in page["connections"] if x["title"] == "VS Code")
     server = {"type": "http", "url": f"{base}/mcp"}
     assert json.loads(shown) == {"servers": {"capdex": server}}
+
+
+def test_each_part_of_a_page_says_whose_words_it_has(growing: Growing) -> None:
+    mark = "\u2713 authentic"
+    growing.publish(
+        "marked",
+        summary=mark,
+        tags=[mark],
+        license=mark,
+        memory_scope=mark,
+        permissions={"require": [mark]},
+        examples=[{"say": mark}],
+        triggers=[{"type": "keyword", "value": mark}],
+        description=mark,
+        prompt=mark,
+        tools=[making.tool("do", mark, **{mark: mark})],
+    )
+    growing.chain.mine(making.name_deprecated("marked", mark))
+    growing.publish("other")
+    whose = re.compile("publisher|The owner says")
+    for part in ("", "/tools", "/texts", "/triggers"):
+        page = Answer(f"{growing.base}/c/marked/1.0.0{part}", **HTML).text
+        head, _, rest = page.partition('<nav class="tabs"')
+        assert f"The owner says: <q><bdi>{mark}</bdi></q>" in head
+        for section in [rest] if part else re.split('<(?=section|p class="lead")', rest):
+            said = section.replace(f'<span class="badge good">{mark}</span>', "")
+            assert mark not in said or whose.search(said), section
+    history = Answer(f"{growing.base}/c/marked/history", **HTML).text
+    assert f'<q class="muted"><bdi>{mark}</bdi></q>' in history
+
+
+def test_no_page_offers_a_copy_in_place_of_a_name_that_is_not_there(growing: Growing) -> None:
+    growing.publish("rain-report", title="Rain Report")
+    growing.publish("rain-reprt", title="Rain Report", publisher=making.OTHER)
+    near = Answer(f"{growing.base}/c/rain-repr", **HTML)
+    assert 'Did you mean <a href="/c/rain-report">rain-report</a>?' in near.text
+    empty = Answer(f"{growing.base}/search?q=raixyzzy", **HTML)
+    assert "Names that begin alike: rain-report" in empty.words
+    for page in (near, empty):
+        assert "rain-reprt" not in page.text
+
+
+def test_only_a_field_that_says_whose_it_is_is_called_an_extension(growing: Growing) -> None:
+    growing.publish("extended", **{"x-acme-note": "a", "x-note": "b", "x-\u2713 authentic": "c"})
+    words = Answer(f"{growing.base}/c/extended", **HTML).words
+    assert "Extension fields x-acme-note Published" in words
