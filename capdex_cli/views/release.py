@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 from capdex.errors import quoted
 from capdex.json import Json, list_of, object_of
 from capdex_cli.terminal.output import Stream
-from capdex_cli.terminal.text import safe, short
+from capdex_cli.terminal.text import clip, safe, short
 
 _KIND = {"verified": "ok", "signed": "warn", "unsigned": "fail", None: "plan"}
 
@@ -72,6 +73,27 @@ def highlighted(stream: Stream, snippet: Json, room: int) -> str:
     return shown + stream.dim(safe(text[at:room]))
 
 
+def hit_rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
+    """Return the line of a hit and, on a terminal, one with the text that was found in it."""
+    room = max(24, shutil.get_terminal_size((100, 24)).columns - 56) if stream.tty else 200
+    summary = summary_of(hit)
+    why = list(map(safe, list_of(hit.get("matched"))))
+    if tool := part(hit, "why", "tool"):
+        why.append(f"tool {safe(tool)}")
+    if not why and part(hit, "why", "similarity"):
+        why.append("meaning")
+    row = (
+        stream.style(name_of(hit), bold=True),
+        safe(hit.get("semver", "")),
+        mark(stream, hit),
+        clip(summary, room, "…" if stream.unicode else "..."),
+    )
+    text = part(hit, "why", "snippet", "text")
+    if not stream.tty or not isinstance(text, str) or safe(text) in clip(summary, room):
+        return [(*row, stream.dim(", ".join(why)))]
+    return [row, ("", "", "", highlighted(stream, part(hit, "why", "snippet"), room))]
+
+
 def freshness(answer: Json) -> str:
     """Return the block of the answer, and how far it is behind the head of the chain."""
     block, head = part(answer, "as_of", "block_number"), part(answer, "as_of", "head_number")
@@ -107,7 +129,8 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
     ]
     for flag, key in (("yanked", "yank_reason"), ("deprecated", "deprecation_message")):
         if part(answer, "status", flag) is True:
-            rows.append((flag, safe(part(answer, "status", key) or "no reason given")))
+            said = part(answer, "status", key)
+            rows.append((flag, safe(quoted(said)) if said else "no reason given"))
     rows += [("warning", safe(x)) for x in list_of(answer.get("warnings"))]
     return [(label, text) for label, text in rows if text]
 

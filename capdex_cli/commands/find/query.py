@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +12,9 @@ from capdex.uri import CapabilityURI
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import HASH, TEXT, command, together
-from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.status_line import StatusLine
-from capdex_cli.terminal.text import clip, safe
-from capdex_cli.views.release import card, freshness, highlighted, mark, name_of, part, summary_of
+from capdex_cli.terminal.text import safe
+from capdex_cli.views.release import card, freshness, hit_rows, part
 
 if TYPE_CHECKING:
     from capdex.net.verified_resolve import BlockTrust
@@ -99,7 +97,7 @@ def search_command(
     hits = objects_in(list_of(answer.get("list_of_results"))[:limit])
     total, next_cursor = answer.get("total"), answer.get("next_cursor")
     uris = [hit.get("cap_uri", "") for hit in hits]
-    human = [row for hit in hits for row in _rows(app.output.out, hit)]
+    human = [row for hit in hits for row in hit_rows(app.output.out, hit)]
     about = {"total": total, "next_cursor": next_cursor, "as_of": answer.get("as_of")}
     app.output.results("search", hits, human=human, plain=uris, **about)
     remember(uris)
@@ -120,28 +118,6 @@ def _pairs(given: tuple[str, ...]) -> dict[str, list[str]]:
             raise UsageError(f"--not {pair!r} is not FILTER=TEXT", fix=fix)
         values.setdefault(name, []).append(value)
     return values
-
-
-def _rows(stream: Stream, hit: Json) -> list[tuple[str, ...]]:
-    """Return the line of a hit and, on a terminal, one with the text that was found in it."""
-    room = max(24, shutil.get_terminal_size((100, 24)).columns - 56) if stream.tty else 200
-    summary = summary_of(hit)
-    why = list(map(safe, list_of(hit.get("matched"))))
-    if tool := part(hit, "why", "tool"):
-        why.append(f"tool {safe(tool)}")
-    if not why and part(hit, "why", "similarity"):
-        why.append("meaning")
-    row = (
-        stream.style(name_of(hit), bold=True),
-        safe(hit.get("semver", "")),
-        mark(stream, hit),
-        clip(summary, room, "…" if stream.unicode else "..."),
-        stream.dim(", ".join(why)),
-    )
-    text = part(hit, "why", "snippet", "text")
-    if not stream.tty or not isinstance(text, str) or safe(text) in clip(summary, room):
-        return [row]
-    return [row, ("", "", "", highlighted(stream, part(hit, "why", "snippet"), room))]
 
 
 @command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import Code, InvalidInput, quoted
 from capdex.json import Json, objects_in
 from capdex.uri import CapabilityURI
 from capdex.version import Version, VersionRange
@@ -106,7 +106,7 @@ def _why(release: Json) -> str:
         because = safe(part(release, "denied", "reason") or "")
         return f"this node's operator refuses it: {because}".removesuffix(": ")
     said = [part(release, "status", "yank_reason"), part(release, "status", "deprecation_message")]
-    if words := "; ".join(safe(x) for x in said if x):
+    if words := "; ".join(safe(quoted(x)) for x in said if x):
         return words
     if reason := release.get("reason"):
         return f"{safe(reason)}: {safe(release.get('message') or '')}".rstrip(": ")
