@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 import mcp_types as types
+import orjson
 from pydantic import ValidationError
 
 from capdex.errors import CapdexError, ExecutionFailed
@@ -116,12 +117,6 @@ def malformed(why: str) -> ExecutionFailed:
     )
 
 
-def fault_in(message: object) -> CapdexError | None:
-    """Return the error of ours that an answer carries."""
-    data = message.error.data if isinstance(message, types.JSONRPCError) else None
-    return data if isinstance(data, CapdexError) else None
-
-
 def read_message(data: bytes) -> Json:
     """Return a message of a server as the SDK may read it, empty for a notification without use.
 
@@ -150,6 +145,30 @@ def read_message(data: bytes) -> Json:
     if _parts(typed) > MAX_PARTS:
         raise Malformed(f"an answer of over {MAX_PARTS} parts", raw.get("id"))
     return raw
+
+
+def asked_in(body: bytes) -> Replies | None:
+    """Return what reads the replies to a request; None if there is to be none."""
+    message = orjson.loads(body) if body else {}
+    return Replies(message["id"]) if {"id", "method"} <= message.keys() else None
+
+
+def answer_in(asked: Replies, data: bytes) -> bytes:
+    """Return a message that came for a request, empty if it is of no use.
+
+    Raises ExecutionFailed for what answers nothing, since the answer is lost then.
+    """
+    message = asked.read(data)
+    if isinstance(message, types.JSONRPCError) and isinstance(message.error.data, CapdexError):
+        raise message.error.data
+    if asked.stray:
+        raise malformed(f"it sent {asked.stray}")
+    return b"" if message is None else text_of(message)
+
+
+def text_of(message: types.JSONRPCMessage) -> bytes:
+    """Return a message as JSON."""
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 def _check(message: Json) -> None:

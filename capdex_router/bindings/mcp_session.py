@@ -36,6 +36,8 @@ MAX_PAGES: Final = 50  # as an import reads
 MAX_LISTED: Final = 1_000  # tools or resources
 MAX_LIST_BYTES: Final = 4 * 1024 * 1024  # of all of them: tools are kept, and searched
 RELIST_S: Final = 300.0  # a server may change its tools without telling
+QUICK_S: Final = 0.5  # for a list; one that takes longer is not asked for again
+PAUSE: Final = 10  # times as long, whatever the server tells: nobody waits for it all the time
 CONNECT_S: Final = 30.0  # a program may be fetched before it starts
 CLOSE_S: Final = 2.0
 DRAIN_S: Final = 30.0  # for other calls of a session that is given up
@@ -67,7 +69,7 @@ class McpSession:
         self._users = 0
         self._unused = asyncio.Event()
         self._tools: dict[str, types.Tool] | None = None  # before the first list
-        self._listed_at = -RELIST_S
+        self._list_at = self._pause_end = 0.0  # when the list is asked for again, at the earliest
         self._listing = asyncio.Lock()
         self._end = asyncio.Event()
         self._opened: asyncio.Future[None] = loop.create_future()
@@ -111,11 +113,16 @@ class McpSession:
             await asyncio.shield(self._opened)
             loop = asyncio.get_running_loop()
             async with self._listing:
-                if self._tools is None or loop.time() - self._listed_at >= RELIST_S:
+                began = loop.time()
+                if self._tools is None or began >= max(self._list_at, self._pause_end):
                     # Set before the answer: a change meanwhile is asked for again, and if the
                     # server gives no list, the old one stays and later callers do not wait.
-                    self._listed_at = loop.time()
-                    self._tools = await self._list()
+                    self._list_at = began + RELIST_S
+                    try:
+                        self._tools = await self._list()
+                    finally:
+                        took = loop.time() - began
+                        self._pause_end = loop.time() + PAUSE * max(0.0, took - QUICK_S)
                 return self._tools
 
     async def call(self, name: str, arguments: Json) -> Json:
@@ -187,7 +194,7 @@ class McpSession:
 
     async def _heard(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self._listed_at = -RELIST_S
+            self._list_at = 0.0
 
     async def _list(self) -> dict[str, types.Tool]:
         tools: dict[str, types.Tool] = {}

@@ -30,13 +30,21 @@ from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress, after_status
-from capdex_router.bindings.mcp_message import Replies, fault_in, malformed, read_message
+from capdex_router.bindings.mcp_message import (
+    Replies,
+    answer_in,
+    asked_in,
+    malformed,
+    read_message,
+    text_of,
+)
 from capdex_router.model.refs import AUTHOR, SERVICE
 
 MAX_LINE_BYTES: Final = 4 * 1024 * 1024  # of a program, as of a reply over HTTP
 MAX_UNREAD: Final = 64  # answers to what a program asks
 MAX_UNASKED_BYTES: Final = 64 * 1024 * 1024  # that it sends after one request, and at this rate:
 UNASKED_BYTES_S: Final = 256 * 1024  # a tenth of a core reads it
+PASSED_BYTES: Final = 1024  # that a message counts besides: the SDK takes so much longer for it
 ENDED: Final = "the session with the MCP server ended"
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
 EVENTS_AT_ONCE: Final = 1_000
@@ -101,7 +109,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self, request: httpx2.Request, url: URL, headers: dict[str, str]
     ) -> httpx2.Response:
         body = await request.aread()
-        asked = _asked(body)
+        asked = asked_in(body)
         async with AsyncExitStack() as stack:
             response = await stack.enter_async_context(
                 self._egress.open(request.method, url, headers, body or None)
@@ -148,7 +156,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 if not kind.lower().startswith(_JSON):
                     why = f"it has the status {response.status} and the content type {kind[:80]!r}"
                     raise malformed(why)
-                data = _answer(asked, bytes(content))
+                data = answer_in(asked, bytes(content))
                 if asked.waits:
                     raise malformed("it is no answer")
             # Of 404 the SDK believes the body, which each server words otherwise.
@@ -218,6 +226,7 @@ class McpProgram:
                             if unasked > MAX_UNASKED_BYTES:
                                 break
                             if message := self.replies.read(line):
+                                unasked += PASSED_BYTES
                                 await incoming.send(SessionMessage(message))
                         raise asyncio.LimitOverrunError("", 0)
                     except asyncio.LimitOverrunError:
@@ -233,6 +242,11 @@ class McpProgram:
                         self._fault = self._fault or Unavailable(ENDED, _GONE, why, "try again")
                         self.ended = True
 
+            async def outlive() -> None:
+                await process.wait()  # others may hold its socket, as a child that it left behind
+                await asyncio.sleep(END_S)  # what it sent before is still read
+                writer.transport.abort()
+
             async def tell() -> None:
                 nonlocal unasked
                 with suppress(OSError):
@@ -240,12 +254,12 @@ class McpProgram:
                         if isinstance(item.message, types.JSONRPCRequest):
                             unasked = 0.0
                             self.replies.asked(item.message.id)
-                        writer.write(_text(item.message) + b"\n")
+                        writer.write(text_of(item.message) + b"\n")
                         await writer.drain()
 
             async with read, write, outgoing, anyio.create_task_group() as group:
-                group.start_soon(hear)
-                group.start_soon(tell)
+                for task in (hear, tell, outlive):
+                    group.start_soon(task)
                 try:
                     yield read, write
                 finally:
@@ -298,7 +312,7 @@ class _Events(httpx2.AsyncByteStream):
             return b""
         try:
             if self.asked is not None:
-                data = _answer(self.asked, data)
+                data = answer_in(self.asked, data)
             elif data:
                 data = orjson.dumps(read_message(data) or None)
         except CapdexError as error:
@@ -323,26 +337,3 @@ async def _end(process: asyncio.subprocess.Process) -> str:
             by = f"with status {status}" if status >= 0 else f"by signal {-status}"
             why = why if number else f"its program ended {by}"
     return why
-
-
-def _asked(body: bytes) -> Replies | None:
-    """Return what reads the replies to a request; None if there is to be none."""
-    message = orjson.loads(body) if body else {}
-    return Replies(message["id"]) if {"id", "method"} <= message.keys() else None
-
-
-def _answer(asked: Replies, data: bytes) -> bytes:
-    """Return a message that came for a request, empty if it is of no use.
-
-    Raises ExecutionFailed for what answers nothing, since the answer is lost then.
-    """
-    message = asked.read(data)
-    if (error := fault_in(message)) is not None:
-        raise error
-    if asked.stray:
-        raise malformed(f"it sent {asked.stray}")
-    return b"" if message is None else _text(message)
-
-
-def _text(message: types.JSONRPCMessage) -> bytes:
-    return message.model_dump_json(by_alias=True, exclude_unset=True).encode()

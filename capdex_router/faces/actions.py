@@ -112,7 +112,7 @@ class Actions:
             return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0)
         uri, given = wanted.uri, wanted.input
         if uri is not None and uri.startswith("mcp:"):
-            await self._awake()
+            await self._awake(re.split("[#@]", uri)[0])
         if uri is None:
             if self.learned is None:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
@@ -160,8 +160,9 @@ class Actions:
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.packages.act(action, target, asker)
 
-    async def _awake(self) -> None:
-        await asyncio.gather(*(server.awake() for server in self.servers))
+    async def _awake(self, owner: str = "") -> None:
+        named = [server for server in self.servers if owner in ("", f"mcp:{server.name}")]
+        await asyncio.gather(*(server.awake() for server in named))
 
     def _missing(self) -> list[str]:
         """Return a line for each server that does not run."""

@@ -81,6 +81,7 @@ USABLE: Final = NAMES[7:]
 AFTER: Final = {  # what a server is after it answered a request
     ("tells", "tools/call"): "schema",
     ("tells alone", "tools/call"): "no answer",
+    ("tells always", "tools/call"): "tells for nothing",
     ("tells while it lists", "tools/list"): "schema",
 }
 TELLS: Final = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
@@ -135,6 +136,8 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
             yield head + b'"error":%s}\n' % ERRORS["own error"]
         case "tools/list" if mode == "no answer":
             pass
+        case "tools/list" if mode == "tells for nothing":
+            yield TELLS
         case "tools/list":
             if mode == "tells while it lists":
                 yield TELLS
@@ -161,9 +164,11 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
         case "tools/call" if mode == "flood":
             while True:
                 yield b'{"jsonrpc":"2.0","method":"notifications/message"}\n' * 1_000
+        case "tools/call" if mode == "many changes":
+            yield TELLS * 5_000 + head + b'"result":{"content":[]}}\n'
         case "tools/call" if mode in ANSWERS:
             yield head + ANSWERS[mode] + b"\n"
-        case "tools/call" if mode in ("plain", "schema", "tells", "tells alone"):
+        case "tools/call" if mode in ("plain", "schema") or mode.startswith("tells"):
             if mode.startswith("tells"):
                 yield TELLS
             yield head + b'"result":{"content":[]}}\n'
@@ -174,6 +179,8 @@ def answers(mode: str, message: Any) -> Iterator[bytes]:
         case "tools/call" if mode in ERRORS:
             yield head + b'"error":%s}\n' % ERRORS[mode]
         case "tools/call" if mode.startswith(("ends", "other")):
+            if mode == "ends before its child" and os.fork() == 0:
+                time.sleep(60)  # it holds the socket
             sys.exit()
         case "server/discover":
             yield head + b'"error":{"code":-32601,"message":"no"}}\n'
@@ -188,6 +195,8 @@ def main(mode: str, file: Path) -> None:
     sent = 0
     for line in sys.stdin.buffer:
         message = orjson.loads(line)
+        if (mode, message.get("method")) == ("tells for nothing", "tools/list"):
+            file.write_text("asked for its list")
         try:
             for part in answers(mode, message):
                 sent += os.write(1, part)

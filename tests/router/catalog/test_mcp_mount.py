@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex.json import Json
-from capdex_router.bindings import mcp_transport
+from capdex_router.bindings import mcp_session, mcp_transport
 from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
 from capdex_router.catalog import mcp_mount
 from capdex_router.catalog.mcp_mount import Mounted, mounted
@@ -188,6 +188,13 @@ async def test_a_server_that_ends_in_a_call_is_unavailable(tmp_path: Path) -> No
             )
 
 
+async def test_a_program_that_ends_before_its_child_is_unavailable(tmp_path: Path) -> None:
+    async with hostile("ends before its child", tmp_path / "x") as tool:
+        with pytest.raises(Unavailable) as ended:
+            await run(tool)
+    assert ended.value.why == "its program ended with status 0"
+
+
 async def test_a_server_that_ended_is_started_again_by_its_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +243,32 @@ async def test_a_server_that_tells_of_another_list_and_never_gives_it_keeps_its_
         assert await run(tool) == {"text": ""}
         await source.awake(0.1)
         await source.session()  # which waits for no list
+
+
+async def test_a_server_that_tells_of_a_list_again_and_again_is_not_waited_for_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_session, "QUICK_S", 0.0)
+    monkeypatch.setattr(mcp_session, "PAUSE", 10**6)
+    server = hostile_server("tells always", tmp_path / "x")
+    async with started("hostile", server) as source, asyncio.timeout(50):
+        (tool,) = [source.load(listed.ref) for listed in source.listed()]
+        assert await run(tool) == {"text": ""}
+        await source.awake(0.5)
+        await source.session()  # which waits for no list
+
+
+async def test_a_call_waits_for_no_other_server_than_its_own(tmp_path: Path) -> None:
+    names = {"deaf": "tells always", "good": "plain"}
+    mounts = Mounts({name: hostile_server(names[name], tmp_path / name) for name in names})
+    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+        actions = Actions(
+            runtime.catalog, runtime.search, runtime.invoker, runtime.results,
+            servers=runtime.servers,
+        )  # fmt: skip
+        for name in names:
+            assert (await actions.call(Wanted(f"mcp:{name}#t", None, {}), Caller(Person()))).ok
+        assert (tmp_path / "deaf").read_text().isdigit()  # it was not asked for its list
 
 
 async def test_a_list_that_changes_while_it_is_given_is_asked_for_again(tmp_path: Path) -> None:
@@ -331,11 +364,12 @@ async def test_the_error_of_the_deadline_tells_what_came_and_was_no_answer(
     assert "stdout" in late.value.fix
 
 
+@pytest.mark.parametrize("mode", ["flood", "many changes"])  # which the SDK reads, one by one
 async def test_a_flood_of_what_nobody_asked_for_ends_its_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcp_transport, "MAX_UNASKED_BYTES", 1024 * 1024)
-    async with hostile("flood", tmp_path / "x") as tool:
+    async with hostile(mode, tmp_path / "x") as tool:
         with pytest.raises(ExecutionFailed, match="was ended"):
             await run(tool)
 
