@@ -28,13 +28,17 @@ from capdex.problems import Availability, Reason, Verdict
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.events import PUBLISHED, TOPICS, Announcement
 from capdex.registry.logs import LogHead, LogPosition, RawLog
+from capdex.routing import patterns
 from capdex.uri import name_id
 from capdex.yaml import composer
 from capdex.yaml.characters import forbidden
 from capdex_cli.commands.run.node import node_command
+from capdex_explorer.samples import MAX_DIGESTS
 from capdex_indexer.db.models import DECODER_VERSION
 from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers import hit_schemas, schemas
+from capdex_service.http import change_stream
+from capdex_service.limits import streams
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
@@ -316,6 +320,28 @@ def test_the_proof_shown_is_the_one_recorded() -> None:
 
 
 # operations, and all pages --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        (
+            PROTOCOL,
+            f"At most {patterns.MAX_CANDIDATES} regexes with a text that is in the message run for"
+            f" it, and {patterns.MAX_OPEN} that need none",
+        ),
+        (
+            OPERATIONS,
+            f"Streams (`/v1/changes/stream`) are at most {streams.MAX_STREAMS}, and"
+            f" {streams.MAX_STREAMS_PER_CLIENT} for one client; one ends after"
+            f" {change_stream.LIFETIME_S:.0f} s, or once its client reads nothing for"
+            f" {streams.SEND_LIMIT_S:.0f} s.",
+        ),
+        (OPERATIONS, f"knows the newest {MAX_DIGESTS} blocks that this process has shown"),
+    ],
+)
+def test_bounds_that_sentences_name_are_those_of_the_code(page: str, sentence: str) -> None:
+    assert sentence in " ".join(page.split())
 
 
 def test_every_metric_is_documented_and_every_documented_metric_exists() -> None:
