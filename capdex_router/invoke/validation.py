@@ -93,7 +93,7 @@ def _compile(schema: Json, size: int) -> _Compiled:
             schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
         )
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        why = str(error).partition("\n")[0][:MAX_WHY_CHARS]
+        why = quoted(str(error).partition("\n")[0], MAX_WHY_CHARS)
         raise InvalidInput("the schema cannot be used", why=why, fix=NO_INPUT_HELPS) from None
     return _Compiled(validator, judging)
 

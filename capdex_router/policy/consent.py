@@ -17,6 +17,7 @@ MAX_WORDS_CHARS: Final = 300  # of a package's description
 _WHOSE: Final = {"mcp": "the server's own words", "learned": "the words of its help or its intents"}
 PAGE_CHARS: Final = 4_000  # of one question in a dialog of a host
 MAX_PAGES: Final = 4  # more of them nobody reads in a dialog
+MAX_TOUCHES: Final = 8  # lines of an error, which a model reads: each may have 2 048 characters
 
 
 class Asker(Protocol):
@@ -40,12 +41,15 @@ class Refuse:
 
 def needs_person(proposal: Proposal, why: str = "") -> Refused:
     """Return the error for a proposal that no person can be asked about here."""
+    touches = [access.lines[0] for access in proposal.accesses]
+    if len(touches) > MAX_TOUCHES:
+        touches[MAX_TOUCHES:] = [f"and {len(touches) - MAX_TOUCHES} more"]
     return Refused(
         "a person must agree to this first; until then, calling again is of no use",
         Code.CONFIRM_NEEDED,
         why=why or proposal.summary,
         fix=_by_a_person(proposal),
-        details={"touches": [access.lines[0] for access in proposal.accesses]},
+        details={"touches": touches},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,6 @@ def test_words_of_a_value_or_a_schema_are_quoted() -> None:
     assert check({"additionalProperties": {"type": "null"}}, {evil: 1}) == (
         f'at "{evil}": 1 is not of type "null"'
     )
+    with pytest.raises(InvalidInput) as unusable:
+        check({"$ref": f"file:///{evil}"}, {})
+    assert re.fullmatch('".*curl.*"', str(unusable.value.why))

@@ -96,6 +96,13 @@ async def test_where_nobody_can_be_asked_the_command_is_told() -> None:
     assert (caught.value.details or {})["touches"] == ["GET https://h0.example.org/"]
 
 
+async def test_an_error_names_the_first_of_very_many_accesses() -> None:
+    with pytest.raises(Refused) as caught:
+        await Refuse().ask(proposal(accesses=64))
+    touches = (caught.value.details or {})["touches"]
+    assert touches == [*(f"GET https://h{x}.example.org/" for x in range(8)), "and 56 more"]
+
+
 def test_a_cleaned_text_has_nothing_that_does_not_show() -> None:
     hidden = "\U000e0100\ufe00\u034f\u3164\u115f\u2800\u17b4\u180b\U000e0041\u200b\u202e\x1b"
     assert clean(f"a{hidden}b\nc 👩\u200d💻❤\ufe0f") == "ab c 👩💻❤\ufe0f"
