@@ -20,15 +20,15 @@ from capdex_router.policy.quoting import quoted
 
 PART_CHARS: Final = 160  # of a text in one line
 MAX_COMPARED: Final = 200  # parts between the first and the last change: comparing takes their cube
-_DESCRIBED: Final = ("description", "summary")  # by which a model chooses a package
+_DESCRIBED: Final = ("name", "description", "summary")  # by which a package is chosen
 _SENTENCES: Final = re.compile(r"(?<=[.!?;:])[ \t]+")
 
 
 def texts_changed(old: Manifest, new: Manifest) -> Iterator[str]:
     """Yield a line for each part of a text that a model reads and that is gone or new.
 
-    Compared are the descriptions, the prompt, the schema, and all that is written of a tool that
-    both have. A new tool is agreed to by what it calls, as at an installation.
+    Compared are the title, the descriptions, the prompt, the schema, and all that is written of a
+    tool that both have. A new tool is agreed to by what it calls, as at an installation.
     """
     before, after = _read_by_models(old), _read_by_models(new)
     for name in [name for name in before if name in after]:

@@ -46,6 +46,11 @@ def test_the_sentences_of_a_prompt_that_changed_are_shown() -> None:
     assert list(texts_changed(old, old)) == []
 
 
+def test_another_title_is_shown() -> None:
+    old, new = (manifest(weather(title=title)) for title in ("Weather", "Your bank"))
+    assert list(texts_changed(old, new)) == ['name, gone: "Weather"', 'name, new: "Your bank"']
+
+
 def test_packages_without_tools_are_compared() -> None:
     document = yaml.safe_load(weather())
     del document["tools"], document["tool_bindings"], document["metadata"]["signature"]
