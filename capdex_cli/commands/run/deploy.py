@@ -117,7 +117,13 @@ def _creation(
 async def _deploy(
     app: App, creation: create2.Creation, folder: Path, start_block: int | None, dry_run: bool
 ) -> None:
-    from capdex_publisher.deploy.deploy import DEPLOYING_FEE_CAP_WEI, deploy, find, price
+    from capdex_publisher.deploy.deploy import (
+        DEPLOYING_FEE_CAP_WEI,
+        deploy,
+        find,
+        price,
+        require_evm,
+    )
     from capdex_publisher.ethereum.client import Chain
     from capdex_publisher.progress import Step
 
@@ -143,6 +149,7 @@ async def _deploy(
             if not dry_run:
                 raise
             app.output.warn(f"{error.message}: the cost was not checked")
+            await require_evm(chain)
         if sender is not None:
             priced = await price(chain, sender, creation, fee_cap_wei=cap)
             show_cost(app, [priced], cap, f"   from {sender}")

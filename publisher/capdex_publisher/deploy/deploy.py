@@ -108,9 +108,29 @@ async def price(
 ) -> Transaction:
     """Return the priced transaction that deploys a contract.
 
-    Raises UsageError NO_CONTRACT where the chain has no factory or not the instructions of Cancun,
-    InvalidInput REVERTED when the constructor refuses, and what `Chain.price` raises.
+    Raises InvalidInput REVERTED when the constructor refuses, and what `require_evm` and
+    `Chain.price` raise.
     """
+    await require_evm(chain)
+    try:
+        return await chain.price(
+            sender, create2.FACTORY, creation.calldata, fee_cap_wei=fee_cap_wei
+        )
+    except InvalidInput as error:
+        if error.code is not Code.REVERTED:
+            raise
+        raise InvalidInput(
+            f"the factory cannot make {creation.contract} at {creation.address}",
+            Code.REVERTED,
+            why="its constructor refuses, or the endpoint does not know the chain's newest state",
+            fix="the timepoint has to be over, and the token an ERC-5805 one"
+            if creation.contract == "CapabilityVotes"
+            else "run the same command again, or use another endpoint (--rpc-url)",
+        ) from None
+
+
+async def require_evm(chain: Chain) -> None:
+    """Raise UsageError NO_CONTRACT for a chain without the factory or Cancun's instructions."""
     if not await _may_run(chain):
         raise UsageError(
             f"chain {chain.chain_id} lacks instructions of Cancun, which the contracts need",
@@ -127,21 +147,6 @@ async def price(
             fix=f"send 0.01 ether to {create2.FACTORY_MAKER}, then broadcast the signed "
             "transaction that docs/networks.md gives",
         )
-    try:
-        return await chain.price(
-            sender, create2.FACTORY, creation.calldata, fee_cap_wei=fee_cap_wei
-        )
-    except InvalidInput as error:
-        if error.code is not Code.REVERTED:
-            raise
-        raise InvalidInput(
-            f"the factory cannot make {creation.contract} at {creation.address}",
-            Code.REVERTED,
-            why="its constructor refuses, or the endpoint does not know the chain's newest state",
-            fix="the timepoint has to be over, and the token an ERC-5805 one"
-            if creation.contract == "CapabilityVotes"
-            else "run the same command again, or use another endpoint (--rpc-url)",
-        ) from None
 
 
 async def _may_run(chain: Chain) -> bool:

@@ -94,6 +94,18 @@ def test_a_dry_run_without_a_key_gives_the_transaction_for_another_wallet(
     assert priced["sender"] == sepolia
 
 
+@pytest.mark.parametrize(
+    "anvil", [("--chain-id", "11155111", "--hardfork", "shanghai")], indirect=True
+)
+def test_a_dry_run_without_a_key_tells_of_a_chain_that_cannot_have_the_contract(
+    capdex: Any, sepolia: str
+) -> None:
+    result = capdex("deploy", "--dry-run", "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stderr.splitlines()[-1])["code"] == "NO_CONTRACT"
+    assert "MCOPY" in result.stderr
+
+
 @SEPOLIA
 def test_a_public_chain_gets_the_registry_once_at_the_one_address(
     capdex: Any, sepolia: str, folder: Path
