@@ -21,6 +21,7 @@ from capdex.json import list_of, object_of
 from capdex.manifest.urls import is_loopback
 from capdex.net import node_client
 from capdex.net.http import redact
+from capdex.net.rpc.abilities import PROBED
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
@@ -86,6 +87,8 @@ async def abilities(subject: Subject) -> DoctorCheck:
         able = client.abilities
     shown = f"{', '.join(name for name, has in able.known().items() if has)}"
     shown += f"; logs of {able.blocks} blocks, batches of {able.batch} calls"
+    if untold := ", ".join(name for name in PROBED if name not in able.known()):
+        shown += f"; not told in time: {untold}"
     if missing := able.missing():
         return warn("; ".join(missing), "or use another endpoint: --rpc-url")
     return ok(f"{able.client or 'an unnamed client'}: {shown}")

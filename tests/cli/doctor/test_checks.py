@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -272,6 +272,25 @@ def test_what_an_endpoint_cannot_do_is_a_warning_with_what_follows(doctor: Any) 
     assert found["status"] == "warn"
     assert "no eth_getProof: answers cannot be proven" in found["result"]
     assert "no logs by block hash" not in found["result"]
+
+
+def test_what_an_endpoint_does_not_tell_in_time_is_named(doctor: Any) -> None:
+    over = Event()
+    results = {"eth_chainId": "0x1", "eth_getBlockByNumber": block(), "web3_clientVersion": "Slow"}
+
+    def answer(_: str, __: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        asked = json.loads(body)
+        if asked["method"] not in results:
+            over.wait(timeout=60)
+        reply = {"jsonrpc": "2.0", "id": asked["id"], "result": results.get(asked["method"])}
+        return 200, {}, json.dumps(reply).encode()
+
+    with simulated(answer) as url:
+        found = doctor(rpc_url=url)["abilities"]
+        over.set()
+    told, _, untold = found["result"].partition("; not told in time: ")
+    assert "proofs" in untold.split(", ")
+    assert "proofs" not in told
 
 
 def test_another_chain_fails(doctor: Any) -> None:
