@@ -111,7 +111,7 @@ def _failure(
             Code.YANKED,
             why=highest.yank_reason and with_reason("the reason given", highest.yank_reason),
             fix=f"ask for {highest.cap_uri} exactly if you must have it",
-            details={"cap_uri": highest.cap_uri, "reason": highest.yank_reason},
+            details={"cap_uri": highest.cap_uri},
         )
     return _not_found(connection, uri, denials)
 

@@ -18,6 +18,7 @@ import pytest
 from capdex_cli.node import validate_file
 from capdex_explorer.http.headers import CONTENT_SECURITY_POLICY
 from capdex_explorer.pages.recent import NEWEST
+from capdex_indexer.query.history import MAX_EVENTS
 from tests.explorer import hostile
 from tests.explorer.addresses import ACCOUNT, HEAVY, PAGES
 from tests.explorer.conftest import OTHER, Filled, Growing
@@ -508,6 +509,18 @@ def test_names_come_once_each_in_the_order_that_is_asked_for(base: str) -> None:
     for odd in ("sort=votes&after=nan+x", "after=-1+x", f"after={'9' * 40}+x"):
         assert Answer(f"{base}/browse?{odd}").status == 200
     assert len(names("/recent", None)) > len(set(names("/recent", None)))
+
+
+def test_each_button_and_each_row_of_links_has_a_name_of_its_own(growing: Growing) -> None:
+    chain = growing.chain
+    chain.mine(*(making.published(f"soon{i}", digest=bytes([i + 1]) * 32) for i in range(2)))
+    chain.mine(*(chain.release(f"name-{i}") for i in range(MAX_EVENTS)))
+    growing.publish("signed-by-another", key=making.OTHER_KEY)
+    for address in ("/node", f"/p/{ACCOUNT}"):
+        page = Answer(growing.base + address, **HTML).text
+        names = re.findall('<(?:nav|button)[^>]* aria-label="([^"]*)"', page)
+        assert names
+        assert [x for x in names if names.count(x) > 1] == [], address
 
 
 def test_the_page_of_the_interface_shows_no_marks_of_markdown(base: str) -> None:

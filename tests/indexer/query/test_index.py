@@ -247,10 +247,8 @@ def test_only_an_exact_uri_finds_a_yanked_release(
         with pytest.raises(InvalidInput) as refusal:
             resolve(search_index, uri)
         assert refusal.value.code is Code.YANKED
-        assert refusal.value.details == {
-            "cap_uri": "did:nuwa:cap:note@1.0.0",
-            "reason": "leaks",
-        }
+        assert refusal.value.why == 'the reason given: "leaks"'
+        assert refusal.value.details == {"cap_uri": "did:nuwa:cap:note@1.0.0"}  # a reason is a code
 
 
 def test_what_is_announced_but_not_fetched_is_pending(
