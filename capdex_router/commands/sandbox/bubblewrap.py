@@ -188,6 +188,7 @@ class Sandbox:
         for name in _LOADER:
             yield from ("--ro-bind-try", name, name)
         yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+        yield from ("--remount-ro", "/proc")  # root writes settings of the kernel there
         if Path("/proc/keys").exists():  # the names of the person's keys
             yield from ("--ro-bind", "/dev/null", "/proc/keys")
         yield from ("--size", str(self.limits.scratch_bytes), "--tmpfs", "/tmp")  # noqa: S108 - its own
