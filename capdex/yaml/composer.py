@@ -44,6 +44,14 @@ class Stop(Exception):
     """Reading cannot go on; the reason is among the findings."""
 
 
+class Nested(Exception):
+    """libyaml gave no events, since at this character of the text it met its level 1 000."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
 class Composer:
     """Builds the value from libyaml's events, iteratively and within the limits."""
 
@@ -60,13 +68,15 @@ class Composer:
         self._has_question = "?" in text
 
     def compose(self) -> Any:
-        """Read every event, and return the value; raises Stop where reading cannot go on."""
+        """Read every event, and return the value; raises Stop or Nested where it cannot go on."""
         try:
             self._read(pyyaml.CSafeLoader(self._text).get_event)
         except pyyaml.MarkedYAMLError as error:  # libyaml has no other for clean text
             mark = error.problem_mark or error.context_mark
             at = (1, 1) if mark is None else place(self._text, min(mark.index, len(self._text)))
             what = ": ".join(x for x in (error.context, error.problem) if x)
+            if mark is not None and "maximum nesting depth" in what:
+                raise Nested(mark.index) from None
             path, whole = self._path(self._stack)
             hint = "indent with spaces, not with a tab" if "tab character" in what else ""
             self._findings.error(Reason.YAML_SYNTAX, path if whole else (), what, hint=hint, at=at)

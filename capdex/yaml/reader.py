@@ -6,13 +6,13 @@ Text that readers understand in different ways is refused, or noted if it stays 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capdex.diagnostics import Findings
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.problems import Problem, Reason
-from capdex.yaml.composer import Composer, Stop
+from capdex.yaml.composer import Composer, Nested, Stop
 from capdex.yaml.source_map import Outline, place
 
 
@@ -38,8 +38,11 @@ def read_yaml(data: bytes) -> YamlReading:
         return YamlReading(data, None, findings.problems())
     composer = Composer(text, findings)
     value = None
-    with suppress(Stop):
-        value = composer.compose()
+    try:
+        with suppress(Stop):
+            value = composer.compose()
+    except Nested as error:  # what stands before has too many levels, too, and a place for each
+        return replace(read_yaml(text[: error.index].encode()), data=data)
     return YamlReading(data, value, findings.problems(), composer.outline)
 
 

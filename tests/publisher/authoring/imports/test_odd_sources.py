@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from itertools import pairwise
@@ -318,7 +319,8 @@ BOMBS = {
 def test_what_nests_too_deeply_is_refused_before_it_is_built(data: bytes) -> None:
     with pytest.raises(InvalidInput) as error:
         parse(data, "deep.yaml")
-    assert "nests deeper than 64 levels" in error.value.why
+    # libyaml 0.2.6 itself reads no more than 1 000 levels
+    assert re.search("nests deeper than 64 levels|maximum nesting depth", error.value.why)
     assert import_option_for(data) == ""
 
 
