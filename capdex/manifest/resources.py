@@ -71,8 +71,10 @@ MAX_MEDIA_TYPE_CHARS: Final = 128
 KNOWN: Final = ("path", "cid", "sha256", "size", "media_type", "executable")
 SCRIPTS: Final = (
     *(".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"),
-    *(".ps1", ".bat", ".cmd", ".exe", ".jar"),
+    *(".ps1", ".bat", ".cmd", ".exe", ".jar", ".zsh", ".fish", ".lua", ".vbs", ".so", ".dll"),
 )
+# `git status` runs what the settings of a repository name; any folder with a HEAD may be one.
+REPOSITORIES: Final = frozenset((".git", ".hg"))
 
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
@@ -91,8 +93,11 @@ class Resource:
 
     @property
     def may_run(self) -> bool:
-        """True for what is executable, or is a script or program by the end of its name."""
-        return self.executable or self.path.lower().endswith(SCRIPTS)
+        """True for what is executable, a script or program by its name, or of a repository."""
+        path = self.path.lower()
+        *folders, name = path.split("/")
+        of_repository = name == "head" or not REPOSITORIES.isdisjoint((*folders, name))
+        return self.executable or path.endswith(SCRIPTS) or of_repository
 
     def to_json(self) -> dict[str, str | int | bool]:
         """The file as the section and answers write it."""

@@ -111,20 +111,32 @@ async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
 async def test_a_file_that_is_a_skill_of_its_own_for_some_hosts_is_named(
     machine: Open, node: SimulatedNode, person: Person, folder: Path
 ) -> None:
-    files = FILES | {"more/SKILL.md": b"---\nname: other\n", "agents/openai.yaml": b"policy: {}\n"}
+    paths = ("more/SKILL.md", "agents/openai.yaml", "more/CLAUDE.md", "AGENTS.md", "GEMINI.md")
+    files = FILES | dict.fromkeys(paths, b"---\nname: other\n")
     publish(node, forms(files=files), files)
     await install(machine(node), person, folder)
-    for path in ("more/SKILL.md", "agents/openai.yaml"):
+    for path in paths:
         assert f'some hosts read it without SKILL.md: "{path}"' in person.lines
+
+
+async def test_files_that_make_a_folder_a_repository_are_named(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    paths = (".git/config", "deep/.Git", "more/HEAD", "more/.hg/hgrc")
+    files = {path: path.encode() for path in paths}
+    publish(node, forms(files=files), files)
+    await install(machine(node), person, folder)
+    for path in paths:
+        assert f'may be run by its host: "{path}", not executable' in person.lines
 
 
 async def test_commands_in_a_prompt_that_a_host_runs_are_named(
     machine: Open, node: SimulatedNode, person: Person, folder: Path
 ) -> None:
-    prompt = "See !`cat notes`, not `ls`!\n```!\nrm -r x\n```\n"
+    prompt = "See !`cat notes`, not `ls`!\n```!\nrm -r x\n```\n  ```!\n  echo `id`\n  ```\n"
     node.publish(making.package_bytes("forms", prompt=prompt, version="1.0.0"))
     await install(machine(node), person, folder)
-    for command in ("!`cat notes`", r"```!\nrm -r x\n```"):
+    for command in ("!`cat notes`", r"```!\nrm -r x\n```", r"```!\n  echo `id`\n  ```"):
         assert f'may be run by its host, from the prompt: "{command}"' in person.lines
     assert "`ls`" not in person.lines
 
