@@ -25,7 +25,7 @@ EXCERPT_CHARS: Final = 500  # of a reply that reports an error: enough for its m
 # Numbers of a measurement take four bytes and more each; `[],` of a hostile reply takes three.
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 4
-_BUSY: Final = {408, 425}
+_BUSY: Final = {408, 425, 429}
 _CHARSETS: Final = {"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"}
 
 
@@ -129,19 +129,19 @@ def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = lambda x:
     """Return the output that a reply holds; raises as `HttpTool.run` for a status from 400 on."""
     if reply.status >= 400:
         # Redacted before it is cut: half a secret would not be recognised.
-        raise _failure(host, reply.status, redact(_text(reply))[:EXCERPT_CHARS])
+        raise failure(host, reply.status, redact(_text(reply))[:EXCERPT_CHARS])
     output: Json = redact(_output(reply))
     return output
 
 
-def _failure(host: str, status: int, excerpt: str) -> Unavailable | ExecutionFailed:
-    details = {"status": status, "excerpt": excerpt} | after_status(status)
+def failure(host: str, status: int, excerpt: str = "") -> Unavailable | ExecutionFailed:
+    """Return the error for a status from 400 on, with the beginning of the body."""
+    excerpts = {"excerpt": excerpt} if excerpt else {}
+    details: Json = {"status": status} | excerpts | after_status(status)
     message = f"{host} answered with status {status}"
-    again = "try again later"
-    if status == 429:
-        return Unavailable(message, Code.RATE_LIMITED, fix=again, details=details)
     if status >= 500 or status in _BUSY:
-        return Unavailable(message, Code.SERVICE_UNAVAILABLE, fix=again, details=details)
+        code = Code.RATE_LIMITED if status == 429 else Code.SERVICE_UNAVAILABLE
+        return Unavailable(message, code, fix="try again later", details=details)
     fix = "change the input by what the excerpt says"
     if status in (401, 403):
         fix = "a person must check its secret, or the account behind it"

@@ -75,11 +75,8 @@ class McpServices:
                     session = self._session(uri)
                     return await self._once(session, capability, request, arguments)
         self._drop(uri, session)  # what a late service still sends is for nobody
-        raise Unavailable(
-            "the MCP service did not answer in time",
-            why=f"{uri[:200]} had {timeout_s:.3g} s",
-            fix="try again later",
-        )
+        why = f"{uri[:200]} had {timeout_s:.3g} s"
+        raise Unavailable("the MCP service did not answer in time", why=why, fix="try again later")
 
     async def _once(
         self, session: McpSession, capability: str, request: ServiceRequest, arguments: Json

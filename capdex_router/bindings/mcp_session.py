@@ -231,11 +231,8 @@ class McpSession:
                 break
             if not cursor or cursor in seen:  # an empty one, too, says that there is no more
                 return entries
-        raise ExecutionFailed(
-            f"the MCP server lists too many {what}",
-            why=f"over {MAX_PAGES} pages, {MAX_LISTED} of them or {MAX_LIST_BYTES} bytes",
-            fix=SERVICE,
-        )
+        why = f"over {MAX_PAGES} pages, {MAX_LISTED} of them or {MAX_LIST_BYTES} bytes"
+        raise ExecutionFailed(f"the MCP server lists too many {what}", why=why, fix=SERVICE)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import aiohttp
@@ -29,7 +29,8 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress, after_status
+from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
+from capdex_router.bindings.http import failure
 from capdex_router.bindings.mcp_message import (
     Replies,
     answer_in,
@@ -94,11 +95,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if url.origin() != self._url.origin():
                 what = "the service redirects to another host"
                 raise Refused(what, Code.PERMISSION_DENIED, fix=AUTHOR)
-            headers = {
-                name: value
-                for name, value in request.headers.items()
-                if name not in ("host", "connection", "content-length", "user-agent")
-            }
+            own = ("host", "connection", "content-length", "user-agent")
+            headers = {name: x for name, x in request.headers.items() if name not in own}
             headers["accept-encoding"] = "identity"
             return await self._send(request, url, headers)
         except CapdexError as error:
@@ -118,12 +116,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 what = "the service compresses its reply, which was not asked for"
                 raise ExecutionFailed(what, fix=SERVICE)
             if 300 <= response.status < 400:
-                raise Refused(
-                    "the service redirects",
-                    Code.PERMISSION_DENIED,
-                    why="redirects of MCP services are not followed",
-                    fix="name the final URL of the service",
-                )
+                why = "redirects of MCP services are not followed"
+                fix = "name the final URL of the service"
+                raise Refused("the service redirects", Code.PERMISSION_DENIED, why, fix)
             kept = {
                 name: value.encode("ascii", "replace").decode()  # httpx writes no other letters
                 for name, value in response.headers.items()
@@ -132,25 +127,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if "event-stream" in response.headers.get("Content-Type", ""):
                 events = _Events(response, stack.pop_all(), asked, self._standing_for)
                 return httpx2.Response(response.status, headers=kept, stream=events)
-            busy = response.status == 429
-            if busy or response.status >= 500:
-                raise Unavailable(
-                    f"{url.raw_host} answered with status {response.status}",
-                    Code.RATE_LIMITED if busy else Code.SERVICE_UNAVAILABLE,
-                    fix="try again later",
-                    details=after_status(response.status),
-                )
-            if response.status in (401, 403):
-                raise ExecutionFailed(
-                    f"{url.raw_host} answered with status {response.status}", fix=SERVICE
-                )
+            if response.status >= 500 or response.status in (401, 403, 429):
+                fault = failure(url.raw_host or "", response.status)
+                raise fault if isinstance(fault, Unavailable) else replace(fault, fix=SERVICE)
             content = bytearray()
             async for chunk in response.content.iter_any():
                 content += chunk
                 if len(content) > MAX_BODY_BYTES:
-                    raise ExecutionFailed(
-                        "the reply of the service is too large", fix="ask for less"
-                    )
+                    what = "the reply of the service is too large"
+                    raise ExecutionFailed(what, fix="ask for less")
             kind, data = response.headers.get("Content-Type", ""), b""
             if response.status < 400 and asked is not None:
                 if not kind.lower().startswith(_JSON):
@@ -230,9 +215,8 @@ class McpProgram:
                                 await incoming.send(SessionMessage(message))
                         raise asyncio.LimitOverrunError("", 0)
                     except asyncio.LimitOverrunError:
-                        self._fault = ExecutionFailed(
-                            "the MCP server was ended", why=_OVER, fix=SERVICE
-                        )
+                        what = "the MCP server was ended"
+                        self._fault = ExecutionFailed(what, why=_OVER, fix=SERVICE)
                     except (asyncio.IncompleteReadError, OSError, anyio.BrokenResourceError):
                         pass  # one of both sides has ended the session
                     finally:

@@ -42,14 +42,13 @@ class Refuse:
 def needs_person(proposal: Proposal, why: str = "") -> Refused:
     """Return the error for a proposal that no person can be asked about here."""
     touches = [access.lines[0] for access in proposal.accesses]
-    if len(touches) > MAX_TOUCHES:
-        touches[MAX_TOUCHES:] = [f"and {len(touches) - MAX_TOUCHES} more"]
+    more = [f"and {len(touches) - MAX_TOUCHES} more"] if len(touches) > MAX_TOUCHES else []
     return Refused(
         "a person must agree to this first; until then, calling again is of no use",
         Code.CONFIRM_NEEDED,
         why=why or proposal.summary,
         fix=_by_a_person(proposal),
-        details={"touches": touches},
+        details={"touches": touches[:MAX_TOUCHES] + more},
     )
 
 
