@@ -90,6 +90,7 @@ class SimulatedChain:
     log_time: Callable[[int], Any] | None = None  # what logs say of when their block was made
     package: Callable[[str], bytes] | None = None  # of a name; without it nobody has any bytes
     blocks: list[SimBlock] = field(default_factory=list)
+    tagged: list[SimBlock] | None = None  # blocks of another node, which gives the tag
     calls: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -253,7 +254,8 @@ class SimulatedChain:
             raise Refusal(*self.no_tag)
         named = {"latest": len(self._shown) - 1, "finalized": self.finalized or 0}
         number = named[tag] if tag in named else int(tag, 16)
-        shown = self.blocks if tag == "finalized" else self._shown  # of another node, like vendors'
+        # of another node, as vendors' are
+        shown = (self.tagged or self.blocks) if tag == "finalized" else self._shown
         if number >= len(shown):
             return None
         bloom = {"logsBloom": "0x" + "ff" * 256} if self.full_blooms else {}

@@ -77,7 +77,7 @@ class ChainReader:
         self._deep = 0  # up to here blocks are read in ranges: final, or under the finality depth
         # Anvil's tag is 0, or two blocks deep. A chain that was seen to have the tag keeps it.
         self._has_finalized_tag: bool | None = False if self._is_dev else None
-        self._tag_ahead: Header | None = None  # a tag above the head when it was given
+        self._tag_near: Header | None = None  # a tag above the finality depth when it was given
         self._tag_missed_at: float | None = None
         self._tag_again_at = -math.inf
         self._new_head = asyncio.Event()
@@ -117,7 +117,9 @@ class ChainReader:
                     else:
                         headers = await self._live.headers(self._next, head)
                         self.reorgs.check_parent(headers[0])
-                        final = self._finalized
+                        tag, final = self._tag_near, self._finalized
+                        if tag and any(header.hash == tag.hash for header in headers):
+                            final = max(final, tag.number)
                         step = await self._live.block_range(headers, head.number, final)
                         yield step
                         self.reorgs.take(step)
@@ -185,24 +187,22 @@ class ChainReader:
         if head is None:
             raise self.rpc.blame("it knows no latest block")
         depth = max(head.number - self._finality_depth, 0)
-        final = depth if self._has_finalized_tag is False else self._final_by_tag(tag, head)
+        final = depth if self._has_finalized_tag is False else self._final_by_tag(tag, head, depth)
         self._finalized = final if self._is_dev else max(final, self.reorgs.settled)
         self._deep = max(depth, self._finalized)
         return head
 
-    def _final_by_tag(self, tag: Header | None, head: Header) -> int:
+    def _final_by_tag(self, tag: Header | None, head: Header, depth: int) -> int:
         """Return the number of the final block, 0 if it is not known.
 
-        A tag above the head is of another node behind the same address, and the head may be on a
-        fork: the tag counts once its block was read.
+        A tag may be of another node behind the same address, and the head on a fork: above the
+        finality depth, or the head, it counts once its own block was read.
         """
-        ahead = self._tag_ahead
-        final = ahead.number if ahead and self.reorgs.holds(ahead) else 0
-        if tag and tag.number <= head.number:
-            return max(final, tag.number)
-        if ahead is None or ahead.number < self._next:
-            self._tag_ahead = tag
-        return final
+        near = self._tag_near
+        final = near.number if near and self.reorgs.holds(near) else 0
+        if tag and not (near and self._next <= near.number <= tag.number):
+            self._tag_near = tag
+        return max(final, min(tag.number, depth)) if tag and tag.number <= head.number else final
 
     async def _finalized_tag(self) -> Header | None:
         """Return the block of the chain's tag `finalized`; None as long as it is not known.

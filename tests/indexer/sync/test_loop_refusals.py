@@ -175,6 +175,30 @@ async def test_a_tag_above_the_head_counts_once_its_block_is_read(simulate, foll
         assert [trouble.why for trouble in it.troubles] == []
 
 
+async def test_a_tag_of_another_fork_makes_nothing_final_that_was_read(simulate, following):
+    sim = await simulate(finalized=20)
+    for _ in range(20):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 20
+        common = list(sim.blocks)
+        sim.publish()
+        sim.publish()
+        sim.finalized, sim.tagged, sim.blocks = 22, sim.blocks, common
+        sim.publish(2)
+        sim.publish(2)
+        await it.reach(sim.head.hash)
+        seen = len(it.reports)
+        await it.until(lambda: len(it.reports) > seen + 1)
+        assert max(report.finalized for report in it.reports) == 20
+        sim.blocks, sim.tagged = sim.tagged, None
+        await it.reach(sim.head.hash)
+        assert it.logs == sim.logs
+        await it.until(lambda: it.reports[-1].finalized == 22)
+        assert [trouble.why for trouble in it.troubles] == []
+
+
 async def test_a_tag_that_is_not_known_yet_makes_nothing_final(simulate, following, monkeypatch):
     sim = await simulate()
     sim.no_tag = (-32000, "finalized block not found")
