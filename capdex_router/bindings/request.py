@@ -296,7 +296,7 @@ def _keys(query: str) -> list[str]:
 
 def _steps(key: str) -> list[str]:
     """Return the names in a key of a query: servers read `a`, `A`, `%61`, `a[]` and `[a]` alike."""
-    text = unquote(unquote_plus(key)).strip().lower()
+    text = unquote(unquote_plus(key)).partition("\0")[0].strip().lower()  # as PHP does
     return [re.sub("[ .]", "_", name) for name in re.split(r"[\[\]]", text) if name]
 
 

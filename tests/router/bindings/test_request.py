@@ -170,6 +170,7 @@ def test_arguments_that_make_a_long_url_or_body_are_refused() -> None:
     [
         *("action", "Action", "ACTION", "%61ction", "%2561ction", " action", "action[]"),
         *("action[0]", "[action]", "scope.of", "scope_of", "scope of", "own", "own[A]", "own[a][]"),
+        *("action\0", "action%00x"),
     ],
 )
 def test_no_argument_repeats_a_key_that_the_author_wrote(type_: str, name: str) -> None:
