@@ -203,7 +203,10 @@ class Engine(SegmentSet[WordSegment]):
         for place, at in places:
             mask, count = matches.get((at, place.slot), (0, 0))
             fields, similarity = fields_of(mask), near.get(self.parts[at].begin + place.slot)
-            hits.append(RankedHit(place.name, place.score, place.lead, fields, similarity, count))
+            like = self.parts[at].segment.facets.of(LIKE, place.slot)
+            hits.append(
+                RankedHit(place.name, place.score, place.lead, fields, similarity, count, like)
+            )
         return hits
 
     def _ones(self) -> Floats:

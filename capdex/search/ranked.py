@@ -25,7 +25,8 @@ class RankedHit:
     """A document that was found, the fields that have words of the query, and how many it has.
 
     `lead` is 2 if the query is its name, 1 if it is the name of one of its tools. `similarity` is
-    that of its meaning to the query's, None unless it is part of the score.
+    that of its meaning to the query's, None unless it is part of the score. `like` is the older
+    name of another owner that it may be taken for.
     """
 
     name: str
@@ -34,6 +35,7 @@ class RankedHit:
     fields: tuple[str, ...] = ()
     similarity: float | None = None
     words: int = 0
+    like: str | None = None
 
 
 class RankedPlace(NamedTuple):

@@ -28,6 +28,8 @@ def mark(stream: Stream, answer: Json) -> str:
     kind = _KIND.get(verdict, "fail") if isinstance(verdict, str | None) else "fail"
     label = part(answer, "verification", "lint", "label")
     labels = [f"lint {safe(label)}"] if label else []
+    if like := answer.get("like"):
+        labels.append(f"like the older name {safe(like)} of another owner")
     return f"{stream.mark(kind)} {', '.join([words, *labels, *flags(answer)])}"
 
 

@@ -227,6 +227,7 @@ def _registry_hit(hit: NodeHit) -> str:
     shown = _described(hit.summary or hit.title)
     version = hit.uri.partition("@")[2]
     state = ", deprecated" if hit.deprecated else ""
+    state += f", like the older name {hit.like} of another owner" if hit.like else ""
     return f"{hit.name} {shown} [registry {version}{state}, by {_why(hit)}]"
 
 

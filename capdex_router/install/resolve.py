@@ -30,7 +30,7 @@ from capdex.net.http import redact
 from capdex.net.node_client import NodeClient
 from capdex.package import judge_announcement
 from capdex.registry.events import Announcement
-from capdex.uri import PREFIX, CapabilityURI
+from capdex.uri import PREFIX, CapabilityURI, check_name
 from capdex_router.home.config import Config, NodeAddress
 from capdex_router.policy.quoting import quoted
 
@@ -66,6 +66,7 @@ class NodeHit(NamedTuple):
     summary: str
     matched: tuple[str, ...] = ()
     deprecated: bool = False
+    like: str = ""  # the older name of another owner that its name is like
 
     @property
     def capability_id(self) -> str:
@@ -269,6 +270,7 @@ def _hit(hit: Json) -> NodeHit | None:
     texts = object_of(hit.get("acp_metadata"))
     try:
         uri = CapabilityURI.exact(untrusted_text(hit.get("cap_uri")))
+        like = check_name(untrusted_text(hit["like"])) if hit.get("like") else ""
     except InvalidInput:
         return None
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))
@@ -277,7 +279,7 @@ def _hit(hit: Json) -> NodeHit | None:
     matched = tuple(x for x in words if x.isidentifier() and len(x) <= MAX_FIELD_CHARS)
     flags = object_of(hit.get("status"))
     deprecated = True in (flags.get("deprecated"), flags.get("name_deprecated"))
-    return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched, deprecated)
+    return NodeHit(str(uri), untrusted_text(texts.get("name")), summary, matched, deprecated, like)
 
 
 def _odd(address: NodeAddress, how: str) -> Unavailable:

@@ -54,13 +54,18 @@ class Card:
         """Return the JSON object up to its finality, with the hit's own fields, one at least."""
         return self.before + b"," + orjson.dumps(more)[1:-1] + self.after
 
-    def brief_json(self, matched: Sequence[str]) -> bytes:
+    def brief_json(self, matched: Sequence[str], like: str | None) -> bytes:
         """Return the JSON object for a model, as `lines`."""
-        return self.brief[:-1] + b',"matched":' + orjson.dumps(matched[:1]) + b"}"
+        more = {"matched": matched[:1]} | ({"like": like} if like else {})
+        return self.brief[:-1] + b"," + orjson.dumps(more)[1:]
 
-    def lines(self, matched: Sequence[str]) -> list[str]:
-        """Return the lines for a model; `matched` are the fields with words of the question."""
+    def lines(self, matched: Sequence[str], like: str | None) -> list[str]:
+        """Return the lines for a model; `matched` are the fields with words of the question.
+
+        `like` is the older name of another owner that its name may be taken for.
+        """
         after = f" · matched {', '.join(matched[:3])}" if matched else ""
+        after += f" · like the older name {like} of another owner" if like else ""
         room = self.room - text.estimate(after)
         does = self.does if room >= text.DOES_TOKENS else text.cut(self.does, max(0, room))
         return [f"{self.name} {does}".rstrip() + after + self.tools, *self.details]
@@ -84,10 +89,10 @@ def render_hits(
     for card, more, matched in hits:
         parts[-1] += card.json(more)
         parts.append(b"}},")
-        lines += card.lines(matched)
+        lines += card.lines(matched, more.get("like"))
     parts[-1] = parts[-1].removesuffix(b",") + b"]"
     after = brief.get(hits[0][0].cap_uri) if hits else brief.EVERYTHING
-    items = [orjson.Fragment(card.brief_json(matched)) for card, _, matched in hits]
+    items = [orjson.Fragment(x.brief_json(matched, more.get("like"))) for x, more, matched in hits]
     short = brief.page("list_of_results", items, cursor, after, total=total)
     short |= {"note": text.RELATED} if related else {}
     short |= {"facets": head["facets"]} if "facets" in head else {}

@@ -50,6 +50,7 @@ _TRIGGER: Json = schema_of(
     }
 )
 
+_LIKE: Json = STRING | {"description": "The older name of another owner that its name is like."}
 _SCORED: Json = {"score": {"type": "number"}, "matched": STRINGS}
 
 ROUTES_SCHEMA: Json = schema_of(
@@ -66,7 +67,9 @@ ROUTES_SCHEMA: Json = schema_of(
 
 RESULTS_SCHEMA: Json = schema_of(
     {
-        "list_of_results": array_of(schema_of(RELEASE | _SCORED | {"why": _WHY}, "why")),
+        "list_of_results": array_of(
+            schema_of(RELEASE | _SCORED | {"like": _LIKE, "why": _WHY}, "like", "why")
+        ),
         "total": INTEGER,
         "mode": {"enum": ["lexical", "semantic"]},
         "next_cursor": MAYBE_STRING,

@@ -165,6 +165,7 @@ def _render(
         if (card := cards.get(hit.name)) is None:
             continue  # no longer listed
         more: dict[str, Any] = {"score": round(hit.score, 6), "matched": hit.fields}
+        more |= {"like": hit.like} if hit.like else {}
         if (reason := reasons.get(hit.name)) is not None:
             snippet = None if reason.snippet is None else asdict(reason.snippet)
             similarity = None if hit.similarity is None else round(hit.similarity, 3)

@@ -9,7 +9,7 @@ import pytest
 
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import columns
-from capdex_cli.views.release import flags, highlighted, hit_rows
+from capdex_cli.views.release import flags, highlighted, hit_rows, mark
 
 
 def test_a_terminal_shows_the_words_that_were_found() -> None:
@@ -33,6 +33,12 @@ def test_a_release_of_a_deprecated_name_is_marked_as_deprecated(
     status: dict[str, bool], told: list[str]
 ) -> None:
     assert flags({"status": status}) == told
+
+
+def test_a_hit_whose_name_is_like_an_older_one_is_marked_so() -> None:
+    hit = {"verification": {"verdict": "verified"}, "like": "weather\x1b[2J"}
+    shown = mark(Stream(io.StringIO(), tty=False, color=False, unicode=True), hit)
+    assert shown == "✓ verified, like the older name weather\\x1b[2J of another owner"
 
 
 def test_a_hit_and_what_was_found_in_it_stand_on_two_lines_of_a_terminal(

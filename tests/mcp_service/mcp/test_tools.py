@@ -414,6 +414,26 @@ async def test_answers_say_beside_their_block_whether_the_node_is_well(
             assert whole["as_of"].get("warning") == ails
 
 
+async def test_a_hit_says_that_its_name_is_like_an_older_one_of_another_owner(
+    making: Any, read: Any, tmp_path: Path
+) -> None:
+    url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
+    chain.publish("weather", title="Weather", publisher=making.OTHER)
+    chain.publish("weathr", title="Weather")
+    store = Store.open(url, making.DEPLOYMENT)
+    making.follow(store, chain)
+    store.close()
+    async with mcp.Client(build_server(read(Index(url)))) as client:
+        full = (await search(client, "weather"))["list_of_results"]
+        short: Any = await client.call_tool("search_capabilities", {"query_string": "weather"})
+    assert [hit.get("like") for hit in full] == [None, "weather"]
+    told = short.structured_content["list_of_results"]
+    assert [hit.get("like") for hit in told] == [None, "weather"]
+    lines = short.content[0].text.splitlines()
+    (told,) = [x for x in lines if "like the older name weather of another owner" in x]
+    assert told.startswith("weathr 1.0.0")
+
+
 async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_path: Path) -> None:
     url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
     chain.publish("wide", notes=["é" * 1000] * 125)  # twice a package's bytes, six when escaped

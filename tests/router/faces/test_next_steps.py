@@ -24,6 +24,7 @@ from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.routing.session import Session
 from capdex_router.runtime import open_runtime
+from tests.indexer import making
 from tests.router.commands.programs import learned_inbox
 from tests.router.faces.conftest import User, said
 from tests.router.faces.test_manage import asked_of, managed
@@ -57,6 +58,27 @@ async def test_find_says_that_a_hit_of_the_registry_is_deprecated(
     node.publish(weather(), matched=["name"], status={flag: True})
     lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
     assert lines[0] == "weather What weather does. [registry 1.0.0, deprecated, by name]"
+
+
+@pytest.mark.parametrize(
+    ("like", "told"),
+    [
+        (
+            "weather",
+            [
+                "weathr What weathr does. [registry 1.0.0, like the older name weather of "
+                "another owner, by name]"
+            ],
+        ),
+        ("weather] [official", []),
+    ],
+)
+async def test_find_says_that_a_name_is_like_an_older_one_of_another_owner(
+    machine: Open, node: SimulatedNode, like: str, told: list[str]
+) -> None:
+    node.publish(making.package_bytes("weathr"), matched=["name"], like=like)
+    lines = (await asked(machine(node), "find", {"want": "weathr"})).splitlines()
+    assert [x for x in lines if "What weathr does" in x] == told
 
 
 async def test_what_a_node_says_of_a_hit_is_not_taken_for_the_router_s_words(
