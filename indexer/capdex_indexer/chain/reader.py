@@ -199,10 +199,13 @@ class ChainReader:
         finality depth, or the head, it counts once its own block was read.
         """
         near = self._tag_near
-        final = near.number if near and self.reorgs.holds(near) else 0
-        if tag and not (near and self._next <= near.number <= tag.number):
+        final = [x.number for x in (near, tag) if x and self.reorgs.holds(x)]
+        if tag and tag.number <= head.number:
+            final.append(min(tag.number, depth))
             self._tag_near = tag
-        return max(final, min(tag.number, depth)) if tag and tag.number <= head.number else final
+        elif tag and not (near and self._next <= near.number <= tag.number):
+            self._tag_near = tag
+        return max(final, default=0)
 
     async def _finalized_tag(self) -> Header | None:
         """Return the block of the chain's tag `finalized`; None as long as it is not known.

@@ -175,6 +175,20 @@ async def test_a_tag_above_the_head_counts_once_its_block_is_read(simulate, foll
         assert [trouble.why for trouble in it.troubles] == []
 
 
+async def test_a_tag_is_stored_with_its_block_though_an_earlier_one_was_above_the_head(
+    simulate, following
+):
+    sim = await simulate(visible=20, finalized=22)
+    for _ in range(30):
+        sim.publish()
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.reach(sim.blocks[20].hash)
+        await it.until(lambda: len(it.reports) > 3)
+        sim.finalized, sim.visible = 25, 26
+        await it.reach(sim.blocks[26].hash)
+        assert it.store.cursor().finalized == 25
+
+
 async def test_a_tag_of_another_fork_makes_nothing_final_that_was_read(simulate, following):
     sim = await simulate(finalized=20)
     for _ in range(20):
