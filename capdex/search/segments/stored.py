@@ -22,7 +22,7 @@ from capdex.text.arrays import (
 )
 from capdex.text.strings import Strings
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _HEAD: Final = f"capdex segment {_FORMAT}.{TEXT_VERSION}.{WEIGHTS_VERSION}"
 
 

@@ -12,8 +12,14 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from capdex.search.engine import Engine
 from capdex.search.segments.segment import Mask
-from capdex.text.edits import distance
-from capdex.text.neighbours import FACTORS, Neighbours, mistakes_of
+from capdex.text.neighbours import (
+    FACTORS,
+    Neighbours,
+    is_mistake,
+    mistakes_of,
+    sums_of,
+    without_lookalikes,
+)
 from capdex_indexer.db.bulk_insert import chunks
 from capdex_indexer.db.models import LISTING, OWNERSHIP, PACKAGE, RELEASE
 
@@ -142,7 +148,7 @@ def _compared(connection: Connection, names: Collection[str]) -> dict[str, _Comp
         ordered = sorted(group, key=lambda x: claims[x].since)
         for at, name in enumerate(ordered):
             older = (x for x in ordered[:at] if _is_older(claims, x, name))
-            others = (x for x in older if distance(x, name, 1) == 1)
+            others = (x for x in older if is_mistake(x, name))
             near.setdefault(name, set()).update(islice(others, MAX_OLDER))
     return {
         name: _oldest(claims, name, some & listed)
@@ -152,9 +158,9 @@ def _compared(connection: Connection, names: Collection[str]) -> dict[str, _Comp
 
 
 def _groups(claims: Mapping[str, _Claim]) -> Iterator[set[str]]:
-    """Yield names of several owners that become equal when one letter, or none, is left out.
+    """Yield names of several owners that become equal without one letter, or look alike.
 
-    Any two names with a distance of 1 are in one of these sets; others may be. Equal texts have
+    Any two names of `is_mistake` are in one of these sets; others may be. Equal texts have
     equal sums of their letters times a number of the place, and hardly any others have.
     """
     names = sorted(claims, key=len)
@@ -172,6 +178,8 @@ def _groups(claims: Mapping[str, _Claim]) -> Iterator[set[str]]:
         without = before[:, :-1] + moved[:, -1:] - moved[:, 1:]
         keys.append(np.hstack([without, before[:, -1:]]).ravel())
         places.append(np.repeat(own, length + 1))
+    keys.append(sums_of([without_lookalikes(x) for x in names]))
+    places.append(np.arange(len(names)))
     key, place = np.concatenate(keys), np.concatenate(places)
     order = np.argsort(key)
     key, place = key[order], place[order]

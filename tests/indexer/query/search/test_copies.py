@@ -39,6 +39,29 @@ def test_a_copy_has_its_oldest_original_and_an_older_name_with_a_later_title_is_
         assert read_copies(connection, ["weather"], near)["weathr"] == "weather"
 
 
+@pytest.mark.parametrize("few", WAYS)
+@pytest.mark.parametrize(
+    ("original", "copy"),
+    [
+        ("city-weather", "city-vveather"),
+        ("vvalk", "walk"),
+        ("modem", "modern"),
+        ("cornet", "comet"),
+    ],
+)
+def test_a_name_that_only_looks_like_an_older_one_is_a_copy(
+    making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch,
+    original: str, copy: str, few: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(copies, "FEW", few)
+    chain.publish(original, title="Oslo", publisher=making.OTHER)
+    chain.publish(copy, title="Oslo")
+    making.follow(store, chain)
+    with search_index.read() as connection:
+        near = NearNames().read(connection, None)
+        assert read_copies(connection, [original, copy], near) == {original: None, copy: original}
+
+
 def test_the_engine_of_a_reader_knows_the_copies_that_the_database_has(
     making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:
@@ -58,11 +81,13 @@ def test_the_engine_of_a_reader_knows_the_copies_that_the_database_has(
         assert copies(connection, ["weathe"]) == {"weathe": "weather"}
 
 
+@pytest.mark.parametrize("letters", ["ab", "rnmvw"])
 def test_both_ways_find_the_same_copies_of_many_names(
-    making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch,
+    letters: str,
+) -> None:  # fmt: skip
     random_ = random.Random(4)  # noqa: S311 - data of a test
-    names = {"".join(random_.choices("ab", k=random_.randrange(3, 6))) for _ in range(60)}
+    names = {"".join(random_.choices(letters, k=random_.randrange(3, 6))) for _ in range(60)}
     for name in sorted(names, key=lambda _: random_.random()):
         publisher = random_.choice((making.PUBLISHER, making.OTHER))
         chain.publish(name, title="One", publisher=publisher)
