@@ -72,9 +72,11 @@ KNOWN: Final = ("path", "cid", "sha256", "size", "media_type", "executable")
 SCRIPTS: Final = (
     *(".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"),
     *(".ps1", ".bat", ".cmd", ".exe", ".jar", ".zsh", ".fish", ".lua", ".vbs", ".so", ".dll"),
+    ".pyc",  # Python runs it in place of the source that it is named after
 )
-# `git status` runs what the settings of a repository name; any folder with a HEAD may be one.
-REPOSITORIES: Final = frozenset((".git", ".hg"))
+# `git status` runs what a folder with a HEAD says, editors and shells what hidden files say, and
+# `tar cf x *` takes a name with a hyphen first as an option.
+_FOUND: Final = re.compile(r"(?:^|/)(?:[.-]|head$)", re.ASCII | re.IGNORECASE)
 
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
@@ -93,11 +95,9 @@ class Resource:
 
     @property
     def may_run(self) -> bool:
-        """True for what is executable, a script or program by its name, or of a repository."""
-        path = self.path.lower()
-        *folders, name = path.split("/")
-        of_repository = name == "head" or not REPOSITORIES.isdisjoint((*folders, name))
-        return self.executable or path.endswith(SCRIPTS) or of_repository
+        """True for what is executable, a script or program by its name, or found by programs."""
+        by_name = self.path.lower().endswith(SCRIPTS) or _FOUND.search(self.path) is not None
+        return self.executable or by_name
 
     def to_json(self) -> dict[str, str | int | bool]:
         """The file as the section and answers write it."""

@@ -27,10 +27,13 @@ _LABELS: Final = (None, "medium", "high")
 # A binding by which less is sent may do more, and a prompt has a model do what a file says.
 _AGAIN: Final = (Rule.BINDING_CHANGED, Rule.BINDING_PATH, Rule.FILE_ADDED, Rule.FILE_CHANGED)
 # Codex looks for skills six folders deep, and has settings of one in agents/openai.yaml.
-_READ_ALONE: Final = ("/skill.md", "agents/openai.yaml", "claude.md", "agents.md", "gemini.md")
+_READ_ALONE: Final = re.compile(
+    r"(?i)(/skill|\b(claude|agents|gemini)(\.\w+)?)\.md$|agents/openai\.yaml$"
+)
 # What Claude Code runs before a model reads a skill: !`command`, and a block that begins with ```!
 _RUN: Final = re.compile(r"!`[^`]+`|```!.*?```", re.DOTALL)
 MAX_FIRST_LINE: Final = 256  # bytes that are shown of a script's first line
+MAX_FILES_NAMED: Final = 64  # of those that are neither scripts nor read by a host itself
 _NO_LINT: Final = "text lint: nothing found"
 
 
@@ -141,14 +144,21 @@ class InstallPlan:
             return
         total = sum(map(len, self.files.values()))
         yield f"files: {len(self.files)}, {total} bytes in all; capdex runs none of them"
+        others = []
         for file in self.package.manifest.resources:
             first = self.files[file.path][:MAX_FIRST_LINE].partition(b"\n")[0]
             says = quoted(first.decode("utf-8", "replace")) if first.startswith(b"#!") else ""
             if file.may_run or says:
                 mode = "executable" if file.executable else "not executable"
                 yield f"may be run by its host: {quoted(file.path)}, {mode}{says and f', {says}'}"
-            if file.path.casefold().endswith(_READ_ALONE):
+            elif not _READ_ALONE.search(file.path):
+                others.append(quoted(file.path))
+            if _READ_ALONE.search(file.path):
                 yield f"some hosts read it without SKILL.md: {quoted(file.path)}"
+        if others:
+            rest = len(others) - MAX_FILES_NAMED
+            names = ", ".join(others[:MAX_FILES_NAMED]) + f" and {rest} more" * (rest > 0)
+            yield f"other files, which commands may read or run: {names}"
         if self.entry.folders and self.package.manifest.tools:
             yield "its tools are not in the folder: agents reach them by capdex router"
 

@@ -21,6 +21,7 @@ from capdex.yaml import read_yaml
 from capdex_publisher.authoring.imports.skill import split
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.lockfile import MAX_ITEMS
+from capdex_router.install.plan import MAX_FILES_NAMED
 from capdex_router.install.sync import check, sync
 from capdex_router.skills.document import _text
 from capdex_router.skills.folder import STAGING
@@ -111,7 +112,8 @@ async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
 async def test_a_file_that_is_a_skill_of_its_own_for_some_hosts_is_named(
     machine: Open, node: SimulatedNode, person: Person, folder: Path
 ) -> None:
-    paths = ("more/SKILL.md", "agents/openai.yaml", "more/CLAUDE.md", "AGENTS.md", "GEMINI.md")
+    paths = ("more/SKILL.md", "agents/openai.yaml", "more/CLAUDE.md", "agents.MD", "GEMINI.md")
+    paths += ("more/AGENTS.md", "AGENTS.override.md", "CLAUDE.local.md")
     files = FILES | dict.fromkeys(paths, b"---\nname: other\n")
     publish(node, forms(files=files), files)
     await install(machine(node), person, folder)
@@ -128,6 +130,32 @@ async def test_files_that_make_a_folder_a_repository_are_named(
     await install(machine(node), person, folder)
     for path in paths:
         assert f'may be run by its host: "{path}", not executable' in person.lines
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["more/.envrc", ".vscode/tasks.json", "--checkpoint-action=exec=sh x", "__pycache__/a.pyc"],
+)
+async def test_what_a_program_takes_by_itself_from_a_folder_is_named(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path, path: str
+) -> None:
+    publish(node, forms(files={path: b"x"}), {path: b"x"})
+    await install(machine(node), person, folder)
+    assert f'may be run by its host: "{path}", not executable' in person.lines
+
+
+async def test_a_file_of_any_other_kind_is_named_too_up_to_a_number(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    files = FILES | {"Makefile": b"all:\n\techo ran\n", "package.json": b"{}"}
+    publish(node, forms(files=files), files)
+    await install(machine(node), person, folder)
+    names = '"references/forms.md", "assets/empty.txt", "Makefile", "package.json"'
+    assert f"other files, which commands may read or run: {names}\n" in person.lines
+    files = {f"{number}.txt": b"" for number in range(MAX_FILES_NAMED + 2)}
+    publish(node, forms("2.0.0", files), files)
+    plan = await machine(node).installer.plan(uri("forms@2.0.0"))
+    assert f'"{MAX_FILES_NAMED - 1}.txt" and 2 more\n' in "\n".join(plan.proposal().lines)
 
 
 async def test_commands_in_a_prompt_that_a_host_runs_are_named(
