@@ -112,8 +112,8 @@ async def test_a_skill_is_written_with_its_files_and_modes_after_one_question(
 async def test_a_file_that_is_a_skill_of_its_own_for_some_hosts_is_named(
     machine: Open, node: SimulatedNode, person: Person, folder: Path
 ) -> None:
-    paths = ("more/SKILL.md", "agents/openai.yaml", "more/CLAUDE.md", "agents.MD", "GEMINI.md")
-    paths += ("more/AGENTS.md", "AGENTS.override.md", "CLAUDE.local.md")
+    paths = ["more/SKILL.md", "agents/openai.yaml", "more/CLAUDE.md", "agents.MD", "GEMINI.md"]
+    paths += ["more/AGENTS.md", "AGENTS.override.md", "CLAUDE.local.md"]
     files = FILES | dict.fromkeys(paths, b"---\nname: other\n")
     publish(node, forms(files=files), files)
     await install(machine(node), person, folder)
