@@ -52,7 +52,7 @@ def content(package: VerifiedPackage, files: Mapping[str, bytes]) -> Content:
 def differences(folder: Path, expected: Content) -> dict[str, str]:
     """Return what is `edited`, `missing`, `extra` or of another `mode` in a folder, by path."""
     if folder.is_symlink() or not folder.is_dir():
-        return {"": "missing" if not folder.exists() else "edited"}
+        return {"": "edited" if os.path.lexists(folder) else "missing"}
     states = dict.fromkeys(expected, "missing")
     for path, place in _walk(folder):
         wanted = expected.get(path)
@@ -92,6 +92,8 @@ def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
     beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
     try:
         with _writing(folder):
+            if (real := os.path.realpath(folder.parent)) != str(folder.parent):  # not agreed to
+                raise OSError(f"a link in its path leads elsewhere, to {real}")
             above += [x for x in (folder.parent, *folder.parent.parents) if not x.exists()]
             folder.parent.mkdir(parents=True, exist_ok=True)
             drop_leftovers(folder.parent)
@@ -155,7 +157,7 @@ def _difference(path: Path, wanted: SkillFile) -> str | None:
 def _put(new: Path, folder: Path) -> None:
     """Let a new folder and what is in its place change places; the old one goes with `new`."""
     with _writing(folder, then="capdex sync"):  # it is in the lock file
-        if not folder.exists():
+        if not os.path.lexists(folder):
             new.rename(folder)
         elif not _exchange(new, folder):  # macOS, some file systems
             folder.rename(new.with_name(f"{folder.name}.old"))

@@ -189,9 +189,11 @@ def _of_another_form(error: CapdexError, kind: str, source: str) -> CapdexError:
     from capdex_publisher.authoring.imports.skill import SKILL
     from capdex_publisher.authoring.imports.source import read_file
 
-    path = Path(source)
+    path = Path(source, SKILL) if Path(source).is_dir() else Path(source)
+    if not path.is_file():  # who opens a pipe waits for its writer
+        return error
     try:
-        option = import_option_for(read_file(path / SKILL if path.is_dir() else path))
+        option = import_option_for(read_file(path))
     except (CapdexError, OSError, ValueError):
         return error
     if option in ("", f"--from-{kind}"):

@@ -175,7 +175,7 @@ def _read(folder: Path, path: str) -> tuple[bytes, bool]:
     file = folder / path
     try:
         status = file.lstat()
-        if stat.S_ISLNK(status.st_mode):
+        if os.path.realpath(file) != str(Path(os.path.realpath(folder), path)):  # or one above it
             raise InvalidInput("", why=LINK)
         if not stat.S_ISREG(status.st_mode):
             raise InvalidInput("", why="it is no ordinary file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,15 @@ def test_the_report_is_shown_before_the_file_is_written(
     written = capdex("init", "--from-skill", skill, "--format", "human", "--out", "own.acp.yaml")
     lines = written.stdout.splitlines()
     assert lines.index("✓ own.acp.yaml") > next(i for i, x in enumerate(lines) if "UNLICENSED" in x)
+
+
+@pytest.mark.parametrize("place", ["skill", "skill/SKILL.md"])
+def test_a_pipe_in_the_place_of_a_skill_is_not_waited_for(
+    capdex: Any, folder: Path, skill: str, place: str
+) -> None:
+    (folder / "skill/SKILL.md").unlink()
+    os.mkfifo(folder / "skill/SKILL.md")
+    assert "cannot be read" in capdex("init", "tides", "--from-skill", place).stderr
 
 
 def test_a_file_that_cannot_be_written_whole_is_not_left_behind(folder: Path) -> None:

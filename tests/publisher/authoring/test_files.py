@@ -80,6 +80,7 @@ def test_what_cannot_be_carried_is_named_with_the_reason(folder: Path) -> None:
     (folder / "license").write_text("")
     (folder / "to").symlink_to("/etc/passwd")
     (folder / "away").symlink_to("/etc")
+    (folder / "circle").symlink_to("circle")
     os.mkfifo(folder / "pipe")
     with (folder / "big").open("wb") as file:
         file.truncate(MAX_RESOURCE_BYTES + 1)
@@ -94,6 +95,7 @@ def test_what_cannot_be_carried_is_named_with_the_reason(folder: Path) -> None:
         "license": '"license" and "LICENSE" are one place on some file systems',
         "to": "it is a link: put what it leads to in its place",
         "away/": "it is a link: put what it leads to in its place",
+        "circle": "cannot be read: Too many levels of symbolic links",
         "pipe": "it is no ordinary file",
         "big": "it has 4194305 bytes; a file has at most 4194304",
     }
@@ -167,6 +169,19 @@ def test_what_stands_below_the_files_stays_when_they_change(folder: Path, end: s
     assert renewed.endswith(b"}\n" + below)
     assert renewed.count(b"path:") == 2
     assert renewed.startswith(renew(b"metadata: {}\n" + rows.strip().encode(), folder))
+
+
+def test_a_file_behind_a_linked_folder_is_neither_named_nor_read(folder: Path) -> None:
+    data = package(folder)
+    (folder / "references").rename(folder.with_name("away"))
+    (folder / "references").symlink_to(folder.with_name("away"))
+    with pytest.raises(InvalidInput, match="not those that it names") as told:
+        renew(data, folder)
+    assert "references/forms.md it is a link" in told.value.why
+    assert set(read_files(read(data).require().resources, folder).faults) == {"references/forms.md"}
+    linked = folder.with_name("linked")
+    linked.symlink_to(folder.with_name("away"))
+    assert list_files(linked)[0][0].path == "forms.md"  # the folder itself may be one
 
 
 def test_signing_says_how_to_take_out_a_file_that_is_gone(folder: Path) -> None:

@@ -253,6 +253,10 @@ TAMPERING: dict[str, tuple[Tamper, str]] = {
         "empty.txt is missing",
     ),
     "a linked folder": (lambda at: (at / "more").symlink_to("/"), "more is not of the package"),
+    "a link to nothing": (
+        lambda at: at.symlink_to(at.rename(at.with_name("gone")).with_name("nowhere")),
+        "forms is not what was installed",
+    ),
     "no folder": (lambda at: at.rename(at.with_name("gone")), "forms is missing"),
 }  # fmt: skip
 
@@ -295,6 +299,25 @@ async def test_without_a_network_the_folder_is_mended_from_this_machine(
     (folder / "SKILL.md").unlink()
     (outcome,) = await sync(placed.installer, person)
     assert (outcome.status, tree(folder)) == ("mended", before)
+
+
+async def test_nothing_is_written_or_deleted_where_a_later_link_leads(
+    placed: Machine, node: SimulatedNode, person: Person, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine/forms").mkdir(parents=True)
+    (tmp_path / "mine/forms/notes.md").write_text("mine")
+    folder.parent.rename(tmp_path / "away")
+    folder.parent.symlink_to(tmp_path / "mine")
+    (outcome,) = await sync(placed.installer, person)
+    assert "leads elsewhere" in (outcome.error.why if outcome.error else "")
+    publish(node, forms("1.1.0"))
+    (planned,) = await placed.installer.upgrades()
+    assert planned.plan is not None
+    with pytest.raises(UsageError, match="cannot be written"):
+        await placed.installer.carry_out(planned.plan, person)
+    placed.installer.remove(["forms"])
+    assert tree(tmp_path / "mine") == {"forms/notes.md": (b"mine", False)}
+    assert [x.name for x in (tmp_path / "mine").iterdir()] == ["forms"]
 
 
 async def test_files_that_are_lost_are_fetched_again(
