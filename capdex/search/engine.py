@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from capdex.errors import InvalidInput
-from capdex.search.document import LIKE, Document
+from capdex.search.document import Document
 from capdex.search.query import Query
 from capdex.search.ranked import After, RankedHit, RankedPage, RankedPlace, Scores, matching, rank
 from capdex.search.scoring import Scorer
@@ -138,7 +138,7 @@ class Engine(SegmentSet[WordSegment]):
         None if it is like no other; raises LookupError if there is no such document.
         """
         for part, at in self.places(name):
-            return part.segment.facets.of(LIKE, at)
+            return part.segment.like(at)
         raise LookupError(name)
 
     def page(
@@ -203,7 +203,7 @@ class Engine(SegmentSet[WordSegment]):
         for place, at in places:
             mask, count = matches.get((at, place.slot), (0, 0))
             fields, similarity = fields_of(mask), near.get(self.parts[at].begin + place.slot)
-            like = self.parts[at].segment.facets.of(LIKE, place.slot)
+            like = self.parts[at].segment.like(place.slot)
             hits.append(
                 RankedHit(place.name, place.score, place.lead, fields, similarity, count, like)
             )
@@ -225,7 +225,7 @@ class Engine(SegmentSet[WordSegment]):
         named: list[int] = []
         tooled = [np.zeros(0, np.int64)]
         for part, at in self.places(query.name):
-            original = part.segment.facets.of(LIKE, at)
+            original = part.segment.like(at)
             of_originals = [x.begin + y for x, y in self.places(original or "")]
             if of_originals or query.spelt or not part.segment.sunk(np.array([at])).any():
                 named += (part.begin + at, *of_originals)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex.search.analyser import squash
-from capdex.search.document import SUNK, VOTES, Document
+from capdex.search.document import LIKE, SUNK, VOTES, Document
 from capdex.search.segments.vectors import Vectors
 from capdex.search.weights import weigh
 from capdex.text.edits import MIN_CHARS, MIN_CHARS_FOR_TWO, distance
@@ -193,6 +193,11 @@ class WordSegment:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", prior(self.numbers))
+
+    def like(self, slot: int) -> str | None:
+        """Return the older name that a document may be taken for; None if it is like no other."""
+        sinks = SUNK in self.numbers and self.numbers[SUNK][slot] > 0
+        return self.facets.of(LIKE, slot) if sinks else None
 
     def sunk(self, slots: Longs) -> Mask:
         """Return which of these documents sink below what they may imitate."""
