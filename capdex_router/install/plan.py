@@ -27,8 +27,8 @@ _LABELS: Final = (None, "medium", "high")
 # A binding by which less is sent may do more, and a prompt has a model do what a file says.
 _AGAIN: Final = (Rule.BINDING_CHANGED, Rule.BINDING_PATH, Rule.FILE_ADDED, Rule.FILE_CHANGED)
 # Codex looks for skills six folders deep, and has settings of one in agents/openai.yaml.
-_READ_ALONE: Final = re.compile(
-    r"(?i)(/skill|\b(claude|agents|gemini)(\.\w+)?)\.md$|agents/openai\.yaml$"
+_ALONE: Final = re.compile(
+    r"(?i)(/skill|\b(claude|agents|gemini)(\.\w+)?)\.md$|agents/openai.yaml$"
 )
 # What Claude Code runs before a model reads a skill: !`command`, and a block that begins with ```!
 _RUN: Final = re.compile(r"!`[^`]+`|```!.*?```", re.DOTALL)
@@ -151,9 +151,9 @@ class InstallPlan:
             if file.may_run or says:
                 mode = "executable" if file.executable else "not executable"
                 yield f"may be run by its host: {quoted(file.path)}, {mode}{says and f', {says}'}"
-            elif not _READ_ALONE.search(file.path):
+            elif not _ALONE.search(file.path):
                 others.append(quoted(file.path))
-            if _READ_ALONE.search(file.path):
+            if _ALONE.search(file.path):
                 yield f"some hosts read it without SKILL.md: {quoted(file.path)}"
         if others:
             rest = len(others) - MAX_FILES_NAMED

@@ -190,10 +190,8 @@ def _of_another_form(error: CapdexError, kind: str, source: str) -> CapdexError:
     from capdex_publisher.authoring.imports.source import read_file
 
     path = Path(source, SKILL) if Path(source).is_dir() else Path(source)
-    if not path.is_file():  # who opens a pipe waits for its writer
-        return error
-    try:
-        option = import_option_for(read_file(path))
+    try:  # who opens a pipe waits for its writer
+        option = import_option_for(read_file(path)) if path.is_file() else ""
     except (CapdexError, OSError, ValueError):
         return error
     if option in ("", f"--from-{kind}"):
