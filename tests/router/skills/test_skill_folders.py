@@ -261,16 +261,18 @@ TAMPERING: dict[str, tuple[Tamper, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("call", ["read_bytes", "lstat"])
 async def test_a_file_that_cannot_be_read_is_told_by_name(
-    placed: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch
+    placed: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    def read_bytes(self: Path) -> bytes:
+    real = getattr(Path, call)
+
+    def refused(self: Path) -> Any:
         if self.name == "fill.py":
             raise PermissionError(errno.EACCES, "Permission denied", str(self))
-        with self.open("rb") as file:
-            return file.read()
+        return real(self)
 
-    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    monkeypatch.setattr(Path, call, refused)
     assert f"{folder}/scripts/fill.py is not what was installed" in whys(placed)
 
 
