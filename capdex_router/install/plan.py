@@ -27,9 +27,7 @@ _LABELS: Final = (None, "medium", "high")
 # A binding by which less is sent may do more, and a prompt has a model do what a file says.
 _AGAIN: Final = (Rule.BINDING_CHANGED, Rule.BINDING_PATH, Rule.FILE_ADDED, Rule.FILE_CHANGED)
 # Codex looks for skills six folders deep, and has settings of one in agents/openai.yaml.
-_ALONE: Final = re.compile(
-    r"(?i)(/skill|\b(claude|agents|gemini)(\.\w+)?)\.md$|agents/openai.yaml$"
-)
+_ALONE: Final = re.compile(r"(?i)(/skill|\b(claude|agents|gemini)[.\w]*)\.md$|agents/openai.yaml$")
 # What Claude Code runs before a model reads a skill: !`command`, and a block that begins with ```!
 _RUN: Final = re.compile(r"!`[^`]+`|```!.*?```", re.DOTALL)
 MAX_FIRST_LINE: Final = 256  # bytes that are shown of a script's first line
