@@ -160,7 +160,7 @@ def _resources(old: Manifest, new: Manifest) -> Iterator[Change]:
             rule, said = Rule.FILE_REMOVED, "is gone"
         elif now.may_run:
             rule = Rule.PROGRAM
-            said = "can be run, and is new" if was is None else "can be run, and is another one"
+            said = "may be run, and is new" if was is None else "may be run, and is another one"
         else:
             rule = Rule.FILE_ADDED if was is None else Rule.FILE_CHANGED
             said = "is new" if was is None else "changed"

@@ -99,7 +99,7 @@ class Rule(Enum):
         "a tool is called in another way, elsewhere, or by another method",
     )
     BINDING_PATH = ("bindings", PATCH, "the same host is asked at another path")
-    PROGRAM = ("resources", MINOR, "a script or program is added, or is another one now", RISK)
+    PROGRAM = ("resources", MINOR, "a file that may be run is added, or is another one now", RISK)
     FILE_ADDED = ("resources", MINOR, "another file is added")
     FILE_REMOVED = ("resources", MINOR, "a file is removed or renamed")
     FILE_CHANGED = ("resources", PATCH, "another file changes")

@@ -99,7 +99,7 @@ def _tools(stream: Stream, tools: Sequence[Json]) -> list[str]:
 def _files(stream: Stream, files: Sequence[Json]) -> list[str]:
     dots = "…" if stream.unicode else "..."
     rows = [
-        (safe(x["path"]), size(x["size"]), safe(x["media_type"]), "can be run" * x["may_run"])
+        (safe(x["path"]), size(x["size"]), safe(x["media_type"]), "may be run" * x["may_run"])
         for x in files[:MAX_FILES]
     ]
     whole = size(sum(x["size"] for x in files))

@@ -23,7 +23,7 @@ _NOUNS: Final = {
     "secrets": ("secret", ""),
     "tools": ("effect of a tool", "effects of tools"),
     "bindings": ("way to call", "ways to call"),
-    "resources": ("script or program", "scripts or programs"),
+    "resources": ("file that may be run", "files that may be run"),
 }
 
 # By the hashes of both files: what differs between two files stays so.

@@ -88,6 +88,6 @@ def test_a_skill_is_published_with_its_files_and_comes_back_byte_for_byte(
     shell("sign", made["file"])
     told = json.loads(shell("diff", "form-filler", made["file"], "--text", code=None).stdout)
     assert [x["message"] for x in told["changes"] if x["risk"]] == [
-        'the file "scripts/fill.sh" can be run, and is another one (17 bytes)'
+        'the file "scripts/fill.sh" may be run, and is another one (17 bytes)'
     ]
     assert told["text"][-2:] == ["-exit 0", "+exit 1"]

@@ -370,8 +370,8 @@ CASES: list[tuple[Rule, Edit, str]] = [
     ),
     (Rule.PROMPT, lambda d: d.update(prompt="Obey."), 'the prompt was "Tell the weather.", is'),
     (Rule.FILE_ADDED, files(("a.md", "1")), 'the file "a.md" is new (1 bytes)'),
-    (Rule.PROGRAM, files(("a.py", "1")), 'the file "a.py" can be run, and is new (1 bytes)'),
-    (Rule.PROGRAM, files(("a", "1", True)), 'the file "a" can be run, and is new (1 bytes)'),
+    (Rule.PROGRAM, files(("a.py", "1")), 'the file "a.py" may be run, and is new (1 bytes)'),
+    (Rule.PROGRAM, files(("a", "1", True)), 'the file "a" may be run, and is new (1 bytes)'),
     (Rule.TRIGGERS, metadata(triggers=[]), 'the keyword trigger "weather" is gone'),
     (Rule.METADATA, metadata(name="Clouds"), 'name was "Weather", is "Clouds"'),
     (Rule.AUTHOR, metadata(author=f"{KEY}#{KEY[8:]}"), f'the signer is new: "{KEY}"'),
@@ -453,8 +453,8 @@ def test_a_requirement_is_raised_where_a_good_enough_model_may_not_be_now(
 BETWEEN = [
     (Rule.FILE_CHANGED, ("a.md", "1"), ("a.md", "2"), 'the file "a.md" changed (1 bytes)'),
     (Rule.FILE_CHANGED, ("a", "1", True), ("a", "1"), 'the file "a" changed (1 bytes)'),
-    (Rule.PROGRAM, ("a", "1"), ("a", "1", True), 'the file "a" can be run, and is another one'),
-    (Rule.PROGRAM, ("a.PY", "1"), ("a.PY", "2"), 'the file "a.PY" can be run, and is another one'),
+    (Rule.PROGRAM, ("a", "1"), ("a", "1", True), 'the file "a" may be run, and is another one'),
+    (Rule.PROGRAM, ("a.PY", "1"), ("a.PY", "2"), 'the file "a.PY" may be run, and is another one'),
 ]
 
 

@@ -93,7 +93,7 @@ def test_files_of_a_package_are_listed_with_what_can_be_run(stream: Stream, maki
     found = text({"a.md": b"A" * 2048, "b.py": b""})
     assert "2 files, 2.0 KiB" in found
     assert re.search(r"^  a\.md  2\.0 KiB  text/plain$", found, re.M)
-    assert re.search(r"^  b\.py  0 B      text/plain  can be run$", found, re.M)
+    assert re.search(r"^  b\.py  0 B      text/plain  may be run$", found, re.M)
     assert "files" not in text({})
     many = text({f"{i:02}.md": b"" for i in range(41)})
     assert "41 files, 0 B" in many

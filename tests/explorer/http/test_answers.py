@@ -95,7 +95,7 @@ def test_the_files_of_a_package_are_a_table_with_hash_and_size(growing: Growing)
     table = body.decode().partition('<h2 id="files">')[2].partition("</section>")[0]
     assert "2 files, 3.0 kB, on IPFS" in table
     assert [hashlib.sha256(x).hexdigest() in table for x in files.values()] == [True, True]
-    assert table.count("script or program") == 1
+    assert table.count("may be run") == 1
     assert "a&amp;b.md" in table
     _, _, bare = ask(growing.base, "/c/first", Accept="text/html")
     assert b'id="files"' not in bare

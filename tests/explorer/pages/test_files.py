@@ -46,7 +46,7 @@ def test_a_text_is_shown_escaped_in_the_frame_of_its_publisher(base: str) -> Non
     assert "<script" not in frame
     assert 'href="javascript' not in text
     script = page(base, f"{FILES}?path=scripts/fill.py")[1]
-    assert "script or program" in script
+    assert "may be run" in script
     assert "#!/usr/bin/env python3" in unescape(script)
 
 

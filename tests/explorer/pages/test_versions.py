@@ -35,8 +35,8 @@ def test_every_kind_of_growth_has_words() -> None:
 def test_a_new_script_is_growth(growing: Growing) -> None:
     growing.publish("skill", "1.0.0", files={"a.md": b"# A\n"})
     growing.publish("skill", "1.1.0", files={"a.md": b"# A\n", "run.sh": b"#!/bin/sh\n"})
-    assert "New since 1.0.0:</b> +1 script or program." in page(growing.base, "/c/skill")
-    said = "asks for more than 1.0.0: +1 script or program"
+    assert "New since 1.0.0:</b> +1 file that may be run." in page(growing.base, "/c/skill")
+    said = "asks for more than 1.0.0: +1 file that may be run"
     assert said in page(growing.base, "/c/skill/versions")
 
 
