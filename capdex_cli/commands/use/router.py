@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def router_command(
     stdio = Stdio(INTRODUCTION)
 
     async def serve() -> None:
+        import asyncio
+
         from mcp.client.stdio import StdioServerParameters
 
         from capdex_cli.terminal import logs
@@ -92,6 +95,9 @@ def router_command(
         from capdex_router.faces.socket import serving
         from capdex_router.runtime import Mounts
 
+        # Hosts that wait no longer for a call terminate the router, and servers end with it.
+        if task := asyncio.current_task():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
         started = {
             name: StdioServerParameters(command=words[0], args=words[1:])
@@ -114,7 +120,12 @@ def router_command(
                 await stack.enter_async_context(serving(socket_path, methods, cmp.answer))
             await serve_stdio(agent.actions, stdio)
 
-    if socket_path:  # its programs send nothing over stdin
-        app.run(serve())
-        return 0
-    return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))
+    try:
+        if socket_path:  # its programs send nothing over stdin
+            app.run(serve())
+            return 0
+        return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))
+    except BaseException as error:  # asyncio is not imported for its name alone
+        if type(error).__name__ != "CancelledError":
+            raise
+        return 128 + signal.SIGTERM

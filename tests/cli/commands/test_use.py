@@ -96,9 +96,10 @@ def test_a_changed_audit_log_is_told_with_the_place_at_which_it_may_be(capdex: A
     assert "the audit log was changed at line 3, or just before it" in result.stderr
 
 
+@pytest.mark.parametrize("end", ["stdin closes", "SIGTERM"])
 @pytest.mark.parametrize("mode", ["silent", "stubborn", "pattern"])
-async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
-    mode: str, tmp_path: Path
+async def test_the_router_and_its_servers_end_with_their_host_also_in_a_call(
+    mode: str, end: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "pid"
     hasty = "import capdex.net.stdio as x; x.LAST_ANSWERS_S = 0.5; import capdex_cli.main as m"
@@ -129,9 +130,11 @@ async def test_the_router_and_its_servers_end_with_stdin_also_in_a_call(
     say(id=question["id"], result={"action": "accept"})
     while (line := await logged.readline()) != b"called\n":
         assert line
+    if end == "SIGTERM":
+        process.terminate()
     said.close()
     await process.communicate()
-    assert process.returncode == 0
+    assert process.returncode == (143 if end == "SIGTERM" else 0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(file.read_text()), 0)
 
