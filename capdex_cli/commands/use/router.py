@@ -125,7 +125,9 @@ def router_command(
             app.run(serve())
             return 0
         return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))
-    except BaseException as error:  # asyncio is not imported for its name alone
-        if type(error).__name__ != "CancelledError":
+    except BaseException as error:
+        from asyncio import CancelledError  # loaded where it was raised; not for each start
+
+        if not isinstance(error, CancelledError):
             raise
         return 128 + signal.SIGTERM
