@@ -51,6 +51,11 @@ def main() -> None:
     if options.docs and options.only:
         parser.error("the tables of the docs are of all clients: leave --only out")
     into = options.into.resolve()
+    named = {x.name for x in (*sdks.all_of_them(into), *frameworks.FRAMEWORKS, *hosts.HOSTS)}
+    if unknown := sorted({*options.only} - named):
+        parser.error(
+            f"no client is named {', '.join(unknown)}; there are {', '.join(sorted(named))}"
+        )
     shutil.rmtree(into / "run", ignore_errors=True)
 
     with network.running(into / "run" / "network") as net:
