@@ -105,8 +105,8 @@ class Installer:
     ) -> list[InstallOutcome]:
         """Return what an upgrade of some or all packages would change; nothing is written.
 
-        An outcome has a plan, or is `unchanged`, or has the error of this one package. Raises
-        InvalidInput NOT_FOUND for a name that is not installed.
+        An outcome has the error of this one package, or a plan: of the newest release, which may be
+        the installed one or older (`unchanged`). Raises InvalidInput NOT_FOUND for another name.
         """
         lock = self.lock
         chosen = _entries(lock, names) if names else lock.packages.values()
@@ -122,8 +122,7 @@ class Installer:
                 was, now = entry.uri.version, plan.entry.uri.version
                 if now > was:
                     return InstallOutcome(entry.name, "upgraded", plan.entry, entry, plan)
-                told = plan if now < was else None
-                return InstallOutcome(entry.name, "unchanged", entry, plan=told)
+                return InstallOutcome(entry.name, "unchanged", entry, plan=plan)
 
             return list(await asyncio.gather(*map(upgrade, chosen)))
 

@@ -253,10 +253,12 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
 
 def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
     status = object_of(answer.get("status"))
+    named = untrusted_text(status.get("replaced_by"))
+    instead = f", and its owner names {quoted(named[:64])} in its place" if named else ""
     texts = {
         "yanked": ("yank_reason", f"{uri} is yanked"),
         "deprecated": ("deprecation_message", f"{uri} is deprecated"),
-        "name_deprecated": ("name_message", f"the name {uri.name} is deprecated"),
+        "name_deprecated": ("name_message", f"the name {uri.name} is deprecated{instead}"),
     }
     warnings = []
     for flag, (reason, words) in texts.items():

@@ -145,20 +145,20 @@ async def _upgrade(
     plan = outcome.plan
     if plan is None:
         return outcome
-    if outcome.status == "unchanged":
+    if outcome.status == "unchanged" and not plan.same:
         app.output.warn(
             f"the newest {safe(outcome.name)} that the nodes know is "
             f"{safe(plan.entry.version)}, which is older than what is installed: that may "
             f"be yanked, as capdex show {safe(outcome.name)} tells"
         )
         return replace(outcome, plan=None)
-    if preview or not plan.asks:
+    if preview or plan.same or not plan.asks:
         for warning in plan.warnings:
             app.output.warn(safe(warning))
         for line in dict.fromkeys((*plan.widened, *(x.message for x in plan.changes))):
             app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
-    if preview:
-        return replace(outcome, status="planned")
+    if preview or plan.same:
+        return outcome if plan.same else replace(outcome, status="planned")
     try:
         return await installer.carry_out(plan, Terminal(app))
     except CapdexError as error:

@@ -92,7 +92,7 @@ def _resolved(release: IndexedRelease, tools: Sequence[str]) -> Json:
 def _release(release: IndexedRelease, tools: Sequence[str], does: int) -> Json:
     """Return a release under NIP-7's names; `does` are the tokens of what it does.
 
-    `status` has flags that are set, or the name to use instead: the words are in the warnings.
+    `status` has flags that are set, for a deprecated name the one to use instead if there is one.
     """
     metadata: Json = {"id": release.cap_uri}
     if title := (release.metadata or {}).get("name"):
@@ -102,8 +102,8 @@ def _release(release: IndexedRelease, tools: Sequence[str], does: int) -> Json:
         metadata["tools"] = text.tools_shown(tools)
     verdict = None if release.verdict is None else str(release.verdict)
     made = {"acp_metadata": metadata, "ipfs_cid": release.cid, "verification": {"verdict": verdict}}
-    instead = release.status.get("replaced_by")
-    flags = {x: True for x, y in release.status.items() if y is True}
-    if status := {"replaced_by": instead} if instead else flags:
+    said = "replaced_by" if release.replaced_by else "name_deprecated"
+    flags = ("yanked", "deprecated", said)
+    if status := {x: y for x, y in release.status.items() if y and x in flags}:
         made["status"] = status
     return made

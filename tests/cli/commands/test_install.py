@@ -235,6 +235,26 @@ def test_an_upgrade_that_asks_nothing_warns_of_what_is_deprecated(
     assert result.stderr.count("did:nuwa:cap:weather@1.0.1 is deprecated") == 1
 
 
+@pytest.mark.parametrize("request_", ["weather", "did:nuwa:cap:weather@1.0.0"])
+@pytest.mark.parametrize("more", [[], ["--preview"]])
+def test_an_upgrade_that_finds_nothing_newer_warns_of_what_became_of_what_is_installed(
+    capdex: Any, publish: Any, node: Any, request_: str, more: list[str]
+) -> None:
+    told = publish()
+    assert capdex("install", request_, "--yes").exit_code == 0
+    status = {"yanked": True, "yank_reason": "leaks", "name_deprecated": True}
+    node.answer("resolve_capability", told | {"status": status | {"replaced_by": "climate"}})
+    result = capdex("upgrade", *more, "--json")
+    assert result.exit_code == 0
+    assert 'warning: did:nuwa:cap:weather@1.0.0 is yanked: "leaks"\n' in result.stderr
+    (outcome,) = json.loads(result.stdout)["results"]
+    assert outcome["status"] == "unchanged"
+    assert outcome["warnings"] == [
+        'did:nuwa:cap:weather@1.0.0 is yanked: "leaks"',
+        'the name weather is deprecated, and its owner names "climate" in its place',
+    ]
+
+
 def test_an_older_version_is_no_upgrade_and_said_so(capdex: Any, publish: Any) -> None:
     publish("1.1.0")
     assert capdex("install", "weather", "--yes").exit_code == 0

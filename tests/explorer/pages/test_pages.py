@@ -232,6 +232,7 @@ def test_a_package_says_what_it_may_do_before_its_publisher_says_what_it_is(base
     assert page.words.index("Forecast forecast 1.1.0") < page.words.index("What it may do")
     assert "1 of 1 may change or delete things" in page.words
     assert "7 of 7 checks hold" in page.words
+    assert "the event names this account, and so does the signed file" in page.words
     assert 'rel="nofollow noopener ugc"><bdi>example.org</bdi>' in page.text
 
 

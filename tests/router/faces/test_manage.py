@@ -43,6 +43,11 @@ async def test_a_person_agrees_to_each_step(
             listing = await client.call_tool("find", {"want": "weather"})
             assert said(listing).startswith("weather ")
             assert await manage("upgrade") == "weather 1.0.0: unchanged"
+            node.releases[0]["status"] = {"yanked": True, "yank_reason": "leaks"}
+            assert await manage("upgrade") == (
+                'weather 1.0.0: unchanged\nwarning: did:nuwa:cap:weather@1.0.0 is yanked: "leaks"'
+            )
+            node.releases[0]["status"] = {}
             assert await manage("install") == (
                 "weather 1.0.0: unchanged\ndescribe, then call: weather#now"
             )
