@@ -49,7 +49,7 @@ class Loop:
             self.ask(part, word, "manage", before, **given)
             return
         self.ask(part, command, "manage", before, **given)
-        self.ask(part, "", "manage", lambda: self.person(command), **given)
+        self.ask(part, word, "manage", lambda: self.person(command), **given)
 
     def person(self, *args: str, given: str = "") -> None:
         """Run a command as the person at this machine."""
@@ -95,7 +95,7 @@ def planned(loop: Loop) -> Loop:
     loop.ask(part, "id", "call", uri="diary#state.create", input=ENTRY)
     loop.ask(part, "It rained.", "call", uri="diary#state.query", input={"schema_uri": DIARY})
     part = "a learned program"
-    loop.agree(part, "wc", "learn wc", action="learn", target="wc")
+    loop.agree(part, "learned:wc", "learn wc", action="learn", target="wc")
     loop.ask(part, "wc#", "find", want="count the lines of a file")
     loop.ask(part, "3", "call", uri="learned:wc#count-lines", input={"file": "poem.txt"})
     part = "switch and back"

@@ -129,9 +129,15 @@ class Learning:
                 fix=f"a person can run: {shlex.join(['capdex', 'learn', program])}",
             )
         learned = await self.study(program)
-        await agree(self.proposal(learned), asker, self.audit.write)
-        self.keep(learned)
+        if not self.is_known(learned):
+            await agree(self.proposal(learned), asker, self.audit.write)
+            self.keep(learned)
         return owner_name(learned)
+
+    def is_known(self, learned: Learned) -> bool:
+        """Return True if just this was learned before."""
+        old = self.store.all().get(learned.tool.manifest.name)
+        return old is not None and old.content == learned.content
 
     def _forget_grants(self, name: str) -> None:
         old = self.store.all().get(name.removeprefix(PREFIX))

@@ -16,7 +16,7 @@ import orjson
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
-from capdex.json_schema.arguments import came, one_of, read_arguments
+from capdex.json_schema.arguments import came, check_names, one_of, read_arguments
 from capdex_router.catalog.catalog import NOT_HERE, TOOLS_SHOWN, Catalog, Listed, split
 from capdex_router.catalog.catalog import PREFIX as PACKAGE
 from capdex_router.catalog.mcp_mount import Mounted
@@ -109,6 +109,7 @@ class Actions:
         """Invoke a capability, or a command by a wish, or read on in a stored result."""
         if wanted.uri is not None and wanted.uri.startswith(PREFIX):
             given = read_arguments(READ_ON, within(wanted.input))
+            check_names("a stored result", READ_ON["properties"], given)
             return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0)
         uri, given = wanted.uri, wanted.input
         if uri is not None and uri.startswith("mcp:"):
@@ -156,7 +157,7 @@ class Actions:
             ids = [x.ref.capability_id for x in self.catalog.latest()]
             names = [x for x in ids if x.startswith(f"{known}#")]
             return f"{known}: learned\n{next_calls(names)}"
-        if self.packages is None:
+        if self.packages is None or action == "learn":
             raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
         return await self.packages.act(action, target, asker)
 

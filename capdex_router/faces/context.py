@@ -122,11 +122,9 @@ class Offered:
             if (scheme, name) == ("mcp", server.name):
                 contents = await server.read(rest)
                 return [x.model_copy(update={"uri": f"mcp://{name}/{x.uri}"}) for x in contents]
-        if scheme == "capdex":
-            version, _, part = rest.partition("/")
-            skill = self.actions.catalog.get(PREFIX + name, version)
-        else:
-            part, skill = unquote(rest), self.actions.catalog.get(SKILL + unquote(name))
+        version, _, part = rest.partition("/") if scheme == "capdex" else ("", "", unquote(rest))
+        named = PREFIX + name if scheme == "capdex" else f"{scheme}:{unquote(name)}"
+        skill = self.actions.catalog.get(named, version or None)
         resource = next((entry for entry in skill.resources if entry["name"] == part), None)
         if resource is None or skill.read is None:
             raise InvalidInput(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from capdex.errors import InvalidInput, Unavailable
+from capdex.errors import Unavailable
 from capdex.manifest.urls import is_loopback
 from capdex.uri import PREFIX
 from capdex_router.install.installer import Installer
@@ -51,16 +51,13 @@ class Packages:
 
     async def act(self, action: str, target: str, asker: Asker) -> str:
         """Install, upgrade or remove; return what was done, as text."""
-        match action:
-            case "install":
-                installer = self._installer
-                uri = await choose(target, installer.config, installer.audit.write)
-                return _said(await installer.install(uri, asker), leads_on=True)
-            case "upgrade":
-                return await self._upgrade(target, asker)
-            case "remove":
-                return await self._remove(target, asker)
-        raise InvalidInput(f"{action} is not offered here", fix=f"run: capdex {action}")
+        if action == "upgrade":
+            return await self._upgrade(target, asker)
+        if action == "remove":
+            return await self._remove(target, asker)
+        installer = self._installer
+        uri = await choose(target, installer.config, installer.audit.write)
+        return _said(await installer.install(uri, asker), leads_on=True)
 
     async def _upgrade(self, name: str, asker: Asker) -> str:
         (outcome,) = await self._installer.upgrades([name])
@@ -103,6 +100,5 @@ def _said(outcome: InstallOutcome, *, leads_on: bool = False) -> str:
         lines.append(outcome.pinned)
     if outcome.plan is not None and (leads_on or outcome.status != "unchanged"):
         names = [f"{outcome.name}#{tool.name}" for tool in outcome.plan.package.manifest.tools]
-        if names:
-            lines.append(next_calls(names))
+        lines.append(next_calls(names or [outcome.name]))
     return "\n".join([*lines, *(f"warning: {clean(warning)}" for warning in warnings)])

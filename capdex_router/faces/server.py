@@ -84,11 +84,10 @@ async def serve_stdio(actions: Actions, stdio: Stdio | None = None) -> None:
 
 async def _find(actions: Actions, arguments: Json, _: Caller) -> Result:
     limit, remote = arguments.get("limit", 5), arguments.get("remote", True)
+    fix = "give one, or leave it out"
     if type(limit) is not int:
-        fix = "give one, or leave it out"
         raise InvalidInput("limit is not an integer", why=came(limit), fix=fix)
     if not isinstance(remote, bool):  # the wish stays here unless it is clear that it may leave
-        fix = "give one of them, or leave it out"
         raise InvalidInput("remote is not true or false", why=came(remote), fix=fix)
     want = _text({"want": ""} | arguments, "want")
     return _said(await actions.find(want, limit, remote=remote))

@@ -328,9 +328,10 @@ def _entry(lock: Lock, name: str) -> Locked:
         if "#" in name:
             CapabilityURI.loose(name)  # says that it names a tool
         raise InvalidInput(
-            f"{short[:80]!r} is not installed",
+            f"no package {short[:80]!r} is installed",
             Code.NOT_FOUND,
-            fix="the action list, or capdex installed, shows what is",
+            fix="the action list, or capdex installed, shows what is; "
+            "of a program: capdex learn NAME --remove",
         )
     if version and not CapabilityURI.loose(name).takes(entry.uri.version):
         what = f"{short} {version} is not installed, but {entry.version}"

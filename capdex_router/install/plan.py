@@ -105,14 +105,15 @@ class InstallPlan:
         was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
         down = bool(was) and self.old is not None and entry.uri.version < self.old.uri.version
         verb = "Downgrade" if down else kind.title()
-        wanted = entry.name if kind == "upgrade" else f"{entry.name}@{entry.request}".rstrip("@")
+        wanted = f"{entry.name}@{entry.request}".rstrip("@")
+        follows = bool(was) and self.old is not None and self.old.request == entry.request
         return Proposal(
             kind,
             f"{verb} {entry.name}{was} {entry.version}?",
             f"{PREFIX}{entry.name}",
             entry.version,
             entry.sha256,
-            ("capdex", kind, wanted),
+            ("capdex", "upgrade", entry.name) if follows else ("capdex", "install", wanted),
             entry.signer,
             accesses=asked,
             changes=tuple(changes),

@@ -58,11 +58,11 @@ class Results:
     def read(self, handle: str, offset: int = 0) -> Json:
         """Return a slice of a stored output: `{part, bytes, result, next}`.
 
-        `part` is text of the output's JSON from the byte `offset` on; `next` is the offset of the
+        `part` is text of the output's JSON from the byte `offset` on; `next` is the call for the
         next slice, or null. Raises InvalidInput NOT_FOUND for an unknown or expired handle.
         """
         if type(offset) is not int or offset < 0:
-            raise InvalidInput("offset is not a number from 0 on", fix="give next of a slice")
+            raise InvalidInput("offset is not a number from 0 on", fix="make the call in next")
         match = _HANDLE.fullmatch(handle)
         self._expire()
         file = None if match is None else self._directory / match[1]
@@ -78,7 +78,8 @@ class Results:
         while offset < end < len(text) and text[end] & 0xC0 == 0x80:
             end -= 1  # the slice ends where a character does
         part = text[offset:end].decode("utf-8", "replace")
-        following = end if end < len(text) else None
+        read_on = orjson.dumps({"uri": handle, "input": {"offset": end}}).decode()
+        following = f"call {read_on}" if end < len(text) else None
         return {"part": part, "bytes": len(text), "result": handle, "next": following}
 
     def _store(self, text: bytes) -> str:

@@ -85,8 +85,7 @@ def learn_command(
 
 
 def _learn(app: App, learning: Learning, learned: Learned, *, dry_run: bool) -> None:
-    known = learning.store.all().get(learned.tool.manifest.name)
-    if known is not None and known.content == learned.content:
+    if learning.is_known(learned):
         human = [f"{safe(learned.tool.manifest.name)} is learned already"]
         _show(app, learned, "unchanged", human)
         return

@@ -58,6 +58,12 @@ async def test_each_known_program_has_the_options_of_its_commands(
     assert not any(2 in codes for codes in learned.successes)
 
 
+async def test_an_agent_may_learn_again_what_its_person_has_learned(tmp_path: Path) -> None:
+    async with open_runtime(tmp_path / "router", work=tmp_path) as runtime:
+        runtime.learning.keep(await runtime.learning.study("wc"))
+        assert await runtime.learning.learn("wc", Refuse()) == "learned:wc"
+
+
 async def test_nothing_is_kept_without_a_yes(tmp_path: Path) -> None:
     async with open_runtime(tmp_path / "router") as runtime:
         with pytest.raises(Refused) as refused:

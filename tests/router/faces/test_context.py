@@ -136,6 +136,7 @@ async def test_resources_of_packages_skills_and_servers_are_listed_and_read(
         "mcp://other/notes://today",
         "skill://plain/../SKILL.md",
         "skill://plain/SKILL.md.txt",
+        "capdex://tea",
         "capdex://tea/9.9.9/package",
         "capdex://tea/1.0.0/secret",
         "file:///etc/passwd",
@@ -144,8 +145,9 @@ async def test_resources_of_packages_skills_and_servers_are_listed_and_read(
 )
 async def test_a_resource_that_is_not_listed_is_a_protocol_error(whole: Whole, name: str) -> None:
     async with whole() as client:
-        with pytest.raises(MCPError):
+        with pytest.raises(MCPError) as refused:
             await client.read_resource(name)
+        assert name.startswith("skill:") or "'skill:" not in refused.value.error.message
 
 
 async def test_the_list_of_prompts_is_bounded_and_every_prompt_can_be_had(

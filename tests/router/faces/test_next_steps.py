@@ -29,7 +29,7 @@ from tests.router.commands.programs import learned_inbox
 from tests.router.faces.conftest import User, said
 from tests.router.faces.test_manage import asked_of, managed
 from tests.router.faces.test_server import result_of
-from tests.router.simulated import Machine, SimulatedNode, weather
+from tests.router.simulated import Machine, Person, SimulatedNode, uri, weather
 
 Open = Callable[..., Machine]
 INSTALL = 'manage {"action": "install", "target": "weather"}'
@@ -155,6 +155,39 @@ async def test_an_upgrade_of_what_was_installed_by_a_version_says_that_it_is_pin
                 "weather@1.0.0 was installed: install weather for the newest"
             )
             assert (await manage("install", "weather")).startswith("weather 1.1.0: upgraded")
+
+
+async def test_a_pinned_package_is_changed_by_the_command_that_its_question_names(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.publish(weather())
+    here = machine(node)
+    await here.installer.install(uri("weather@1.0.0"), Person())
+    node.publish(weather("1.1.0", permissions={"require": ["state.delete"]}))
+    found = await asked(here, "manage", {"action": "install", "target": "weather"})
+    assert "a person can run: capdex install weather;" in found
+
+
+async def test_a_package_without_tools_is_itself_what_is_called_next(
+    machine: Open, node: SimulatedNode
+) -> None:
+    node.publish(making.package_bytes("tea", prompt="Tell how tea steeps."))
+    here = machine(node)
+    async with (
+        open_runtime(here.home.path) as runtime,
+        Client(managed(runtime, here), elicitation_callback=User()) as client,
+    ):
+        given = {"action": "install", "target": "tea"}
+        found = said(await client.call_tool("manage", given))
+    assert found == "tea 1.0.0: installed\ndescribe, then call: tea"
+
+
+async def test_a_program_that_is_learned_is_not_removed_as_a_package_but_by_a_command(
+    machine: Open, node: SimulatedNode
+) -> None:
+    found = await asked(machine(node), "manage", {"action": "remove", "target": "learned:wc"})
+    assert found.startswith("NOT_FOUND: no package 'learned:wc' is installed; ")
+    assert found.endswith("; of a program: capdex learn NAME --remove")
 
 
 async def test_a_question_about_an_upgrade_says_each_thing_once(

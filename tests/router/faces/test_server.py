@@ -423,13 +423,15 @@ async def test_an_answer_counts_once_and_for_its_call_alone(connect: Connect) ->
         assert isinstance(replayed, types.InputRequiredResult)
 
 
-async def test_a_long_result_is_read_in_slices(connect: Connect, era: str) -> None:
+async def test_a_long_result_is_read_by_the_calls_that_its_slices_name(
+    connect: Connect, era: str
+) -> None:
     text = "a" * 40_000
     async with connect(era) as client:
         found = result_of(await client.call_tool("call", {"uri": ECHO, "input": {"text": text}}))
         whole, after = found["output"]["part"], found["output"]["next"]
         while after is not None:
-            given = {"uri": found["output"]["result"], "input": {"offset": after}}
+            given = orjson.loads(after.removeprefix("call "))
             part = result_of(await client.call_tool("call", given))["output"]
             whole, after = whole + part["part"], part["next"]
     assert orjson.loads(whole) == {"text": text}
@@ -445,6 +447,14 @@ async def test_an_offset_is_read_as_any_number_is(connect: Connect, given: Any, 
             for one in (given, read)
         ]
     assert parts[0] == parts[1]
+
+
+async def test_a_stored_result_takes_its_offset_alone(connect: Connect) -> None:
+    async with connect("handshake") as client:
+        long = {"uri": ECHO, "input": {"text": "a" * 40_000}}
+        handle = result_of(await client.call_tool("call", long))["output"]["result"]
+        other = {"uri": handle, "input": {"next": 16_384}}
+        assert "it takes offset" in said(await client.call_tool("call", other))
 
 
 async def test_the_list_names_packages_and_says_how_many_more(connect: Connect) -> None:
@@ -498,7 +508,7 @@ async def test_a_megabyte_of_matches_is_read_in_slices(tmp_path: Path) -> None:
         async with Client(build_server(found)) as client:
             wish = {"want": "search for", "input": {"query": "beta"}}
             output = result_of(await client.call_tool("call", wish))["output"]
-            rest = {"uri": output["result"], "input": {"offset": output["next"]}}
+            rest = orjson.loads(output["next"].removeprefix("call "))
             more = result_of(await client.call_tool("call", rest))["output"]
     assert output["bytes"] > 1_000_000
     assert len(output["part"]) <= 16_384

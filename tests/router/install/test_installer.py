@@ -479,7 +479,7 @@ async def test_what_is_removed_loses_its_rights(installed: Machine) -> None:
     installed.installer.remove(["weather"])
     assert installed.installer.lock.packages == {}
     assert installed.rights.read().by_digest.get(entry.sha256) is None
-    with pytest.raises(InvalidInput, match="not installed"):
+    with pytest.raises(InvalidInput, match="no package 'weather' is installed"):
         installed.installer.remove(["weather"])
 
 

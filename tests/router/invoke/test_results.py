@@ -25,7 +25,8 @@ def stored(path: Path, bounds: Bounds = Bounds(), now: list[float] | None = None
 def whole(results: Results, first: Json) -> bytes:
     text, after = first["part"], first["next"]
     while after is not None:
-        found = results.read(first["result"], after)
+        said = orjson.loads(after.removeprefix("call "))
+        found = results.read(said["uri"], said["input"]["offset"])
         text, after = text + found["part"], found["next"]
     return str(text).encode()
 
