@@ -35,7 +35,7 @@ from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, check_account
 SKEW_S: Final = 60  # an error in a commitment's age that does no harm
 QUIET_S: Final = 600  # every public chain has a newer block than this
 LAG_S: Final = 60  # a node that follows the chain is some seconds behind
-PROBE_S: Final = 1.5  # of the two seconds of a check
+PROBE_S: Final = 1.5  # less than a check may take
 MAX_BYTES: Final = 1 << 20  # of a reply
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 EMPTY: Final = Cid.of(b"")  # the one block that every gateway can serve

@@ -21,8 +21,8 @@ MIN_SECRET_CHARS: Final = 12  # of a key in a URL; names of chains and networks 
 class EndpointState:
     """The state of an endpoint.
 
-    `label` and `last_error` are for the operator alone: a host may contain an API key, and an
-    endpoint chooses its own words.
+    `label` and the text of `error` are for the operator alone: a host may contain an API key, and
+    an endpoint chooses its own words.
     """
 
     label: str
@@ -30,8 +30,7 @@ class EndpointState:
     circuit: Circuit
     cooldown_s: float
     avoided_s: float
-    last_error: str
-    fault: RpcFault | None = None  # of the last error
+    error: RpcError | None = None  # the last one, until the next answer
     abilities: Abilities = field(default_factory=Abilities)
 
 
@@ -112,8 +111,7 @@ class Endpoint:
             self.breaker.circuit(now),
             self.wait_s(now),
             max(0.0, self.avoided_until - now),
-            self.last_error.why if self.last_error else "",
-            self.last_error.fault if self.last_error else None,
+            self.last_error,
             self.abilities,
         )
 

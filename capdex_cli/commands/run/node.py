@@ -162,7 +162,7 @@ def node_command(
         network = Network("command line", chain_id=chain_id)
     elif app.settings.network is None:
         given = "--db" if reads else "--rpc-url, --chain-id and --registry"
-        fix = f"give {given}, choose one with --network, or run `capdex up` here"
+        fix = f"give {given}, or set their CAPDEX_ variables, or choose one with --network"
         raise UsageError("no network is chosen", Code.CONFIG, fix=fix)
     else:
         network = app.settings.need_network(*missing)

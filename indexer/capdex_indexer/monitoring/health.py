@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
 from capdex.errors import CapdexError, Code, Unavailable
+from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.errors import RpcError
 from capdex.registry.logs import BlockRef
 from capdex_indexer.db.heartbeat import Heartbeat
@@ -46,7 +47,7 @@ class Health:
     skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
     judging_fails: Callable[[], bool] = lambda: False
     keeping_fails: Callable[[], bool] = lambda: False
-    next_try_s: Callable[[], float] | None = None  # until an endpoint is asked again
+    endpoints: Callable[[], Sequence[EndpointState]] = tuple
     followed: asyncio.Event = field(default_factory=asyncio.Event)  # this writer was at the head
     _watching: bool = False
     _at_head_at: float | None = None
@@ -70,7 +71,10 @@ class Health:
         if beat is not None and self._beat is not None and beat.beats != self._beat.beats:
             self._last_beat_at = self.timer()
         self._beat, self._watching, self.refused, self.unread = beat, True, None, None
-        trouble = Unavailable(beat.message, _code(beat.code)) if beat and beat.code else None
+        trouble = None
+        if beat and beat.code:
+            code = Code(beat.code) if beat.code in set(Code) else Code.INTERNAL  # a newer version's
+            trouble = Unavailable(beat.message, code)
         head, finalized = (beat.head, beat.finalized) if beat else (0, 0)
         block = None
         if position.block_number is not None:
@@ -91,7 +95,7 @@ class Health:
 
     def beat(self) -> Heartbeat:
         """Return the heartbeat for the other processes."""
-        trouble = self.at.trouble
+        trouble = self._trouble()
         code, message = (str(trouble.code), trouble.kind.meaning) if trouble else ("", "")
         return Heartbeat(self.at.head, self.at.finalized, self.following, code, message)
 
@@ -151,13 +155,18 @@ class Health:
 
     def _errors(self) -> list[Unavailable]:
         """Return what hinders this node, one error of each code."""
-        known = (self.at.trouble, self.refused, self.kept_out, self.unread)
+        known = (self._trouble(), self.refused, self.kept_out, self.unread)
         return [*{x.code: x for x in known if x is not None}.values()]
 
+    def _trouble(self) -> Unavailable | None:
+        """Return what stops the reading; until the chain is known, why no endpoint tells of it."""
+        errors = [x.error for x in self.endpoints() if not (self.following or self.at.head)]
+        return self.at.trouble or (errors[0] if errors and all(errors) else None)
+
     def _meaning(self, error: Unavailable) -> str:
-        if self.next_try_s is None or not isinstance(error, RpcError):
-            return error.kind.meaning
-        return f"{error.kind.meaning}; asked again in {max(1, ceil(self.next_try_s()))} s"
+        waits = [x.cooldown_s for x in self.endpoints()] if isinstance(error, RpcError) else []
+        again = f"; asked again in {max(1, ceil(min(waits)))} s" if waits else ""
+        return f"{error.kind.meaning}{again}"
 
     def _writer_silence(self) -> str:
         """Return since when the writer, this node or a watched one, sent no heartbeat, or empty."""
@@ -185,8 +194,3 @@ class Health:
     def _at_head(self) -> bool:
         at = self.at
         return at.trouble is None and at.block is not None and at.block.number >= at.head
-
-
-def _code(text: str) -> Code:
-    """Return the code of a heartbeat; INTERNAL for one of a newer version."""
-    return Code(text) if text in set(Code) else Code.INTERNAL

@@ -57,7 +57,7 @@ class Counters:
                     "endpoint": number,
                     "current": endpoint.current,
                     "circuit": str(endpoint.circuit),
-                    "trouble": endpoint.fault and str(endpoint.fault),
+                    "trouble": endpoint.error and str(endpoint.error.fault),
                     "abilities": endpoint.abilities.to_json(),
                 }
                 for number, endpoint in enumerate(self.endpoints, 1)

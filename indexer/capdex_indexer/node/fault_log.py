@@ -23,9 +23,9 @@ class FaultLog:
     def endpoints(self, states: Sequence[EndpointState]) -> None:
         """Log the endpoints that failed lately, by the numbers that `/status` shows."""
         for number, state in enumerate(states, 1):
-            if state.fault is not None and self._lines.due(f"endpoint {number}"):
-                about = {"endpoint": number, "url": state.label, "fault": str(state.fault)}
-                log.warning("endpoint failed", **about, why=state.last_error)
+            if (error := state.error) and self._lines.due(f"endpoint {number}"):
+                about = {"endpoint": number, "url": state.label, "fault": str(error.fault)}
+                log.warning("endpoint failed", **about, why=error.why)
 
     def failure(self, event: str, error: CapdexError) -> None:
         """Log that something of the node fails, such as its database, and why."""

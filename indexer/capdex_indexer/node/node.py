@@ -76,11 +76,9 @@ class Node:
             if resources is None:
                 await run_to_completion(index.heartbeat)  # a wrong database fails now
             else:
-                endpoints = resources.rpc.endpoints_state
-                verifier, blocks = resources.verifier, resources.blocks
-                surface.health.judging_fails = lambda: verifier.trouble is not None
-                surface.health.keeping_fails = lambda: blocks.trouble is not None
-                surface.health.next_try_s = lambda: min(x.cooldown_s for x in endpoints())
+                surface.health.judging_fails = lambda: resources.verifier.trouble is not None
+                surface.health.keeping_fails = lambda: resources.blocks.trouble is not None
+                surface.health.endpoints = resources.rpc.endpoints_state
                 try:
                     await node._acquire(resources)
                 except Unavailable as error:

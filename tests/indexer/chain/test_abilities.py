@@ -124,7 +124,7 @@ async def test_each_endpoint_must_have_the_first_block_of_the_chain(simulate, ga
             await rpc.call("eth_blockNumber")
         assert "eth_blockNumber" not in other.calls
         states = rpc.endpoints_state()
-    assert "its first block is" in states[1].last_error
+    assert "its first block is" in states[1].error.why
     assert caught.value.code in (Code.WRONG_CHAIN, Code.RPC_UNAVAILABLE)
 
 

@@ -17,7 +17,7 @@ from capdex.codes import error_codes
 from capdex.errors import Code, Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.endpoint import EndpointState
-from capdex.net.rpc.errors import RpcFault
+from capdex.net.rpc.errors import RpcFault, rpc_error
 from capdex.net.rpc.pacing import Circuit
 from capdex.package import RULES_VERSION
 from capdex.problems import Availability, Reason, Verdict
@@ -142,11 +142,11 @@ async def test_no_page_shows_what_an_endpoint_says_or_where_it_is(
     said = f"the RPC endpoint https://{KEY}.rpc.example did not answer as it should"
     trouble = Unavailable(said, Code.RATE_LIMITED, why=f"quota of {KEY} is used up", fix=KEY)
     state = EndpointState(
-        f"https://{KEY}.rpc.example/…", True, Circuit.OPEN, 1.0, 0.0, f"no key {KEY}",
-        RpcFault.RATE,
+        f"https://{KEY}.rpc.example/…", True, Circuit.OPEN, 1.0, 0.0,
+        rpc_error(f"https://{KEY}.rpc.example/…", RpcFault.RATE, f"no key {KEY}"),
     )  # fmt: skip
     calls = {("eth_call", state.label, "rate"): 3}
-    health = Health(clock)
+    health = Health(clock, endpoints=lambda: [state])
     surface = Surface(
         search_index, block_directory, health, counters=lambda: Counters(calls, [state])
     )

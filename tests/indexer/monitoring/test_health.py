@@ -9,6 +9,9 @@ import pytest
 
 from capdex.codes import error_codes
 from capdex.errors import Code, Unavailable
+from capdex.net.rpc.endpoint import EndpointState
+from capdex.net.rpc.errors import RpcFault, rpc_error
+from capdex.net.rpc.pacing import Circuit
 from capdex.registry.logs import BlockRef
 from capdex_indexer.db.heartbeat import Heartbeat
 from capdex_indexer.monitoring.health import DEPTHS, Health
@@ -37,6 +40,20 @@ def test_before_any_report_the_node_is_in_backfill_and_knows_no_lag(health: Heal
     assert health.faults() == [{"code": "BACKFILL", "message": "the chain is not read yet"}]
     assert health.lag_s() is None
     assert not health.following
+
+
+def test_a_node_that_no_endpoint_has_answered_says_why_and_not_backfill() -> None:
+    error = rpc_error("https://x", RpcFault.RATE, "quota used up")
+    silent = EndpointState("https://x", True, Circuit.OPEN, 7.0, 0.0, error)
+    endpoints = [silent, replace(silent, error=None)]
+    health = Health(endpoints=lambda: endpoints)
+    assert [x["code"] for x in health.faults()] == ["BACKFILL"]  # the second may answer
+    endpoints[1] = silent
+    (fault,) = health.faults()
+    assert (fault["code"], fault["message"][-18:]) == ("RATE_LIMITED", "asked again in 7 s")
+    assert health.beat().code == "RATE_LIMITED"  # readers say the same
+    health.report(walked(10, 90))
+    assert [x["code"] for x in health.faults()] == ["BACKFILL"]  # it was answered once
 
 
 def test_an_index_without_blocks_has_not_reached_a_head_at_block_0(health: Health) -> None:

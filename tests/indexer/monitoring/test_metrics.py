@@ -122,7 +122,7 @@ def test_what_keeps_a_node_unready_is_one_of_the_faults() -> None:
 
 def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
     endpoints = [
-        EndpointState(f"https://{host}", True, Circuit.CLOSED, rests, 0.0, "")
+        EndpointState(f"https://{host}", True, Circuit.CLOSED, rests, 0.0)
         for host, rests in (("one.example", 0.0), ("two.example", 7.5))
     ]
     source = SourceState("gateway-1", 2, 0.0, 3, 999, {FetchOutcome.GAVE: 2, FetchOutcome.SLOW: 1})

@@ -7,14 +7,14 @@ from structlog.testing import capture_logs
 from capdex.errors import Code, Unavailable
 from capdex.net.log_lines import INTERVAL_S
 from capdex.net.rpc.endpoint import EndpointState
-from capdex.net.rpc.errors import RpcFault
+from capdex.net.rpc.errors import RpcFault, rpc_error
 from capdex.net.rpc.pacing import Circuit
 from capdex_indexer.node.fault_log import FaultLog
 
 
 def endpoint(fault: RpcFault | None) -> EndpointState:
-    why = "" if fault is None else "quota used up"
-    return EndpointState("https://x", True, Circuit.OPEN, 0.0, 0.0, why, fault)
+    error = None if fault is None else rpc_error("https://x", fault, "quota used up")
+    return EndpointState("https://x", True, Circuit.OPEN, 0.0, 0.0, error)
 
 
 def test_an_endpoint_that_fails_is_logged_with_its_words_once_a_minute() -> None:

@@ -128,7 +128,7 @@ async def test_an_endpoint_that_is_down_is_tried_by_one_call_at_a_time(endpoints
         assert await asyncio.gather(*(head(chain) for _ in range(8))) == ["0x7"] * 8
         (state,) = chain.endpoints_state()
     assert len(server.seen) == before + 8
-    assert (state.circuit, state.last_error) == (Circuit.CLOSED, "")
+    assert (state.circuit, state.error) == (Circuit.CLOSED, None)
 
 
 async def test_an_endpoint_of_another_chain_is_never_mixed_in(endpoints):
@@ -142,7 +142,7 @@ async def test_an_endpoint_of_another_chain_is_never_mixed_in(endpoints):
             await head(chain)
         states = chain.endpoints_state()
     assert set(b.seen) == {"eth_chainId"}
-    assert states[1].last_error == "it is of chain 5, not 1"
+    assert states[1].error.why == "it is of chain 5, not 1"
 
 
 async def test_an_endpoint_that_was_down_must_show_its_chain_again(endpoints):
