@@ -10,6 +10,7 @@ import json
 import os
 import re
 import stat
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from mimetypes import MimeTypes
@@ -199,8 +200,10 @@ def _media_type(path: str, data: bytes) -> str:
 
 
 def text_of(data: bytes) -> str | None:
-    """Return the text of a file in UTF-8; None for other bytes."""
+    """Return the text of a file in UTF-8, or in UTF-16 with its mark; None for other bytes."""
     try:
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            return data.decode("utf-16")
         return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:
         return None

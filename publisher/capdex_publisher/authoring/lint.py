@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -56,9 +57,14 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     problems = [problem_at(reading, *x) for x in faults]
     for code, path, why, hint in _of_no_use(manifest):
         problems.append(problem_at(reading, code, path, why, Severity.ERROR, hint))
-    for path, why in secret_like(reading.yaml.value):
+    found = dict(secret_like(reading.yaml.value))
+    lines = enumerate(reading.data.decode().split("\n"), 1)
+    comments = secret_like({"comments": {i: x.partition("#")[2] for i, x in lines if "#" in x}})
+    more = {path: why for path, why in comments if why not in found.values()}  # published, too
+    for path, why in (found | more).items():
         severity = Severity.WARNING if show_path(path) in allow else Severity.ERROR
-        problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, path, why, severity))
+        problem = problem_at(reading, Reason.LINT_SECRET_VALUE, path, why, severity)
+        problems.append(replace(problem, line=int(path[1])) if path in more else problem)
     return tuple(problems)
 
 
@@ -77,12 +83,11 @@ def lint_files(
             kind = next((x for start, x in PROGRAMS.items() if content.startswith(start)), "")
             message = f"{file.path} is a program ({kind or file.media_type}), which nobody can read"
             problems.append(problem_at(reading, Reason.BINARY_FILE, at, message))
-        if (text := text_of(content)) is None:
-            continue
-        for injection in prompt_injection.lint({file.path: text}):
+        text = text_of(content)
+        for injection in prompt_injection.lint({} if text is None else {file.path: text}):
             message = f"{file.path}: {injection.message}"
             problems.append(problem_at(reading, injection.code, at, message))
-        if why := known_secret(text):
+        if why := known_secret(content.decode("utf-8", "replace") if text is None else text):
             severity = Severity.WARNING if show_path(at) in allow else Severity.ERROR
             message = f"{file.path}: {why}"
             problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, at, message, severity))
@@ -186,10 +191,8 @@ def _missing(schema: object, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(required, list) and described:
         for name in required:
             if isinstance(name, str) and name not in properties:
-                yield (
-                    (*path, "required"),
-                    f"{show(name)} is required, and no property has this name",
-                )
+                why = f"{show(name)} is required, and no property has this name"
+                yield (*path, "required"), why
     for key, item in schema.items():
         if key not in ("default", "const", "enum", "examples"):
             yield from _missing(item, (*path, key))

@@ -327,6 +327,18 @@ def test_a_name_mistyped_is_answered_with_the_nearest(town: Index) -> None:
     assert refusal.value.details == {"versions": ["1.0.0"]}
 
 
+def test_an_unknown_version_is_answered_with_those_to_choose_first(
+    making: Any, store: Store, chain: Any, search_index: Index
+) -> None:
+    chain.mine(*(chain.release("note", x) for x in ("1.0.0", "1.1.0", "1.2.0", "2.0.0-rc.1")))
+    chain.mine(making.yanked("note", "1.2.0"))
+    making.follow(store, chain)
+    with pytest.raises(InvalidInput) as refusal:
+        resolve(search_index, "note@9.9.9")
+    chosen = ["1.1.0", "1.0.0", "2.0.0-rc.1", "1.2.0"]
+    assert refusal.value.fix == f"choose one, the best first: {', '.join(chosen)}"
+
+
 def test_a_release_is_final_once_its_block_is(
     making: Any, store: Store, chain: Any, search_index: Index
 ) -> None:

@@ -232,7 +232,7 @@ async def test_a_signed_release_is_served_only_by_those_who_choose_to(connect: A
     [
         ("nobody", "NOT_FOUND", False, {"did_you_mean": []}),
         ("wether", "NOT_FOUND", False, {"did_you_mean": ["did:nuwa:cap:weather"]}),
-        ("note@3.0.0", "NOT_FOUND", False, {"versions": ["2.0.0-rc.1", "1.1.0", "1.0.1", "1.0.0"]}),
+        ("note@3.0.0", "NOT_FOUND", False, {"versions": ["1.1.0", "1.0.0", "2.0.0-rc.1", "1.0.1"]}),
         ("gone", "YANKED", False, {"why": 'the reason given: "broken"'}),
         ("forged", "UNVERIFIED", False, BAD_SIGNATURE),
         ("forged@1.0.0", "UNVERIFIED", False, BAD_SIGNATURE),

@@ -192,7 +192,7 @@ async def test_an_unknown_version_is_answered_with_those_that_there_are(
     node.publish(making.package_bytes("weather-maps", "1.0.0"))
     error = await failed(machine(node).installer.install(uri("weather@9.9.9"), person))
     assert error.code is Code.NOT_FOUND
-    assert "choose one of its newest: 1.0.0" in error.fix
+    assert "choose one, the best first: 1.0.0" in error.fix
 
 
 async def test_without_a_node_the_setting_is_named(machine: Open, person: Person) -> None:

@@ -136,7 +136,6 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
 
 def _cause(error: BaseException, statuses: Sequence[int], said: str) -> str:
     """Return why a server did not answer; empty where what its program wrote says it all."""
-    import mcp
     from pydantic import ValidationError
 
     while isinstance(error, BaseExceptionGroup):
@@ -148,8 +147,7 @@ def _cause(error: BaseException, statuses: Sequence[int], said: str) -> str:
     else:
         told = f"{type(error).__name__}: {error}".removesuffix(": ")
         cause = clean(_WEB.sub(lambda match: shown(match[0]), told))[:300]
-        # The SDK reports the end of a program in the class of answers.
-        if said and (not isinstance(error, mcp.MCPError) or str(error) == "Connection closed"):
+        if said and str(error) in ("", "Connection closed"):  # the end of a program
             return ""
     if statuses and statuses[-1] >= 400:
         cause += f" (HTTP {statuses[-1]})"
@@ -168,9 +166,8 @@ async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str 
         parameters = {"cursor": cursor} if cursor else None
         dispatcher: Any = client.session._dispatcher  # which has no public face
         raw = await dispatcher.send_raw_request("tools/list", parameters, {})
-        listed, following = raw.get("tools"), raw.get("nextCursor")
-        more = following if isinstance(following, str) and following else None
-        return (listed, more) if isinstance(listed, list) else ([], None)
+        listed, more = raw.get("tools"), str(raw.get("nextCursor") or "")  # some give a number
+        return (listed, more or None) if isinstance(listed, list) else ([], None)
     tools = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in page.tools]
     return tools, page.next_cursor or None
 
@@ -255,14 +252,11 @@ def _last_lines(errors: TextIO) -> str:
 
 
 def _unavailable(server: Server, why: str, said: str) -> Unavailable:
-    return Unavailable(
-        f"the MCP server {server.shown!r} did not list its tools",
-        Code.SERVICE_UNAVAILABLE,
-        why="; it wrote: ".join(filter(None, [why, said])),
-        fix="give its URL with its path, often /mcp"
-        if server.url
-        else "start it by hand to see what it says",
-    )
+    what = f"the MCP server {server.shown!r} did not list its tools"
+    by_hand = "start it by hand to see what it says"
+    fix = "give its URL with its path, often /mcp" if server.url else by_hand
+    told = "; it wrote: ".join(filter(None, [why, said]))
+    return Unavailable(what, Code.SERVICE_UNAVAILABLE, why=told, fix=fix)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from capdex.errors import InvalidInput, UsageError
 from capdex.json import Json, object_of, objects_in
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.report import clean, name_of
-from capdex_publisher.authoring.imports.source import WEB, parse, read_file, shown
+from capdex_publisher.authoring.imports.source import WEB, parse, read_file, shown, utf8
 from capdex_publisher.authoring.scaffold import placeholder_url
 from capdex_publisher.authoring.secret_shapes import secret_like
 
@@ -41,8 +41,8 @@ _OF_HOST: Final = re.compile(
 )
 _HOST_FOLDERS: Final = (".vscode", ".cursor", ".gemini", ".codex", ".claude")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_BRACED: Final = re.compile(r"\$\{[^{}]*\}")
-_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
+_BRACED: Final = re.compile(r"(?:\$|(?=\{env:))\{([^{}]*)\}")  # OpenCode writes {env:NAME}
+_VARIABLE: Final = re.compile(rf"{_BRACED.pattern}|\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _parsed(path: Path) -> Json:
     if path.suffix != ".toml":
         return object_of(parse(data, str(path)))
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(utf8(data)[0].decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         why = f"it is not TOML: {error}"
         raise InvalidInput(f"{path} cannot be read", why=why, fix="correct the file") from None

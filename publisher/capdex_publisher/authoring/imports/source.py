@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -178,6 +179,7 @@ class _BoundedLoader(Composer, yaml.CSafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 key.tag = "tag:yaml.org,2002:str"  # as in JSON: 200, true and null, too
+                key.value = sys.intern(key.value)  # PyYAML merges by identity: the first one holds
                 if key.value in keys:
                     line = key.start_mark.line + 1
                     raise yaml.YAMLError(f"line {line}: {key.value[:80]!r} stands twice")
@@ -238,18 +240,10 @@ def _malformed(name: str, why: str) -> InvalidInput:
 
 
 def _too_large(name: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is too large",
-        Code.TOO_LARGE,
-        why=f"it has more than {MAX_SOURCE_BYTES} bytes",
-        fix="give a smaller part of it",
-    )
+    what, why = f"{name} is too large", f"it has more than {MAX_SOURCE_BYTES} bytes"
+    return InvalidInput(what, Code.TOO_LARGE, why=why, fix="give a smaller part of it")
 
 
 def _unavailable(source: str, why: str) -> Unavailable:
-    return Unavailable(
-        f"{source} could not be fetched",
-        Code.SERVICE_UNAVAILABLE,
-        why=why,
-        fix="save it as a file, and give the file",
-    )
+    what, fix = f"{source} could not be fetched", "save it as a file, and give the file"
+    return Unavailable(what, Code.SERVICE_UNAVAILABLE, why=why, fix=fix)
