@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from capdex.encoding.abi import checksum_address
+from capdex.encoding.abi import checksum_address, parse_address
 from capdex.encoding.keccak import keccak
 
 CONTRACTS: Final = ("CapabilityRegistry", "CapabilityVotes")
@@ -126,10 +126,7 @@ def _encode(parameter: Parameter, value: Any) -> bytes:
             raise ValueError(f"{kind} does not have {len(value)} bytes")
         return bytes(value).ljust(WORD, b"\0")
     if kind == "address":
-        raw = bytes.fromhex(value.removeprefix("0x"))
-        if len(raw) != 20:
-            raise ValueError("an address has 20 bytes")
-        return raw.rjust(WORD, b"\0")
+        return bytes.fromhex(parse_address(value)[2:]).rjust(WORD, b"\0")
     if kind == "bool":
         return _number(int(value), 1, signed=False)
     return _number(value, int(kind.lstrip("uint")), signed=kind.startswith("int"))

@@ -50,13 +50,13 @@ class Home:
         self.state = path / "state.sqlite"  # the objects that capabilities keep
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path | str) -> Self:
         """Return the home at a path; its directory is made if it is not there.
 
         Raises UsageError UNREADABLE if it cannot be made, or if a file of it is something else: who
         opens a pipe waits for its writer.
         """
-        fix = "set CAPDEX_HOME to a directory of yours"
+        path, fix = Path(path), "set CAPDEX_HOME to a directory of yours"
         with saying(f"the data directory {path} cannot be made", fix):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             for entry in path.iterdir():

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from capdex_publisher.authoring.sign import sign
     from capdex_publisher.authoring.validate import PackageFile, PackageValidation, validate
     from capdex_publisher.keys.keystore import load_account, load_did_key
-    from capdex_publisher.keys.secret import read_passphrase
+    from capdex_publisher.keys.secret import Secret, read_passphrase
     from capdex_publisher.registry.audit import NameAudit, audit
     from capdex_publisher.registry.registry import Registry
     from capdex_publisher.registry.verified_get import VerifiedDownload, get_verified
@@ -20,6 +20,7 @@ __all__ = [
     "PackageKind",
     "PackageValidation",
     "Registry",
+    "Secret",
     "VerifiedDownload",
     "audit",
     "get_verified",

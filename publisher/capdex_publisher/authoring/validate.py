@@ -40,8 +40,9 @@ class PackageFile:
         return folder_of(self.path, self.files)
 
     @classmethod
-    def read(cls, path: Path) -> PackageFile:
+    def read(cls, path: Path | str) -> PackageFile:
         """Read a file; raise UsageError UNREADABLE or InvalidInput TOO_LARGE."""
+        path = Path(path)
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_PACKAGE_BYTES + 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -170,7 +171,7 @@ def _encrypt(key: bytes, passphrase: Secret, *, light: bool) -> dict[str, Any]:
 
     rounds = LIGHT_SCRYPT_N if light else SCRYPT_N
     keystore: dict[str, Any] = create_keyfile_json(
-        key, passphrase.reveal().encode("utf-8"), kdf="scrypt", iterations=rounds
+        key, passphrase.reveal().encode("utf-8", "surrogateescape"), kdf="scrypt", iterations=rounds
     )
     return keystore
 
@@ -179,8 +180,9 @@ def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
     _check_work(path, keystore)
     from eth_keyfile.keyfile import decode_keyfile_json
 
+    words = passphrase.reveal().encode("utf-8", "surrogateescape")
     try:
-        key: bytes = decode_keyfile_json(keystore, passphrase.reveal().encode("utf-8"))
+        key: bytes = decode_keyfile_json(keystore, words)
     except Exception as error:  # noqa: BLE001 - the library raises whatever the file provokes
         if "MAC mismatch" not in str(error):
             raise _malformed(path, "it is not a version 3 keystore") from None
@@ -206,13 +208,10 @@ def _check_work(path: Path, keystore: dict[str, Any]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(read_private_file(path, MAX_KEY_FILE_BYTES))
-    except (ValueError, RecursionError):
-        raise _malformed(path, "it is not JSON") from None
-    if not isinstance(document, dict):
-        raise _malformed(path, "it is not a JSON object")
-    return document
+    with suppress(ValueError, RecursionError):
+        if isinstance(document := json.loads(read_private_file(path, MAX_KEY_FILE_BYTES)), dict):
+            return document
+    raise _malformed(path, "it is not a JSON object")
 
 
 def _to_json(document: dict[str, Any]) -> bytes:
@@ -224,4 +223,5 @@ def _plain(address: object) -> str:
 
 
 def _malformed(path: Path, why: str) -> UsageError:
-    return UsageError(f"{path} is not a key file", Code.UNREADABLE, why=why)
+    fix = "name another file, or restore this one from a copy"
+    return UsageError(f"{path} is not a key file", Code.UNREADABLE, why=why, fix=fix)

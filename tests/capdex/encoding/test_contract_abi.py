@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from capdex.encoding.abi import checksum_address
 from capdex.encoding.contract_abi import CONTRACTS, artifact, decode, encode, functions
+from capdex.errors import UsageError
 
 PARAMETERS = [
     entry[key]
@@ -89,13 +90,18 @@ def test_a_reply_takes_no_more_memory_than_its_size() -> None:
         ("uint8", -1),
         ("int8", 128),
         ("bytes32", b"x"),
-        ("address", "0x12"),
-        ("address", "note"),
     ],
 )
 def test_a_value_that_does_not_fit_its_type_is_refused(kind: str, value: Any) -> None:
     with pytest.raises(ValueError):
         encode([{"type": kind}], [value])
+
+
+@pytest.mark.parametrize("value", ["", "0x12", "note", "0x" + "aB" * 20])
+def test_a_text_that_is_no_address_is_refused_with_how_one_is_written(value: str) -> None:
+    with pytest.raises(UsageError, match=r"is not an address|has a wrong checksum") as refusal:
+        encode([{"type": "address"}], [value])
+    assert refusal.value.fix
 
 
 @pytest.mark.parametrize("contract", CONTRACTS)

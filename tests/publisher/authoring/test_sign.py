@@ -121,6 +121,7 @@ async def test_a_file_is_signed_in_place_and_keeps_its_mode(tmp_path, source):
     assert str(verified(first.data).manifest.uri) == "did:nuwa:cap:note@1.0.0"
     assert path.stat().st_mode & 0o777 == 0o640
     assert await sign_file(PackageFile.read(path), ACCOUNT, chain_id=1) == first
+    assert PackageFile.read(str(path)) == PackageFile.read(path)
 
 
 async def test_a_file_that_cannot_be_read_or_is_too_large_is_left_alone(tmp_path):

@@ -135,6 +135,23 @@ def test_what_is_no_keystore_is_unreadable(tmp_path, content):
         with pytest.raises(UsageError) as refusal:
             load(path, PASSPHRASE)
         assert refusal.value.code is Code.UNREADABLE
+        assert "restore" in refusal.value.fix
+
+
+@pytest.mark.parametrize("load", [keys.load_account, keys.load_did_key])
+def test_a_passphrase_of_the_wrong_type_is_not_blamed_on_the_file(tmp_path, load):
+    path = tmp_path / "key.json"
+    (keys.create_account if load is keys.load_account else keys.create_did_key)(
+        path, PASSPHRASE, light=True
+    )
+    with pytest.raises(AttributeError, match="'str' object has no attribute 'reveal'"):
+        load(path, PASSPHRASE.reveal())
+
+
+def test_a_passphrase_that_a_terminal_sent_in_another_encoding_opens_its_key(tmp_path):
+    path, typed = tmp_path / "key.json", Secret(b"caf\xe9".decode("utf-8", "surrogateescape"))
+    made = keys.create_account(path, typed, light=True)
+    assert keys.load_account(path, typed).address == made.address
 
 
 def test_a_keystore_that_names_another_account_is_not_believed(tmp_path):

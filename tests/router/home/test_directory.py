@@ -26,7 +26,7 @@ with Home(Path(sys.argv[1])).writing():
 def test_a_home_is_made_for_its_user_alone(tmp_path: Path) -> None:
     home = Home.open(tmp_path / "one" / "router")
     assert home.path.stat().st_mode & 0o777 == 0o700
-    assert Home.open(home.path) == home
+    assert Home.open(home.path) == Home.open(str(home.path)) == home
     files = {home.lock_file, home.blocks, home.derived, home.grants, home.audit}
     assert {path.parent for path in files} == {home.path}
     assert len(files) == 5
