@@ -248,7 +248,7 @@ def _check_url(url: URL, inside: bool) -> None:
             f"the router does not contact {url.raw_authority[:200]!r}",
             Code.PERMISSION_DENIED,
             why=why,
-            fix="if you run the service yourself, allow its host in the router's configuration",
+            fix="if you run the service yourself, start the router with --at https://HOST=URL",
         )
 
 
@@ -296,7 +296,7 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
             f"the router does not contact {host}",
             Code.PERMISSION_DENIED,
             why=str(cause)[:500],
-            fix="if you run the service yourself, allow its host in the router's configuration",
+            fix="if you run the service yourself, start the router with --at https://HOST=URL",
         )
     if isinstance(error, aiohttp.ClientSSLError):
         return ExecutionFailed(f"{host} has no certificate that this machine trusts", fix=SERVICE)

@@ -108,7 +108,7 @@ class McpServices:
                     f"the address of {uri[:200]} is not known",
                     Code.NOT_FOUND,
                     why="a DID of a service says nothing about its URL",
-                    fix="name its URL in the router's configuration, under addresses",
+                    fix=f"a person can start the router, or this call, with --at {uri[:200]}=URL",
                 )
             transport = GuardedTransport(self._egress, url)
             session = McpSession(transport.connected(), transport.fault)

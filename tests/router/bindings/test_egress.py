@@ -140,6 +140,7 @@ async def test_a_public_name_with_a_private_address_is_not_contacted(
     error = await denied(Egress(), f"https://api.example.com:{nothing.port}/")
     assert asked
     assert address.split("%")[0] in error.why
+    assert error.fix.endswith(" --at https://HOST=URL")  # which is what allows it
     assert not nothing.was_reached()
 
 

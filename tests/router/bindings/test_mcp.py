@@ -347,10 +347,13 @@ async def test_many_calls_at_once_share_a_session(services: McpServices, weather
     assert len(services._sessions) == 1
 
 
-async def test_a_did_without_an_address_is_not_found(open_services: Any) -> None:
+async def test_a_did_without_an_address_is_not_found_and_how_it_is_given(
+    open_services: Any,
+) -> None:
     with pytest.raises(InvalidInput) as missing:
         await forecast(open_services({})).run({}, timeout_s=5)
     assert missing.value.code is Code.NOT_FOUND
+    assert missing.value.fix.endswith(f" with --at {DID}=URL")
 
 
 async def test_a_service_inside_a_network_is_not_contacted(open_services: Any) -> None:
