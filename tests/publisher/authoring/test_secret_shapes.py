@@ -196,3 +196,25 @@ def test_a_text_of_many_openings_takes_time_in_proportion_to_its_length(opening:
     started = time.process_time()
     assert found({"text": opening * 50_000}) == []
     assert time.process_time() - started < 3  # of the processor; it was half a minute
+
+
+def test_a_comment_is_published_too() -> None:
+    text = scaffold("tea", description="Tells.", kind=PackageKind.PROMPT)
+    key = SHAPES["openai"]
+    text = text.replace(
+        "prompt: |", f"# headers: {{X-Api-Key: {MIXED[:20]}}}\nprompt: | # {key}\n  # {HEX}"
+    )
+    lines = [i for i, line in enumerate(text.splitlines(), 1) if "X-Api-Key" in line or key in line]
+    problems = lint(read(text.encode()))
+    assert [(x.code, x.path, x.line) for x in problems] == [
+        (Reason.LINT_SECRET_VALUE, f"comments[{line}]", line) for line in lines
+    ]
+    assert {x.severity for x in problems} == {Severity.ERROR}
+    allowed = lint(read(text.encode()), [f"comments[{line}]" for line in lines])
+    assert {x.severity for x in allowed} == {Severity.WARNING}
+
+
+def test_a_heading_of_a_prompt_is_no_second_place_of_a_secret() -> None:
+    text = scaffold("tea", description="Tells.", kind=PackageKind.PROMPT)
+    text = text.replace("prompt: |", f"prompt: |\n  # {SHAPES['openai']}")
+    assert [x.path for x in lint(read(text.encode()))] == ["prompt"]
