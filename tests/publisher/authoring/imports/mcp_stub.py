@@ -66,6 +66,8 @@ TOOLS: dict[str, Any] = {
     "noversion": [],
     "endless": [GOOD],
     "onandon": [GOOD],
+    "numbers": [GOOD, 1],
+    "otherversion": [],
     "slow": [],
     "refuses": [],
 }
@@ -94,6 +96,9 @@ def main(case: str) -> None:
             result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
             if case == "talks":
                 result["instructions"] = "word " * 20_000
+            if case == "otherversion":
+                sys.stderr.write("started\n")
+                result["protocolVersion"] = "1999-01-01"
             if case == "noversion":
                 sys.stderr.write("started\n")
                 del result["protocolVersion"]
@@ -107,6 +112,8 @@ def main(case: str) -> None:
             continue
         elif case == "endless":
             result["nextCursor"] = "7"
+        elif case == "numbers" and "cursor" not in message.get("params", {}):
+            result = {"tools": [{**GOOD, "name": "first"}], "nextCursor": 2}
         elif case == "onandon":
             result["nextCursor"] = str(message["id"])
         answer({"id": message["id"], "result": result})

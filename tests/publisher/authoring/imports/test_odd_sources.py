@@ -109,6 +109,10 @@ async def test_a_cursor_that_repeats_ends_the_list() -> None:
     assert set(tools(await imported("endless"))) == {"good"}
 
 
+async def test_a_cursor_that_is_a_number_leads_on() -> None:
+    assert set(tools(await imported("numbers"))) == {"first", "good"}
+
+
 async def test_a_server_that_lists_more_than_a_router_reads_is_refused() -> None:
     with pytest.raises(InvalidInput, match="lists too many tools"):
         await imported("onandon")
@@ -156,6 +160,12 @@ async def test_a_reply_that_does_not_follow_mcp_is_told_by_its_place() -> None:
         await imported("noversion")
     assert "its reply does not follow MCP at protocolVersion: Field required" in caught.value.why
     assert "\n" not in caught.value.why
+
+
+async def test_the_cause_stands_beside_what_a_server_writes_at_its_start() -> None:
+    with pytest.raises(Unavailable) as caught:
+        await imported("otherversion")
+    assert caught.value.why.endswith("version from the server: 1999-01-01; it wrote: started")
 
 
 @pytest.mark.parametrize("service", ["http://mcp.rain.dev/m", "mcp.rain.dev/m", "https://10.0.0.1"])

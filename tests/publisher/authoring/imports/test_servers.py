@@ -48,7 +48,7 @@ FILES = {
             "mcp_config": {"command": "c", "args": ["${user_config.rain}"], "env": {"K": "1"}}}
     }""",
     "opencode.jsonc": """{"mcp": {"x": {"type": "local", "enabled": true,
-        "command": ["c", "7"], "environment": {"K": "1"}}}} // OpenCode""",
+        "command": ["c", "{env:RAIN}"], "environment": {"K": "{env:ONE}"}}}} // OpenCode""",
     "goose.yaml": """
 extensions:
   developer: {type: builtin, name: developer, enabled: true}
@@ -58,6 +58,12 @@ extensions:
     "continue.yaml": """
 mcpServers:
   - {name: x, command: c, args: ["7"], env: {K: "1"}}
+""",
+    "of windows.toml": """\ufeffmodel = "m"
+[mcp_servers.x]
+command = "c"
+args = ["7"]
+env = {K = "1"}
 """,
     "amp.json": """{"amp.mcpServers": {"x": {"command": "c", "args": ["7"], "env": {"K": "1"}}}}""",
 }

@@ -130,6 +130,11 @@ def test_a_merged_mapping_may_have_a_key_that_stands_beside_it() -> None:
     assert parse(text.encode(), "rain.yaml")["c"] == {"k": 1, "l": 4}
 
 
+def test_of_several_merged_mappings_the_first_one_holds() -> None:
+    text = "a: &a {in: query}\nb: &b {in: header, k: 1}\nc: {<<: [*a, *b]}\n"
+    assert parse(text.encode(), "rain.yaml")["c"] == {"in": "query", "k": 1}
+
+
 def test_json_may_have_comments_and_commas_at_its_ends() -> None:
     text = """// servers
     { /* of
