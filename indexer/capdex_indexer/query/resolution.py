@@ -144,7 +144,7 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
     known = connection.execute(
         select(RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.sha256)
         .where(RELEASE.c.name == uri.name, RELEASE.c.stands, RELEASE.c.verdict.is_not(None))
-        .order_by(RELEASE.c.precedence.desc())
+        .order_by(RELEASE.c.yanked, RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
         .limit(KNOWN_VERSIONS)
     )
     shown = (x for x in known if denials.of_release(uri.name, x.cid, bytes(x.sha256)) is None)
@@ -153,7 +153,7 @@ def _not_found(connection: Connection, uri: CapabilityURI, denials: Denials) -> 
         return InvalidInput(
             f"no release of {uri.name} matches {uri.selector or 'latest'}",
             Code.NOT_FOUND,
-            fix=f"choose one of its newest: {', '.join(versions)}",
+            fix=f"choose one, the best first: {', '.join(versions)}",
             details={"versions": versions},
         )
     near = [PREFIX + name for name in _similar_names(connection, uri.name)]
