@@ -47,7 +47,8 @@ def chosen(file: ManifestReading, name: str) -> Tool:
     if len(meant) == 1:
         return meant[0]
     names = ", ".join(tool.name for tool in tools) or "none"
-    message = f"the file binds no tool {name[:64]!r}" if name else "say which tool: FILE#TOOL"
+    which = "say which tool: FILE#TOOL" if tools else "the file binds no tool, and sends nothing"
+    message = f"the file binds no tool {name[:64]!r}" if name else which
     raise InvalidInput(message, Code.NOT_FOUND, fix=f"tools with a binding: {names}")
 
 

@@ -106,10 +106,9 @@ def _of_files(
     yield from lint_files(reading, files.data, allow)
     for i, resource in enumerate(resources):
         if why := files.faults.get(resource.path):
-            message = f"{resource.path} in {folder} {why}"
-            yield problem_at(
-                reading, Reason.BAD_RESOURCE, ("resources", i), message, Severity.ERROR
-            )
+            at, message = ("resources", i), f"{resource.path} in {folder} {why}"
+            hint = f"take out its line if it is gone, then: capdex sign {shlex.quote(file.name)}"
+            yield problem_at(reading, Reason.BAD_RESOURCE, at, message, Severity.ERROR, hint)
 
 
 def announcement_of(reading: ManifestReading, *, chain_id: int, publisher: str) -> Announcement:

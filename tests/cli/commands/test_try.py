@@ -187,6 +187,11 @@ def test_a_file_that_is_not_valid_is_refused(capdex: Any, folder: Path) -> None:
     assert (found.exit_code, "the package is not valid" in found.stderr) == (1, True)
 
 
+def test_a_file_without_tools_is_told_so(capdex: Any) -> None:
+    capdex("init", "tea", "--kind", "prompt", "--description", "Tells.")
+    assert "the file binds no tool, and sends nothing" in capdex("try", "tea.acp.yaml").stderr
+
+
 def test_a_call_is_sent_to_this_machine_alone_after_a_yes(
     capdex: Any, file: Path, server: Any
 ) -> None:

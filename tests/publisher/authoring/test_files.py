@@ -129,6 +129,13 @@ def test_a_file_that_changed_is_named(folder: Path) -> None:
     assert "capdex sign pdf.acp.yaml" in told.value.fix
 
 
+def test_a_file_that_changed_is_named_with_what_to_type(folder: Path) -> None:
+    file = PackageFile("my pdf.acp.yaml", package(folder), folder.parent / "pdf.acp.yaml")
+    (folder / "LICENSE").write_text("MIT")
+    (found,) = [x for x in validate(file).problems if x.code is Reason.BAD_RESOURCE]
+    assert found.hint.endswith("then: capdex sign 'my pdf.acp.yaml'")
+
+
 def test_the_folder_lies_beside_the_package_or_is_its_own(tmp_path: Path) -> None:
     assert folder_of(tmp_path / "pdf.acp.yaml") == tmp_path
     (tmp_path / "pdf").mkdir()
