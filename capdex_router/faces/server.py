@@ -148,12 +148,14 @@ def _shown(result: InvokeResult) -> types.CallToolResult:
 
 
 def _line(error: Json) -> str:
-    """Return an error as one line: its code, what happened, why, what to do, and its details."""
+    """Return an error as one line: its code, message, cause and fix, then what else it says."""
     details = dict(error["details"])
-    parts = [error["message"], details.pop("why", ""), details.pop("fix", "")]
-    shown = {key: value for key, value in details.items() if value != []}
-    parts += [f"{key} {orjson.dumps(value).decode('utf-8')}" for key, value in shown.items()]
-    said = "; ".join(part for part in parts if part)
+    parts = (error["message"], details.pop("why", ""), details.pop("fix", ""))
+    said = "; ".join(filter(None, parts))
+    for key, value in details.items():
+        words = value if isinstance(value, list) else [value]
+        if not all(isinstance(x, str) and x in said for x in words):
+            said += f"; {key} {orjson.dumps(value).decode('utf-8')}"
     return visible(f"{error['reason']}: {said}".replace("\n", " "))
 
 

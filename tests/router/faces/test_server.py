@@ -280,6 +280,13 @@ async def test_each_error_is_a_result_with_a_code_and_says_what_to_do(
     assert error["details"]["fix"]
 
 
+async def test_the_line_of_an_error_says_nothing_twice(connect: Connect) -> None:
+    async with connect("handshake") as client:
+        answer = await client.call_tool("describe", {"uri": f"{ECHO}@9.0.0"})
+    assert result_of(answer)["error"]["details"]["versions"] == ["1.0.0"]
+    assert said(answer) == f"NOT_FOUND: {ECHO} has no version 9.0.0 here; installed: 1.0.0"
+
+
 @pytest.mark.parametrize(
     ("tool", "given", "key", "others"),
     [
