@@ -30,6 +30,7 @@ from capdex_publisher.authoring.scaffold import DESCRIPTION_END, TOOL_DESCRIPTIO
 from capdex_publisher.authoring.secret_shapes import known_secret, secret_like
 
 _EXAMPLE_HOST: Final = re.compile(r"(?:.+\.)?example\.(?:com|net|org)(?::\d+)?", re.IGNORECASE)
+_LINES: Final = re.compile(rb"[\t\n\r -~]{16,}")  # in bytes that are no text: keys are ASCII
 _ELSEWHERE: Final = frozenset(
     ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "patternProperties"]
 )
@@ -87,8 +88,9 @@ def lint_files(
         for injection in prompt_injection.lint({} if text is None else {file.path: text}):
             message = f"{file.path}: {injection.message}"
             problems.append(problem_at(reading, injection.code, at, message))
-        if why := known_secret(content.decode("utf-8", "replace") if text is None else text):
-            severity = Severity.WARNING if show_path(at) in allow else Severity.ERROR
+        known = known_secret(b"\n".join(_LINES.findall(content)).decode() if text is None else text)
+        if why := known or next((x for _, x in secret_like(text)), ""):
+            severity = Severity.ERROR if known and show_path(at) not in allow else Severity.WARNING
             message = f"{file.path}: {why}"
             problems.append(problem_at(reading, Reason.LINT_SECRET_VALUE, at, message, severity))
     return tuple(problems)

@@ -236,6 +236,13 @@ def test_files_are_read_for_what_a_package_is_read_for(content: bytes, code: Rea
     assert allowed.severity is Severity.WARNING
 
 
+def test_what_may_be_a_secret_by_its_name_is_a_warning() -> None:
+    content = b"import os\nAPI_KEY = 'q7Rk2ZpX94vLmT8sWd31'\n"
+    (found,) = lint_files(reading_of("a/b", content), {"a/b": content})
+    assert (found.code, found.severity) == (Reason.LINT_SECRET_VALUE, Severity.WARNING)
+    assert found.message.startswith("a/b: ")
+
+
 def test_ordinary_files_are_no_findings(folder: Path) -> None:
     assert lint_files(read(package(folder)), FILES) == ()
 
