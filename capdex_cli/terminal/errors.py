@@ -103,6 +103,9 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
         why = os.strerror(error.errno)
         return show(UsageError(what, Code.UNREADABLE, why=why, fix=fix), output())
     except Exception as error:  # noqa: BLE001 - reported below
+        if isinstance(error.__context__, KeyboardInterrupt):  # a second one, in the end of asyncio
+            output().err.write("interrupted")
+            return INTERRUPTED
         return _unexpected(error, output(), debug=debug)
     return result if isinstance(result, int) else OK
 

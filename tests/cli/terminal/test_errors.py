@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
+import signal
 import stat
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +149,30 @@ def test_an_interruption_exits_with_130(
     error: BaseException, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ending(error) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_second_interruption_while_asyncio_ends_exits_with_130(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def connection() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await asyncio.sleep(0)  # it does not close at once
+
+    opened = connection()
+
+    async def work() -> None:
+        await anext(opened)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(signal.raise_signal, signal.SIGINT)  # this one cancels
+        try:
+            await asyncio.Event().wait()
+        finally:
+            loop.call_soon(signal.raise_signal, signal.SIGINT)  # and this one ends the loop
+
+    assert guard(lambda: asyncio.run(work()), lambda: Output.open(), debug=False) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
 
