@@ -270,4 +270,5 @@ def _ways(value: Json) -> Iterator[str]:
     yield from (str(x["url"]) for x in objects_in(value.get("remotes")) if x.get("url"))
     for package in objects_in(value.get("packages")):
         command = commands.get(str(package.get("registryType")), "COMMAND")
-        yield f"{command} {package.get('identifier')}"
+        version = f"@{x}" if (x := package.get("version")) and command != "COMMAND" else ""
+        yield f"{command} {package.get('identifier')}{version}"

@@ -503,12 +503,14 @@ async def test_headers_of_a_configuration_are_named_and_not_sent(tmp_path: Path)
 async def test_a_file_of_the_mcp_registry_is_told_what_to_give(tmp_path: Path) -> None:
     file = tmp_path / "server.json"
     value: dict[str, Any] = {"name": "dev.tides/mcp", "remotes": [{"url": "https://t.dev/mcp"}]}
-    value["packages"] = [{"registryType": "npm", "identifier": "@tides/mcp"}, 7]
+    found = {"registryType": "npm", "identifier": "@tides/mcp", "version": "1.2.0"}
+    value["packages"] = [found, {"registryType": "pypi", "identifier": "tides"}, 7]
     file.write_text(json.dumps(value))
     with pytest.raises(UsageError, match="describes a server of the MCP registry") as error:
         await import_mcp(str(file))
     assert "--from-mcp https://t.dev/mcp" in error.value.fix
-    assert "--from-mcp 'npx -y @tides/mcp'" in error.value.fix
+    assert "--from-mcp 'npx -y @tides/mcp@1.2.0'" in error.value.fix
+    assert "--from-mcp 'uvx tides'" in error.value.fix
 
 
 CHART = "---\nname: chart\ndescription: Draws.\n---\nDraw it.\n"

@@ -137,8 +137,9 @@ def test_a_header_of_an_operation_is_before_that_of_its_path_in_any_case(
     assert manifest_of(package).tools[0].parameters["properties"] == {"x-trace": TEXT}
 
 
-def test_a_list_in_a_form_that_should_be_json_is_said() -> None:
-    schema = {"type": "object", "properties": {"tags": {"type": "array", "items": TEXT}}}
+@pytest.mark.parametrize("tags", [{"type": "array", "items": TEXT}, TEXT])
+def test_a_list_or_a_text_in_a_form_that_should_be_json_is_said(tags: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"tags": tags}}
     encoding = {"tags": {"contentType": "application/json"}}
     package = imported(posting(schema, encoding=encoding), method="post")
     assert rows(package)["body tags"] == ("changed", "application/json")

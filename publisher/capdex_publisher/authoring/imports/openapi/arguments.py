@@ -26,7 +26,7 @@ _MAX_KEY_CHARS: Final = 64  # of an argument that a placeholder names
 _SWITCHES: Final = ("required", "explode", "allowReserved")  # of a parameter or a body
 _UTF8: Final = re.compile(r"\s*charset\s*=\s*\"?utf-?8\"?\s*", re.IGNORECASE)
 _IGNORED: Final = ("accept", "content-type")  # OpenAPI 3.1, 4.8.12.2
-_NO_STYLE: Final = "lists are repeated, and objects are JSON text"
+_NO_STYLE: Final = "lists are repeated, objects are JSON text, and texts have no quotation marks"
 
 
 class Arguments:
@@ -308,7 +308,7 @@ class Arguments:
                 if own.keys() & {"style", "explode", "allowReserved"}:
                     rule = self._style("body", name, own, value)
                 elif own.get("contentType", "text/plain") != "text/plain" and (
-                    own["contentType"] != JSON or "array" in forms.kinds(self._document, value)
+                    own["contentType"] != JSON or forms.kinds(self._document, value) != {"object"}
                 ):
                     before = str(own["contentType"])
                     self._operation.note(f"body {name}", "changed", before, _NO_STYLE)
