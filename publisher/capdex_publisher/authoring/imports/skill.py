@@ -111,8 +111,5 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
 
 
 def _bad(name: str, why: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is not an Agent Skill",
-        why=why,
-        fix="begin it with --- and the lines name: … and description: …, then --- and what to do",
-    )
+    fix = "begin it with --- and the lines name: … and description: …, then --- and what to do"
+    return InvalidInput(f"{name} is not an Agent Skill", why=why, fix=fix)

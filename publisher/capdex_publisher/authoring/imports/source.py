@@ -234,9 +234,8 @@ def _checked(value: Any, name: str) -> Any:
 
 
 def _malformed(name: str, why: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} cannot be read", why=why, fix="correct the file, or export it again"
-    )
+    fix = "correct the file, or export it again"
+    return InvalidInput(f"{name} cannot be read", why=why, fix=fix)
 
 
 def _too_large(name: str) -> InvalidInput:
