@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import orjson
 from typing_extensions import override
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
+from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import LEAF_BYTES, divide
+from capdex.net.http import words_of_connection
 from capdex.net.ipfs.gateway import LIMITS, FetchLimits, Http
 from capdex.net.ipfs.source import FetchOutcome
 
@@ -75,21 +76,19 @@ class Kubo(Http):
         # `connect` refuses every daemon from 0.8 on; the client works with them. `session` opens
         # it at once, so `with client:` would open it twice.
         try:
-            with closing(
-                ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
-            ) as client:
+            client = ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
+            with closing(client):
+                chunker = f"size-{LEAF_BYTES}"
                 added: Any = client.add(
-                    io.BytesIO(data),
-                    raw_leaves=True,
-                    cid_version=1,
-                    pin=True,
-                    chunker=f"size-{LEAF_BYTES}",
+                    io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True, chunker=chunker
                 )
                 return str(added["Hash"])
-        except CapdexError:
-            raise
         except Exception as error:  # noqa: BLE001 - errors of requests, urllib3 and the client
-            raise self._down(str(error)[:200] or type(error).__name__) from None
+            root: BaseException = error  # each wraps another, the innermost is the system's
+            while root.__context__ is not None:
+                root = root.__context__
+            system = words_of_connection(root) if isinstance(root, OSError) and root.errno else ""
+            raise self._down(system or str(error)[:200] or type(error).__name__) from None
 
     def _down(self, why: str) -> Unavailable:
         return Unavailable(

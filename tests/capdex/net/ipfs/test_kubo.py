@@ -67,6 +67,7 @@ async def test_a_kubo_that_is_down_is_named_with_how_to_start_it(unused_tcp_port
             await client.put(b"a file")
         assert caught.value.code is Code.IPFS_UNAVAILABLE
         assert url in caught.value.message
+        assert caught.value.why == "connection refused"
         assert "ipfs daemon" in caught.value.fix
         with pytest.raises(Unavailable):
             await client.get(Cid.of(b"a file"))
