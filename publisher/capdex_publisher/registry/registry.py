@@ -33,7 +33,7 @@ class Registry(Contract):
     async def connect(
         cls, rpc_url: str, address: str, chain_id: int, *, state_dir: Path, start_block: int = 0
     ) -> AsyncIterator[Registry]:
-        """Open the registry; raises Refused WRONG_CHAIN and UsageError NO_CONTRACT."""
+        """Open it for one `async with`; raises Refused WRONG_CHAIN and UsageError NO_CONTRACT."""
         parse_address(address)
         async with Chain.connect(rpc_url, chain_id, state_dir=state_dir) as chain:
             registry = cls(chain, address, start_block=start_block)
