@@ -93,6 +93,12 @@ def test_a_path_that_would_change_the_host_or_the_path_is_refused(path: str, why
     assert why in error.value.why
 
 
+def test_a_server_whose_path_is_refused_is_named() -> None:
+    with pytest.raises(InvalidInput) as error:
+        imported(servers=[{"url": "https://api.rain.dev/v1/../v2"}])
+    assert "path (https://api.rain.dev/v1/../v2/x) refused" in error.value.why
+
+
 def test_a_path_parameter_without_a_place_in_the_path_is_not_sent_elsewhere(
     manifest_of: ManifestOf,
 ) -> None:

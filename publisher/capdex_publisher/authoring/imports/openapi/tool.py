@@ -88,7 +88,7 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
     if path and not path.startswith("/"):
         raise Unsendable("path", "it does not begin with a slash", path)
     if has_dots(f"{url}{path}".partition("?")[0]):
-        raise Unsendable("path", "a part of it is one dot or two", path)
+        raise Unsendable("path", "a part of it is one dot or two", f"{url}{path}")
     if hash_:
         operation.note("path", "changed", f"#{fragment}", "a fragment is never sent")
     if unknown := set(_PLACEHOLDER.findall(path)) - arguments.in_path.keys():
