@@ -14,7 +14,9 @@ from typing import Any
 
 
 def door(room: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a room, for the names of its `__all__`."""
+    """Return the `__getattr__` of a room, for the names of its `__all__`; `dir` has them, too."""
+    module = sys.modules[room]
+    module.__dict__["__dir__"] = lambda: [*vars(module), *module.__all__]
 
     def get(name: str) -> Any:
         home = _homes(room).get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pydoc
 import re
 import subprocess
 import sys
@@ -38,6 +39,16 @@ def test_a_door_has_the_names_of_the_page_and_each_is_there(room: str) -> None:
     assert all(getattr(door, name) is not None for name in door.__all__)
     with pytest.raises(AttributeError):
         door.nothing_of_this_name  # noqa: B018
+
+
+@pytest.mark.parametrize("room", LISTED)
+def test_help_and_completion_have_the_names_of_a_door(room: str) -> None:
+    door = import_module(room)
+    assert set(LISTED[room]) <= set(dir(door))
+    shown = pydoc.plain(pydoc.render_doc(door)).partition("PACKAGE CONTENTS")[2]
+    described = shown.partition("\nDATA\n")[0]
+    classes = {x for x in LISTED[room] if isinstance(getattr(door, x), type)}
+    assert {x for x in classes if re.search(rf"^    class {x}\b", described, re.M)} == classes
 
 
 def test_the_page_imports_from_doors_alone() -> None:
