@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from yarl import URL
 
 from capdex.did import did_key
 from capdex.encoding.multiformats import encode_multibase
-from capdex.errors import Code, InvalidInput, Refused
+from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.bindings.binding import DID
 from capdex.manifest.bindings.http_request import PLACEHOLDER
@@ -38,17 +37,6 @@ class Agents:
 
     egress: Egress
     key: Ed25519PrivateKey | None = None
-
-    def url(self, did: str) -> URL:
-        """Return the URL that messages to a DID go to; raises Refused if there is none."""
-        if (configured := self.egress.located(did)) is not None:
-            return configured
-        raise Refused(
-            f"the router has no way to {did[:200]}",
-            Code.PERMISSION_DENIED,
-            why="nobody has said where that agent is",
-            fix=f"a person can start the router, or this call, with --at {did[:200]}=URL",
-        )
 
     def message(self, did: str, method: str, params: Json) -> Json:
         """Return a message, signed if there is a key."""
@@ -83,13 +71,13 @@ class AgentTool:
     def requests(self, arguments: Json) -> Sequence[AgentRequest]:
         """Return the one message that a run sends; raises Refused if there is no way to it."""
         did = self._did(arguments)
-        self._agents.url(did)
+        self._agents.egress.located(did)
         return [AgentRequest(did, self._method)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Send the message; return the JSON object that the agent or the relay answers."""
         did = self._did(arguments)
-        url = self._agents.url(did)
+        url = self._agents.egress.located(did)
         body = json_body(self._agents.message(did, self._method, arguments))
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         reply = await self._agents.egress.fetch(

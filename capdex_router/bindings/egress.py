@@ -113,13 +113,18 @@ class Egress:
             await session.close()
         self._sessions.clear()
 
-    def located(self, uri: str) -> URL | None:
-        """Return the URL of a DID or an https URI, or None for a DID that is not configured."""
+    def located(self, uri: str) -> URL:
+        """Return the URL of a DID or an https URI; raises Refused for a DID without an address."""
         if (url := self._addresses.get(uri)) is not None:
             return url
-        if uri.startswith("did:"):
-            return None
-        return URL(uri, encoded=True)
+        if not uri.startswith("did:"):
+            return URL(uri, encoded=True)
+        raise Refused(
+            f"the router has no way to {uri[:200]}",
+            Code.PERMISSION_DENIED,
+            why="a DID says nothing about the URL, and nobody has said it",
+            fix=f"a person can start the router, or this call, with --at {uri[:200]}=URL",
+        )
 
     def allows_inside(self, url: URL) -> bool:
         """Return True if the user allows private addresses and plain http for the URL's host."""

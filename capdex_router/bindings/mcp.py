@@ -30,7 +30,8 @@ class McpTool:
         self._services = services
 
     def requests(self, arguments: Json) -> Sequence[ServiceRequest]:
-        """Return the one call that a run makes, whatever the arguments."""
+        """Return the one call that a run makes; raises Refused if there is no way to it."""
+        self._services.egress.located(self._request.service_uri)
         return [self._request]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
@@ -45,7 +46,7 @@ class McpServices:
     """Sessions with MCP services, opened at first use and kept; close it after use."""
 
     def __init__(self, egress: Egress, pins: Pins) -> None:
-        self._egress = egress
+        self.egress = egress
         self._pins = pins
         self._sessions: dict[str, McpSession] = {}
         self._closing: dict[asyncio.Task[None], McpSession] = {}
@@ -63,7 +64,7 @@ class McpServices:
     ) -> Json:
         """Call an action of a service whose definition is the pinned one.
 
-        Raises InvalidInput NOT_FOUND for an unknown service or action, else as `McpTool.run`.
+        Raises InvalidInput NOT_FOUND for an unknown action, else as `McpTool.run`.
         """
         uri = request.service_uri
         session = self._session(uri)
@@ -102,15 +103,7 @@ class McpServices:
     def _session(self, uri: str) -> McpSession:
         session = self._sessions.pop(uri, None)
         if session is None or session.ended:
-            url = self._egress.located(uri)
-            if url is None:
-                raise InvalidInput(
-                    f"the address of {uri[:200]} is not known",
-                    Code.NOT_FOUND,
-                    why="a DID of a service says nothing about its URL",
-                    fix=f"a person can start the router, or this call, with --at {uri[:200]}=URL",
-                )
-            transport = GuardedTransport(self._egress, url)
+            transport = GuardedTransport(self.egress, self.egress.located(uri))
             session = McpSession(transport.connected(), transport.fault)
         self._sessions[uri] = session  # the last one used is the last to go
         while len(self._sessions) > MAX_SESSIONS:

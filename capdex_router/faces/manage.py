@@ -46,7 +46,8 @@ class Packages:
         try:
             hits = await search(want, limit, self._installer.config, audit)
         except Unavailable as error:
-            return [], clean(f"asked without an answer: {', '.join(asked)}: {error.line}")
+            why = f"{error.line}; {error.fix}"
+            return [], clean(f"asked without an answer: {', '.join(asked)}: {why}")
         return hits, f"asked {', '.join(asked)}" if asked else NO_NODE
 
     async def act(self, action: str, target: str, asker: Asker) -> str:

@@ -191,7 +191,8 @@ async def test_an_origin_is_found_at_the_address_that_the_user_gives(
     reply = await egress.fetch("GET", URL("https://api.example.com/a%2Fb?q=1"), timeout_s=5)
     assert reply.body == b"/a%2Fb?q=1"
     assert str(egress.located("did:nuwa:mcp:web")) == f"{url}/mcp"
-    assert egress.located("did:nuwa:mcp:other") is None
+    with pytest.raises(Refused, match="has no way to"):
+        egress.located("did:nuwa:mcp:other")
 
 
 async def test_a_proxy_of_the_environment_is_not_used(

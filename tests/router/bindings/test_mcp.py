@@ -347,12 +347,14 @@ async def test_many_calls_at_once_share_a_session(services: McpServices, weather
     assert len(services._sessions) == 1
 
 
-async def test_a_did_without_an_address_is_not_found_and_how_it_is_given(
+async def test_a_did_without_an_address_is_refused_before_a_person_is_asked(
     open_services: Any,
 ) -> None:
-    with pytest.raises(InvalidInput) as missing:
-        await forecast(open_services({})).run({}, timeout_s=5)
-    assert missing.value.code is Code.NOT_FOUND
+    tool = forecast(open_services({}))
+    with pytest.raises(Refused) as missing:
+        await tool.run({}, timeout_s=5)
+    with pytest.raises(Refused, match="has no way to"):
+        tool.requests({})
     assert missing.value.fix.endswith(f" with --at {DID}=URL")
 
 
