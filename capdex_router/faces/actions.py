@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -175,6 +176,10 @@ class Actions:
         try:
             return self.catalog.find(uri)
         except InvalidInput as error:
+            mounted = None if self.routing is None else self.routing.active
+            if error.code == Code.AMBIGUOUS and mounted:  # its prompt names its tools shortly
+                with suppress(InvalidInput):
+                    return self.catalog.find(f"{mounted}#{uri}")
             for server in self.servers:
                 if uri.startswith(f"mcp:{server.name}#") and (down := server.down) is not None:
                     raise down from None

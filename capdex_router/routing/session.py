@@ -59,6 +59,11 @@ class Session:
             return {"ambiguous": names, "of": answer.total, "why": answer.why, "next": CHOOSE}
         return {"fallback": True, "why": answer.why, "next": ALONE}
 
+    @property
+    def active(self) -> str | None:
+        """The capability at the top of the stack."""
+        return self._stack.top
+
     def answered(self, capability: Capability, result: InvokeResult) -> None:
         """Pop the capability if the output of its successful call says `{"done": true}`."""
         self._stack = self._stack.after(capability.ref.capability_id, result)

@@ -27,9 +27,11 @@ from capdex_router.runtime import open_runtime
 from tests.indexer import making
 from tests.router.commands.programs import learned_inbox
 from tests.router.faces.conftest import User, said
+from tests.router.faces.demo import actions
 from tests.router.faces.test_manage import asked_of, managed
 from tests.router.faces.test_server import result_of
 from tests.router.simulated import Machine, Person, SimulatedNode, uri, weather
+from tests.router.small_runtime import Echo, tool
 
 Open = Callable[..., Machine]
 INSTALL = 'manage {"action": "install", "target": "weather"}'
@@ -220,6 +222,33 @@ def test_route_without_a_match_says_what_to_do() -> None:
         "why": "no trigger matches",
         "next": "find with the wish in a few words, or answer without a capability",
     }
+
+
+async def test_a_short_name_means_the_tool_of_the_capability_that_is_mounted(
+    tmp_path: Path,
+) -> None:
+    def pack(name: str) -> list[Capability]:
+        owner = Owner("package", f"did:nuwa:cap:{name}", name[0] * 64)
+        skill = CapabilityRef(f"did:nuwa:cap:{name}", "1.0.0")
+        return [
+            Capability(skill, "skill", name, name, {"type": "object"}, owner, prompt="Call keep."),
+            tool("keep", Echo(), owner=owner),
+        ]
+
+    found = actions(tmp_path, 0, *pack("apple"), *pack("bread"))
+    found = replace(found, routing=Session(found.catalog))
+    async with Client(build_server(found)) as client:
+
+        async def asked_for(tool: str, **arguments: str) -> str:
+            return said(await client.call_tool(tool, arguments))
+
+        assert (await asked_for("describe", uri="keep")).startswith("AMBIGUOUS")
+        for name in ("apple", "bread"):
+            await asked_for("route", message=f"/switch {name}")
+            assert (await asked_for("describe", uri="keep")).startswith(f'{{"uri":"{name}#keep@')
+        assert (await asked_for("describe", uri="apple#keep")).startswith('{"uri":"apple#keep@')
+        await asked_for("route", message="/switch note")
+        assert (await asked_for("describe", uri="keep")).startswith("AMBIGUOUS")
 
 
 async def test_a_wish_with_a_wrong_input_names_the_match_and_its_schema(tmp_path: Path) -> None:
