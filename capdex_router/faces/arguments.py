@@ -109,7 +109,7 @@ def example(schema: Json) -> Any:
     """
     try:
         return _Schema(schema).value(schema, 0)
-    except (AttributeError, TypeError):  # a mounted server's may be no schema: `required: true`
+    except (AttributeError, LookupError, TypeError):  # of a mounted server, as `required: true`
         return None
 
 
@@ -118,7 +118,7 @@ def read_input(schema: Json, given: Json) -> Json:
     try:
         known = (schema.get("properties") or {}).items()
         schema = schema | {"properties": {x: _Schema(schema).whole(y) for x, y in known}}
-    except (AttributeError, TypeError):  # as in `example`
+    except (AttributeError, LookupError, TypeError):  # as in `example`
         pass
     return read_arguments(schema, given, texts=False)
 

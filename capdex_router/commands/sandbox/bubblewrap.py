@@ -151,7 +151,8 @@ class Sandbox:
                 "the sandbox did not start",
                 Code.CONFIG,
                 why=ran.stderr.decode(errors="replace")[:200].strip(),
-                fix="allow user namespaces to this account",
+                fix="allow user namespaces to this account; on Ubuntu, whose AppArmor refuses: "
+                "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
             )
         return ran
 

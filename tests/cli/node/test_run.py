@@ -74,7 +74,7 @@ def test_a_writer_needs_chain_and_registry(
     result = capdex("node", *GIVEN[:at], *GIVEN[at + 2 :])
     assert result.exit_code == 2
     assert "no network is chosen" in result.stderr
-    assert "fix: give --rpc-url, --chain-id and --registry, choose one" in result.stderr
+    assert "fix: give --rpc-url, --chain-id and --registry, or set their" in result.stderr
     assert started == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import os
 import signal
 import stat
 from collections.abc import AsyncIterator
@@ -190,16 +191,18 @@ def test_a_fault_of_ours_is_one_line_and_a_private_report(
     assert "ZeroDivisionError" in report.read_text("utf-8")
 
 
-def test_a_path_that_is_too_long_is_no_fault_of_ours(capdex: Any) -> None:
-    done = capdex("cid", path := "x" * 290)
-    assert done.exit_code == 2
-    assert f"error[UNREADABLE]: cannot use {path}" in done.stderr
-    assert "too long" in done.stderr
-
-
-def test_a_path_below_a_file_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ending(NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.txt/state")) == 2
-    assert "error[UNREADABLE]: cannot use a.txt/state" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("number", "path"),
+    [(errno.ENAMETOOLONG, "x" * 290), (errno.ENOTDIR, "a.txt/state")],
+    ids=["too long", "below a file"],
+)
+def test_a_path_that_cannot_be_is_no_fault_of_ours(
+    number: int, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(OSError(number, os.strerror(number), path)) == 2
+    said = capsys.readouterr().err
+    assert f"error[UNREADABLE]: cannot use {path}" in said
+    assert os.strerror(number) in said
 
 
 @pytest.mark.parametrize(

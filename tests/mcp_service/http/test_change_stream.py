@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,10 @@ async def test_a_client_of_a_later_index_is_told_to_start_anew(
 async def test_an_older_index_that_takes_the_place_resets_an_open_stream(
     live: Live, serve_stream: Serve, tmp_path: Path
 ) -> None:
-    with sqlite3.connect(tmp_path / "index.db") as source, sqlite3.connect(":memory:") as backup:
+    with (
+        closing(sqlite3.connect(tmp_path / "index.db")) as source,
+        closing(sqlite3.connect(":memory:")) as backup,
+    ):
         source.backup(backup)
         live.publish("weather")
         async with serve_stream() as http, http.get("/") as answer:

@@ -34,7 +34,7 @@ NOT_JSON = (
         with_id('"\\ud800"'),
         with_id('"\xff"'),
     ),
-    *(b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+    *(b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 99_999),
 )
 NOT_ONE = (b"[]", b"null", b"1", b'"x"', b"{}", b"[" + ping() + b"]")
 # Message: code, and the id of the answer.
