@@ -45,7 +45,9 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     text = (DEPLOY / "capdex-node.service").read_text("utf-8")
     unit = tmp_path / "capdex-node.service"
     unit.write_text(text.replace("/opt/capdex/bin/capdex", "/bin/true"), "utf-8")
-    done = subprocess.run([program, "--man=no", "verify", str(unit)], capture_output=True, text=True)
+    done = subprocess.run(
+        [program, "--man=no", "verify", str(unit)], capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -93,7 +93,9 @@ class SimulatedNode:
         if not found:
             known = [x["semver"] for x in self.releases if f"{wanted.name}@" in x["cap_uri"]]
             details = (
-                {"versions": known, "fix": f"choose one, the best first: {known[0]}"} if known else {}
+                {"versions": known, "fix": f"choose one, the best first: {known[0]}"}
+                if known
+                else {}
             )
             return {"code": "NOT_FOUND", "message": f"no {cap_uri}", "details": details}, True
         return max(found, key=lambda x: Version.parse(x["semver"])), False
