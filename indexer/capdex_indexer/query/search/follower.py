@@ -92,10 +92,10 @@ class SearchFollower:
                 self._said.clear()
                 if self._snapshots is not None and time.monotonic() >= self._save_at:
                     self._save(self._snapshots)
-            except CapdexError as error:
+            except (CapdexError, OSError) as error:
                 if self._stop.is_set():
                     break
-                self._warn("the search does not follow the index", error.line)
+                self._warn("the search does not follow the index", error)
                 self._stop.wait(RETRY_S)
             self._live.behind.wait(pause)
             self._live.behind.clear()
@@ -111,14 +111,15 @@ class SearchFollower:
                     while not self._stop.is_set():
                         if not self._live.encode(self._read, chosen, self._stop.is_set):
                             break
-            except CapdexError as error:
+            except (CapdexError, OSError) as error:
                 if not self._stop.is_set():
-                    self._warn("meanings do not follow", error.line)
+                    self._warn("meanings do not follow", error)
                 self._stop.wait(RETRY_S)
                 self._changed.set()
 
-    def _warn(self, event: str, why: str) -> None:
+    def _warn(self, event: str, error: CapdexError | OSError) -> None:
         """Log a cause that comes again and again once, until the search follows again."""
+        why = error.line if isinstance(error, CapdexError) else str(error)
         if self._said.get(event) != why:
             self._said[event] = why
             log.warning(event, why=why)
@@ -163,8 +164,7 @@ class SearchFollower:
             with self._read() as connection:
                 return self._live.restore(connection, kept.load)
         except (CapdexError, OSError) as error:
-            why = error.line if isinstance(error, CapdexError) else str(error)
-            self._warn("the saved search is not used", why)
+            self._warn("the saved search is not used", error)
             return False
 
     def _save(self, snapshots: Snapshots) -> None:

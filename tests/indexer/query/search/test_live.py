@@ -560,7 +560,20 @@ def test_a_reader_whose_helper_cannot_save_builds_by_itself(
     assert names(following()) == ["apples", "pears"]
 
 
+AWAY = Unavailable("the database is away", Code.DATABASE_UNAVAILABLE, why="no route")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (AWAY, "the database is away: no route"),
+        (OSError(24, "Too many open files"), "[Errno 24] Too many open files"),
+    ],
+    ids=["the database is away", "the system refuses"],
+)
 def test_why_the_search_does_not_follow_is_logged_once(
+    error: Exception,
+    line: str,
     database_url: str,
     directory: Path,
     following: Opened,
@@ -577,7 +590,7 @@ def test_why_the_search_does_not_follow_is_logged_once(
         nonlocal left
         left -= 1
         if left >= 0:
-            raise Unavailable("the database is away", Code.DATABASE_UNAVAILABLE, why="no route")
+            raise error
         return index.read()
 
     with closing(Index(database_url)) as index, capture_logs() as logs:
@@ -586,5 +599,5 @@ def test_why_the_search_does_not_follow_is_logged_once(
         until(lambda: index.live.state is not None)
         waiting.close()
     said = {x["event"]: [y["why"] for y in logs if y["event"] == x["event"]] for x in logs}
-    assert said["the search does not follow the index"] == ["the database is away: no route"]
-    assert said["the saved search is not used"] == ["the database is away: no route"]
+    assert said["the search does not follow the index"] == [line]
+    assert said["the saved search is not used"] == [line]
