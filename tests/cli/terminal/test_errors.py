@@ -163,6 +163,7 @@ def test_a_second_interruption_while_asyncio_ends_exits_with_130(
             await asyncio.sleep(0)  # it does not close at once
 
     opened = connection()
+    was = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job of a script ignores it
 
     async def work() -> None:
         await anext(opened)
@@ -173,7 +174,10 @@ def test_a_second_interruption_while_asyncio_ends_exits_with_130(
         finally:
             loop.call_soon(signal.raise_signal, signal.SIGINT)  # and this one ends the loop
 
-    assert guard(lambda: asyncio.run(work()), lambda: Output.open(), debug=False) == 130
+    try:
+        assert guard(lambda: asyncio.run(work()), lambda: Output.open(), debug=False) == 130
+    finally:
+        signal.signal(signal.SIGINT, was)
     assert capsys.readouterr().err == "interrupted\n"
 
 
