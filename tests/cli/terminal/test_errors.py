@@ -163,7 +163,7 @@ def test_a_second_interruption_while_asyncio_ends_exits_with_130(
             await asyncio.sleep(0)  # it does not close at once
 
     opened = connection()
-    was = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job of a script ignores it
+    was = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio replaces no other
 
     async def work() -> None:
         await anext(opened)
