@@ -177,7 +177,7 @@ class Actions:
             return self.catalog.find(uri)
         except InvalidInput as error:
             mounted = None if self.routing is None else self.routing.active
-            if error.code == Code.AMBIGUOUS and mounted:  # its prompt names its tools shortly
+            if error.code == Code.AMBIGUOUS and mounted:  # its prompt uses short names
                 with suppress(InvalidInput):
                     return self.catalog.find(f"{mounted}#{uri}")
             for server in self.servers:

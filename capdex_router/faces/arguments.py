@@ -109,7 +109,7 @@ def example(schema: Json) -> Any:
     """
     try:
         return _Schema(schema).value(schema, 0)
-    except (AttributeError, LookupError, TypeError):  # of a mounted server, as `required: true`
+    except (AttributeError, LookupError, TypeError):  # it may be no schema: `required: true`
         return None
 
 
