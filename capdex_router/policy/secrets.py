@@ -149,15 +149,20 @@ class Secrets:
     def set(self, capability: str, host: str, name: str, value: str | None) -> None:
         """Bind a secret to a capability and a host; None removes it.
 
-        Raises InvalidInput for a value that is too short to be hidden, or has control characters.
+        Raises InvalidInput for a value that is too short to be hidden, or has control characters,
+        and NOT_FOUND if there is none to remove.
         """
+        key = _key(capability, host, name)
         if value is not None and not (MIN_CHARS <= len(value) <= MAX_CHARS):
             what = f"a secret has {MIN_CHARS} to {MAX_CHARS} characters"
             raise InvalidInput(what, why=f"it has {len(value)}", fix="give the whole of it alone")
         if value is not None and not (value.isascii() and value.isprintable()):
             what = "a secret consists of printable ASCII characters"
             raise InvalidInput(what, fix="give it without line ends and quotation")
-        self._vault.write(_key(capability, host, name), value)
+        if value is None and self._vault.read(key) is None:
+            what = f"{capability} has no secret {name} for {host}, and nothing was removed"
+            raise InvalidInput(what, Code.NOT_FOUND, fix="check all three; each host has its own")
+        self._vault.write(key, value)
 
     def redact(self, value: object) -> Any:
         """Return a JSON value, or a text, without any secret that was read in this process."""

@@ -153,6 +153,9 @@ def test_a_secret_is_stored_from_stdin_and_never_shown(capdex: Any) -> None:
     log = (home / "audit.jsonl").read_text()
     assert KEPT not in stored.stdout + stored.stderr + log
     assert json.loads(log.splitlines()[-1])["event"] == "secret"
+    mistyped = capdex("secret", "weather", "api.exmaple.org", "WEATHER_KEY", "--remove")
+    assert mistyped.exit_code == 1
+    assert (home / "audit.jsonl").read_text() == log
     assert capdex(*words, "--remove").exit_code == 0
     with pytest.raises(Refused, match="needs the secret"):
         Secrets(SecretFile(home / "secrets.json")).get("weather", "api.example.org", "WEATHER_KEY")

@@ -75,10 +75,18 @@ def test_a_secret_is_read_back_for_its_capability_and_host(secrets: Secrets) -> 
 def test_a_removed_secret_is_gone(secrets: Secrets) -> None:
     secrets.set("weather", "a.b", "KEY", VALUE)
     secrets.get("weather", "a.b", "KEY")
-    for _ in range(2):
-        secrets.set("weather", "a.b", "KEY", None)
-        with pytest.raises(Refused):
-            secrets.get("weather", "a.b", "KEY")
+    secrets.set("weather", "a.b", "KEY", None)
+    with pytest.raises(Refused):
+        secrets.get("weather", "a.b", "KEY")
+
+
+def test_a_secret_that_is_not_there_cannot_be_removed(secrets: Secrets) -> None:
+    secrets.set("weather", "a.b", "KEY", VALUE)
+    for binding in (("weather", "a.b", "OTHER"), ("weather", "b.a", "KEY"), ("w", "a.b", "KEY")):
+        with pytest.raises(InvalidInput, match="nothing was removed") as missing:
+            secrets.set(*binding, None)
+        assert missing.value.code is Code.NOT_FOUND
+    assert secrets.get("weather", "a.b", "KEY") == VALUE
 
 
 def test_a_session_without_a_keyring_uses_the_file(tmp_path: Path) -> None:
