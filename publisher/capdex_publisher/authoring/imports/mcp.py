@@ -33,7 +33,7 @@ MAX_LISTED: Final = 1_000  # tools that are looked at
 MAX_TOOL_BYTES: Final = 64 * 1024
 MAX_NAMED: Final = 40  # tools in an error
 _WEB: Final = re.compile(r"https?://[^\s'\"]+")
-MAX_SAID_BYTES: Final = 500  # of what a program that fails wrote to stderr
+MAX_SAID_BYTES: Final = 4000  # of what a program that fails wrote to stderr
 
 
 async def import_mcp(
@@ -59,7 +59,7 @@ async def import_mcp(
                 answers = await _ask(server, errors)
         except TimeoutError:
             why = f"it did not answer in {TIMEOUT_S:g} s"
-            raise _unavailable(server, why, _last_lines(errors)) from None
+            raise _unavailable(server, why, _said(errors)) from None
         except Unavailable as error:
             more = f"; its headers were not sent: {', '.join(unsent)}" if unsent else ""
             raise replace(error, why=f"{error.why}{more}") from None
@@ -130,7 +130,7 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
             fix="give the command as you type it in a shell, or the server's URL",
         ) from None
     except Exception as error:  # noqa: BLE001 - the SDK raises groups and errors of its transports
-        said = _last_lines(errors)
+        said = _said(errors)
         raise _unavailable(server, _cause(error, statuses, said), said) from None
 
 
@@ -244,11 +244,12 @@ def _fault(tool: Any, name: str, names: Sequence[str]) -> str:
     return ""
 
 
-def _last_lines(errors: TextIO) -> str:
-    """Return the end of what the program wrote to stderr."""
+def _said(errors: TextIO) -> str:
+    """Return what the program wrote to stderr: npm says its reason first, Python last."""
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - MAX_SAID_BYTES))
-    return clean("; ".join(x.strip() for x in errors.read().splitlines()[-3:] if x.strip()))
+    lines = [x.strip()[:200] for x in errors.read().splitlines() if x.strip()]
+    return clean("; ".join(lines if len(lines) < 7 else [*lines[:3], "…", *lines[-3:]]))
 
 
 def _unavailable(server: Server, why: str, said: str) -> Unavailable:

@@ -119,6 +119,14 @@ async def test_a_url_is_asked_over_http(url: str, manifest_of: ManifestOf, tmp_p
     assert "s3cr3t" not in package.text + str(package.notes)
 
 
+async def test_the_first_and_the_last_lines_of_a_server_that_fails_are_told() -> None:
+    script = "import sys; [print(f'line {x} of stderr\\n', file=sys.stderr) for x in range(1, 10)]"
+    with pytest.raises(Unavailable) as error:
+        await import_mcp(shlex.join([sys.executable, "-c", script]))
+    assert "line 1 of stderr; line 2 of stderr; line 3 of stderr; …; line 7" in error.value.why
+    assert error.value.why.endswith("line 9 of stderr")
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [
