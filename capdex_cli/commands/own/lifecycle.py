@@ -30,7 +30,9 @@ def _parsed(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str,
     return uri.name, str(uri.version)
 
 
-RELEASE = click.argument("release", metavar="NAME@VERSION", callback=_parsed)
+RELEASE = click.argument(
+    "release", metavar="NAME@VERSION", shell_complete=complete, callback=_parsed
+)
 SUBJECT = click.argument(
     "subject", metavar="NAME[@VERSION]", shell_complete=complete, callback=_parsed
 )

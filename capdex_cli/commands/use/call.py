@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capdex.errors import InvalidInput
+from capdex_cli.config.completion_cache import complete
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.text import safe
@@ -44,7 +45,7 @@ async def route_command(app: App, message: str) -> None:
         "capdex call mail#send - --at https://api.example.org=http://127.0.0.1:8000 < input.json",
     ],
 )
-@click.argument("capability", type=TEXT)
+@click.argument("capability", type=TEXT, shell_complete=complete)
 @click.argument("arguments", metavar="[JSON]", default="{}", type=TEXT)
 @click.option("--plan", is_flag=True, help="Show the whole question about this call, and stop.")
 @at_option

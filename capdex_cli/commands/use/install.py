@@ -12,6 +12,7 @@ import click
 
 from capdex.errors import CapdexError, Code, UsageError, VerificationFailure
 from capdex.uri import PREFIX
+from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.errors import exit_code, worst
@@ -47,7 +48,9 @@ SIGNER = click.option(
         "capdex install pdf-forms --to claude --to codex --user",
     ],
 )
-@click.argument("targets", metavar="CAPABILITY...", nargs=-1, required=True, type=TEXT)
+@click.argument(
+    "targets", metavar="CAPABILITY...", nargs=-1, required=True, type=TEXT, shell_complete=complete
+)
 @click.option(
     "--to", multiple=True, metavar="HOST|DIR",
     help="Write it as a skill for claude, codex, gemini, cursor, copilot or agents, or into DIR.",
@@ -120,7 +123,7 @@ def install_command(
         "capdex upgrade weather --allow-signer-change",
     ],
 )
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete)
 @click.option("--preview", is_flag=True, help="Show what would change, and stop.")
 @SIGNER
 async def upgrade_command(
@@ -166,7 +169,7 @@ async def _upgrade(
 
 
 @command("remove", examples=["capdex remove weather", "capdex remove weather --purge-state"])
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete)
 @click.option("--purge-state", is_flag=True, help="Remove the objects that they keep, too.")
 def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     """Remove installed capabilities and the rights that were granted to them.
@@ -303,6 +306,7 @@ def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> int:
     values = [outcome_json(outcome) for outcome in outcomes]
     human = [outcome_row(app, outcome) for outcome in outcomes]
     plain = [f"{x.name}@{x.entry.version}" for x in outcomes if x.entry is not None]
+    remember(plain)
     app.output.results(what, values, human=human, plain=plain)
     if not outcomes:
         app.output.say("nothing is installed")

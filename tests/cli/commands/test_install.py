@@ -15,6 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from capdex_cli.config.completion_cache import complete
 from capdex_router.commands.sandbox import Sandbox
 from tests.e2e.forks import Warm
 
@@ -108,6 +109,8 @@ def test_install_shows_what_it_asks_for_and_notes_it(capdex: Any, publish: Any) 
         "weather", "installed", told["sha256"],
     )  # fmt: skip
     assert "asked for: ^1" in capdex("installed", "--format", "human").stdout
+    context: Any = None
+    assert complete(context, context, "wea") == ["weather"]  # to a TAB after `capdex remove`
     (row,) = capdex.json("installed")["results"]
     assert (row["name"], row["request"], row["standing"]) == ("weather", "^1", "ready")
     assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"

@@ -77,6 +77,14 @@ def test_capabilities_that_were_answered_are_offered(tab: Any) -> None:
     assert cache.complete(context, context, typed) == ["did:nuwa:cap:weather@1.1.0"]
 
 
+@pytest.mark.parametrize(
+    "words", ["install", "upgrade", "remove", "call", "show", "yank", "deprecate", "install tea"]
+)
+def test_names_are_offered_wherever_a_capability_is_named(tab: Any, words: str) -> None:
+    cache.remember(["weather@1.1.0"])
+    assert tab(f"capdex {words} we") == ["weather"]
+
+
 def test_what_search_answers_is_remembered(capdex: Any, node: Any, tab: Any) -> None:
     hit = {"cap_uri": "did:nuwa:cap:weather@2.0.0"}
     node.answer("search_capabilities", {"list_of_results": [hit, {"cap_uri": 3}], "total": 2})
