@@ -48,18 +48,17 @@ def lint(reading: ManifestReading, allow: Collection[str] = ()) -> tuple[Problem
     that no router uses, and state verbs without a scope. `allow` has paths of texts that look like
     secrets and are none: they are warnings, too.
     """
-    manifest = reading.manifest
-    if manifest is None:
-        return ()
-    faults = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
-    faults += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
-    faults += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
-    faults += [(Reason.MISSING_FIELD, *x) for x in _without_scope(manifest)]
-    problems = [problem_at(reading, *x) for x in faults]
-    for code, path, why, hint in _of_no_use(manifest):
-        problems.append(problem_at(reading, code, path, why, Severity.ERROR, hint))
+    manifest, problems = reading.manifest, list[Problem]()
+    if manifest is not None:
+        faults = [(Reason.UNEDITED, *x) for x in _unedited(manifest)]
+        faults += [(Reason.UNKNOWN_REQUIRED, *x) for x in _unknown_required(manifest)]
+        faults += [(Reason.TOO_LARGE, *x) for x in _unusable(manifest)]
+        faults += [(Reason.MISSING_FIELD, *x) for x in _without_scope(manifest)]
+        problems += [problem_at(reading, *x) for x in faults]
+        for code, path, why, hint in _of_no_use(manifest):
+            problems.append(problem_at(reading, code, path, why, Severity.ERROR, hint))
     found = dict(secret_like(reading.yaml.value))
-    lines = enumerate(reading.data.decode().split("\n"), 1)
+    lines = enumerate(reading.data.decode("utf-8", "replace").split("\n"), 1)
     comments = secret_like({"comments": {i: x.partition("#")[2] for i, x in lines if "#" in x}})
     more = {path: why for path, why in comments if why not in found.values()}  # published, too
     for path, why in (found | more).items():

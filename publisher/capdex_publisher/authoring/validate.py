@@ -80,11 +80,11 @@ def validate(file: PackageFile, allow: Collection[str] = ()) -> PackageValidatio
     like secrets and are none.
     """
     reading = read(file.data)
+    problems = with_mistakes(reading, lint(reading, allow))
     if reading.manifest is None:
-        foreign = _foreign(file)
-        return PackageValidation(file, None, foreign or reading.problems, Verdict.INVALID)
+        return PackageValidation(file, None, _foreign(file) or problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
-    problems = (*with_mistakes(reading, lint(reading, allow)), *_of_files(file, reading, allow))
+    problems = (*problems, *_of_files(file, reading, allow))
     if isinstance(judged, RejectedPackage):
         problems = (*problems, _problem(judged, reading))
     return PackageValidation(file, reading.manifest, problems, judged.verdict)

@@ -171,6 +171,24 @@ def test_a_secret_is_an_error_of_validate_and_publish_unless_it_is_named() -> No
     refuse_mistakes([warning])
 
 
+@pytest.mark.parametrize("line", ["nonsense: [1, 2]\n", "tools: 5\n"])
+def test_a_secret_is_said_beside_the_error_that_makes_the_package_invalid(line: str) -> None:
+    text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
+    text = text.replace("did:nuwa:cap:tea@", "did:nuwa:cap:Tea@")
+    text = text.replace("You help", f"Send api_key={HEX}. You help") + f"# token={MIXED}\n{line}"
+    validation = validate(PackageFile("tea.acp.yaml", text.encode()))
+    assert validation.manifest is None
+    errors = [x for x in validation.problems if x.severity is Severity.ERROR]
+    said = [x for x in errors if x.code is Reason.LINT_SECRET_VALUE]
+    assert [x.path.partition("[")[0] for x in said] == ["prompt", "comments"]
+    assert len(errors) > len(said)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe# token=x", b"[", b"a: &a [*a]", b"- 1", b""])
+def test_what_is_no_package_is_looked_through_without_a_fault(data: bytes) -> None:
+    assert not validate(PackageFile("tea.acp.yaml", data)).valid
+
+
 def test_validate_says_how_to_allow_what_is_no_secret() -> None:
     text = scaffold("tea", description="T.", kind=PackageKind.PROMPT)
     (error,) = [
