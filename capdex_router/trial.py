@@ -28,6 +28,7 @@ from capdex_router.catalog.catalog import Fixed
 from capdex_router.catalog.packages import owner, tool_of
 from capdex_router.home.directory import Home
 from capdex_router.invoke.invoke import Caller, Invoker, prompt_of
+from capdex_router.invoke.validation import canonical
 from capdex_router.model.capability import Capability
 from capdex_router.model.refs import InvokeResult
 from capdex_router.model.requests import HostRequest
@@ -65,7 +66,7 @@ async def requests(
         invoker.proposal(made.ref.capability_id, made.ref.version, arguments)
         if (executor := made.executor) is None:
             return [prompt_of(made, arguments)]
-        given = orjson.loads(orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS))
+        given = orjson.loads(canonical(arguments))
         accesses = executor.requests(given)
         if not all(isinstance(access, HostRequest) for access in accesses):
             return [asdict(access) | {"arguments": given} for access in accesses]

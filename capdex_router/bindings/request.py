@@ -20,7 +20,6 @@ from capdex.json import Json
 from capdex.manifest.bindings.http_auth import auths
 from capdex.manifest.bindings.http_header import HEADER_VALUE, header_fault
 from capdex.manifest.bindings.http_request import (
-    CONTENT,
     FORM,
     JSON,
     PLACEHOLDER,
@@ -40,6 +39,7 @@ from capdex_router.bindings.styles import (
     named_texts,
     path_text,
     scalar,
+    unsendable,
 )
 from capdex_router.model.refs import AUTHOR
 
@@ -105,8 +105,6 @@ class RequestTemplate:
         body = (binding.get("body") if styled else None) or {}
         content = str(body.get("content") or JSON) if body or not styled else ""
         whole = str(body.get("parameter") or "")
-        if content and not CONTENT.fullmatch(content):
-            raise unusable_binding(f"a body of {content[:64]} cannot be sent")
         reserved = tuple(str(x.get("name")) for x in auths(binding) if x.get("type") == "query")
         return cls(
             *(method, origin, path, query, places, headers),
@@ -134,10 +132,10 @@ class RequestTemplate:
             # Also in a body: some servers read a name there before the one in the query.
             _check_new(parameter, place.name, fixed)
             if place.place == "query":
-                named = self._named(parameter, value, place, fixed, in_url)
+                named = self._named(parameter, arguments, place, fixed, in_url)
                 query += (f"{in_url(key)}={text}" for key, text in named)
             elif self.content == FORM:
-                form += self._named(parameter, value, place, fixed, in_form)
+                form += self._named(parameter, arguments, place, fixed, in_form)
             else:
                 body[place.name] = value
         text = f"{address}{'?' if query else ''}{'&'.join(query)}"
@@ -213,14 +211,15 @@ class RequestTemplate:
     def _named(
         self,
         parameter: str,
-        value: object,
+        arguments: Json,
         place: ArgumentPlace,
         fixed: list[list[str]],
         escape: Quote,
     ) -> Iterator[tuple[str, str]]:
         """Yield the names and texts of an argument; raises InvalidInput for another one's name."""
-        others = [_steps(x.name) for key, x in self.places.items() if key != parameter]
-        for key, text in named_texts(parameter, value, place, escape):
+        known = {*self.places, *arguments} - {parameter}
+        others = [_steps(self._place(x).name) for x in known]
+        for key, text in named_texts(parameter, arguments[parameter], place, escape):
             _check_new(parameter, key, fixed if key == place.name else fixed + others)
             yield key, text
 
@@ -233,11 +232,7 @@ class RequestTemplate:
             if self.content != FORM:
                 return json_body(value)
             if not isinstance(value, dict):
-                raise InvalidInput(
-                    f"the argument {self.whole[:64]} cannot be sent",
-                    why="a form is an object",
-                    fix="give an object of its fields",
-                )
+                raise unsendable(self.whole, "a form is an object", "give an object of its fields")
             for key, item in value.items():
                 _check_new(self.whole, key, self._fixed())
                 form += named_texts(key, item, ArgumentPlace("body", ""), in_form)
@@ -284,8 +279,6 @@ def _places(binding: Mapping[str, Any], styled: bool) -> Iterator[tuple[str, Arg
             yield parameter, ArgumentPlace(place, name)
             continue
         style, explode = rule.get("style") or STYLES[place][0], rule.get("explode")
-        if style not in STYLES[place]:
-            raise unusable_binding(f"the parameter {parameter} has no known style")
         explode = style in ("form", "deepObject") if explode is None else explode
         yield parameter, ArgumentPlace(place, name, style, explode, bool(rule.get("content")))
 

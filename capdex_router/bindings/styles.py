@@ -54,15 +54,14 @@ def named_texts(
     """
     if place.as_json or (isinstance(value, dict) and not place.style):
         value = None if value is None else _to_json(parameter, value)
+    value = _defined(value)
     name, style = place.name or parameter, place.style or "form"
     explode = place.explode or not place.style
     match value:
         case None:
             return
         case dict() if style == "deepObject":
-            for key, item in value.items():
-                if item is not None:
-                    yield f"{name}[{key}]", escape(_text(name, item))
+            yield from ((f"{name}[{key}]", escape(_text(name, x))) for key, x in value.items())
         case dict() if explode:
             yield from ((key, escape(_text(name, item))) for key, item in value.items())
         case list() if explode or style == "deepObject":
@@ -76,9 +75,9 @@ def named_texts(
 
 def path_text(parameter: str, name: str, value: object, style: str, explode: bool) -> str:
     """Return a value of a path, encoded; raises InvalidInput if it is empty or no text."""
+    value = _defined(value)
     if value is None or value == [] or value == {}:
-        why = "it is missing, and the URL needs it"
-        raise InvalidInput(f"the argument {parameter} cannot be sent", why=why, fix="give it")
+        raise unsendable(parameter, "it is missing, and the URL needs it", "give it")
     before, between = {"simple": ("", ","), "label": (".", "."), "matrix": (";", ";")}[style]
     key = f"{name}=" if style == "matrix" else ""
     if isinstance(value, dict | list) and not explode:
@@ -97,7 +96,7 @@ def header_value(parameter: str, value: object, place: ArgumentPlace) -> str:
     """Return the value of an argument's header; raises InvalidInput for what is no line of text."""
     if place.as_json:
         return json_text(value)
-    value = value if place.style else scalar(parameter, value)
+    value = _defined(value) if place.style else scalar(parameter, value)
     if isinstance(value, list):
         return ",".join(_line_of(parameter, item) for item in value)
     if not isinstance(value, dict):
@@ -113,10 +112,15 @@ def scalar(parameter: str, value: object) -> Any:
     """Return a value of a path or a header; raises InvalidInput for a list or an object."""
     if isinstance(value, dict | list):
         why = "a list or an object does not fit into a URL or a header"
-        raise InvalidInput(
-            f"the argument {parameter} cannot be sent", why=why, fix="give one value"
-        )
+        raise unsendable(parameter, why, "give one value")
     return value
+
+
+def _defined(value: object) -> Any:
+    """Return a value without the members that are null, which RFC 6570, 2.3, calls undefined."""
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if item is not None}
+    return [item for item in value if item is not None] if isinstance(value, list) else value
 
 
 def _to_json(parameter: str, value: object) -> str:
@@ -124,7 +128,7 @@ def _to_json(parameter: str, value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError as error:  # a lone surrogate, an integer over 64 bits
-        raise _unsendable(parameter, str(error)) from None
+        raise unsendable(parameter, str(error)) from None
 
 
 def json_text(value: object) -> str:
@@ -137,7 +141,7 @@ def _line_of(parameter: str, value: object) -> str:
     text = _text(parameter, value)
     if all(char >= " " and char != "\x7f" for char in text):
         return text
-    raise _unsendable(parameter, _NO_TEXT)
+    raise unsendable(parameter, _NO_TEXT)
 
 
 def _items(parameter: str, value: Any, escape: Quote) -> list[str]:
@@ -150,16 +154,15 @@ def _text(parameter: str, value: object) -> str:
         case str():
             if "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value):
                 return value  # line ends belong to long texts
-            raise _unsendable(parameter, _NO_TEXT)
+            raise unsendable(parameter, _NO_TEXT)
         case bool():
             return "true" if value else "false"
         case int() | float():
             return orjson.dumps(value).decode() if abs(value) < 2**63 else str(value)
-        case None:
-            return "null"
         case _:
             return _to_json(parameter, value)
 
 
-def _unsendable(parameter: str, why: str) -> InvalidInput:
-    return InvalidInput(f"the argument {parameter} cannot be sent", why=why, fix=PLAIN)
+def unsendable(parameter: str, why: str, fix: str = PLAIN) -> InvalidInput:
+    """Return the error for an argument that has no form where it goes."""
+    return InvalidInput(f"the argument {parameter[:64]} cannot be sent", why=why, fix=fix)

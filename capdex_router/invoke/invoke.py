@@ -32,6 +32,7 @@ from capdex.json import Json
 from capdex.net.turns import Turns
 from capdex_router.catalog.catalog import Catalog
 from capdex_router.home.audit_log import AuditLog
+from capdex_router.invoke.validation import canonical
 from capdex_router.model.capability import Capability, Check, Executor
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.model.requests import Request, StateRequest
@@ -186,7 +187,7 @@ class Invoker:
 
     def _check_input(self, capability: Capability, arguments: object, audited: Json) -> Json:
         try:
-            data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+            data = canonical(arguments)
         except orjson.JSONEncodeError as error:
             raise InvalidInput("the input is not JSON", why=str(error), fix=_NO_JSON) from None
         audited["input_sha256"] = hashlib.sha256(data).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import OrderedDict
 from typing import Final, NamedTuple, NoReturn
 
@@ -25,6 +26,17 @@ _ALTERNATIVES: Final = (
     jsonschema_rs.ValidationErrorKind.AnyOf,
     jsonschema_rs.ValidationErrorKind.OneOfNotValid,
 )
+
+
+def canonical(arguments: object) -> bytes:
+    """Return an input as JSON: keys sorted, 5.0 as the integer that JSON Schema takes it for."""
+    data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(json.loads(data, parse_float=_number))
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 class _Compiled(NamedTuple):

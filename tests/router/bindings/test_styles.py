@@ -104,6 +104,24 @@ def expected_query(name: str, value: Any, style: str, explode: bool) -> str:
     return f"{name}=" + mark.join(quote(text(x), safe="") for x in flat)
 
 
+@pytest.mark.parametrize(
+    ("place", "rule"),
+    [
+        ("query", {"style": style, "explode": explode})
+        for style in STYLES["query"]
+        for explode in (True, False)
+    ]
+    + [("path", {"style": style}) for style in STYLES["path"]]
+    + [("header", {"explode": explode}) for explode in (True, False)],
+)
+def test_a_null_member_is_left_out_as_rfc_6570_says(place: str, rule: dict[str, Any]) -> None:
+    with_null: list[Any] = [{"k": None, "m": 2, "n": None}, [None, "x", None]]
+    for value, defined in zip(with_null, [{"m": 2}, ["x"]], strict=True):
+        assert written(place, "p", value, rule) == written(place, "p", defined, rule)
+    if place == "query":
+        assert written(place, "p", {"k": None}, rule) == written(place, "p", [None], rule) == ""
+
+
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=6)
 SCALARS = st.one_of(TEXTS, st.integers(-(2**53), 2**53), st.booleans())
 KEYS = st.from_regex(r"k[a-z]{0,4}", fullmatch=True)
@@ -172,6 +190,7 @@ def test_a_form_is_read_as_it_was_written(members: dict[str, Any]) -> None:
             {"o": {"n": 1}},
             {"o": {"in": "query", "explode": True}, "p": {"in": "query", "name": "n"}},
         ),
+        ({"o": {"n": 1}, "n": 2}, {"o": {"in": "query", "explode": True}}),
         ({"key": "mine"}, {}),
     ],
 )
@@ -184,7 +203,7 @@ def test_no_key_of_an_argument_replaces_what_is_fixed_or_a_secret(
 
 
 def test_nothing_empty_fills_a_path() -> None:
-    nothing: list[Any] = [None, [], {}]
+    nothing: list[Any] = [None, [], {}, [None], {"k": None}]
     for value in nothing:
         with pytest.raises(InvalidInput, match="cannot be sent"):
             written("path", "p", value, {})

@@ -299,6 +299,16 @@ async def test_an_error_names_the_command_that_grants(runtime: Make) -> None:
     assert error["details"]["touches"][0] == "GET https://api.example.org/"
 
 
+async def test_a_whole_number_with_a_fraction_is_sent_as_the_integer_that_it_is(
+    runtime: Make,
+) -> None:
+    echo = Echo()
+    run = runtime(tool("t", echo, input_schema={"type": "object", "additionalProperties": True}))
+    given = {"text": "5.0", "n": 5.0, "list": [-3.0, 0.5, {"far": 1e300}]}
+    await run.call("t", given)
+    assert orjson.dumps(echo.runs) == b'[{"list":[-3,0.5,{"far":1e+300}],"n":5,"text":"5.0"}]'
+
+
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 2**64, "\ud800"])
 async def test_a_value_that_json_does_not_have_is_not_sent_as_another(
     runtime: Make, value: object
