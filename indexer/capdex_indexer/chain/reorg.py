@@ -212,7 +212,7 @@ class ReorgDetector:
         if now - self._behind_since > LAG_PATIENCE_S:
             self._rpc.doubt()  # a shorter chain may be another one: the next call shows it
             raise Unavailable(
-                f"the RPC endpoint is {behind} blocks behind the index",
+                "the RPC endpoint is behind the index",
                 Code.STALLED,
                 why=f"endpoint {label} is at block {head.number}, the index at {tip.number}",
                 fix="wait until it has caught up, or add another endpoint with --rpc-url",

@@ -130,9 +130,9 @@ def _missing(step: BlockRange, log_head: LogHead, why: str) -> MissingLogs:
     if not log_head.count:
         why += "; if the registry is older than the first block read, pass its --start-block"
     return MissingLogs(
-        f"the RPC endpoint left out or changed events up to block {step.upto.number}",
+        "the RPC endpoint left out or changed events",  # one line of the log, however far it reads
         Code.STALLED,
-        why=why,
+        why=f"up to block {step.upto.number}, {why}",
         fix="wait, or add another endpoint with --rpc-url",
         upto=step.upto.number,
     )

@@ -226,7 +226,7 @@ CHANGES_SCHEMA: Json = schema_of(
                     "revision": INTEGER,
                     "deleted": {
                         "type": "boolean",
-                        "description": "True if nothing of this name is served any more.",
+                        "description": "True if this name has no latest release.",
                     },
                     **dict.fromkeys(_FILE_OF_A_CHANGE, STRING),
                 },

@@ -66,7 +66,7 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     """Return a page of the feed; raises InvalidInput for another place or limit.
 
     Each name is in the feed once, at its latest change, so a follower that reads to the end knows
-    all names. A name of which nothing is served is `deleted`.
+    all names. A name without a latest release is `deleted`.
     """
     read_limit(limit, MAX_PAGE)
     page = await read_feed(reader, FeedPlace(0) if since is None else FeedPlace.parse(since), limit)

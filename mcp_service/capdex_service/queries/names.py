@@ -23,7 +23,7 @@ LATEST: Final = "latest"
 async def newest_changes(reader: Reader) -> Json:
     """Return the names that changed last, the newest first, and the revision they are of.
 
-    A name of which nothing is served any more is `deleted`.
+    A name without a latest release is `deleted`.
     """
 
     def read(connection: Connection) -> Json:

@@ -187,6 +187,32 @@ async def test_an_endpoint_that_still_syncs_leaves_the_index_as_it_is(
         await it.until(lambda: not it.codes())
 
 
+async def test_a_fault_whose_numbers_change_with_each_block_is_one_line_of_the_log(
+    sim: Any, options: NodeOptions, index: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reorg, "LAG_PATIENCE_S", 0.1)
+    with structlog.testing.capture_logs() as lines:
+        async with running(options) as it:
+
+            def shown(words: str) -> bool:
+                trouble = it.node.surface.health.at.trouble
+                return trouble is not None and words in trouble.line
+
+            await it.until(lambda: not it.codes())
+            for newest in (0, 1, 2):  # it catches up
+                sim.visible = newest
+                await it.until(lambda: shown(f"is at block {newest}"))  # noqa: B023
+            sim.visible = None
+            await it.until(lambda: not it.codes())
+            sim.publish()
+            sim.once("eth_getLogs", lambda logs: [], times=MANY)
+            for newest in (4, 5, 6):
+                await it.until(lambda: shown(f"up to block {newest}"))  # noqa: B023
+                sim.mine()
+    waiting = [line["why"] for line in lines if line["event"] == "waiting"]
+    assert len(waiting) == 2, waiting
+
+
 async def test_an_endpoint_that_keeps_no_first_block_is_believed(
     sim: Any, options: NodeOptions, index: None
 ) -> None:
