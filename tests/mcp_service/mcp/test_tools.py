@@ -423,9 +423,11 @@ async def test_a_hit_says_that_its_name_is_like_an_older_one_of_another_owner(
     store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
-    async with mcp.Client(build_server(read(Index(url)))) as client:
+    index = Index(url)
+    async with mcp.Client(build_server(read(index))) as client:
         full = (await search(client, "weather"))["list_of_results"]
         short: Any = await client.call_tool("search_capabilities", {"query_string": "weather"})
+    index.close()
     assert [hit.get("like") for hit in full] == [None, "weather"]
     told = short.structured_content["list_of_results"]
     assert [hit.get("like") for hit in told] == [None, "weather"]
