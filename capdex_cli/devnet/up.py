@@ -111,6 +111,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
             db=f"sqlite:///{home.path / 'index.db'}",
             blocks=home.path / "blocks",
             ipfs=() if ipfs.startswith("dir:") else (ipfs,),
+            keep_files=0 if ipfs.startswith("dir:") else 1 << 30,  # nothing else here serves them
             serve=served_verdicts(serve_signed=False),
             start_block=deployment.block_number,
             poll_interval_s=POLL_S,
