@@ -239,7 +239,7 @@ def _fault(tool: Any, name: str, names: Sequence[str]) -> str:
         return "another tool has this name, by which a server is called"
     if object_of(tool.get("execution")).get("taskSupport") == "required":
         return "it runs as a task alone, and a package calls it and waits"
-    if len(orjson.dumps(tool, default=str)) > MAX_TOOL_BYTES:
+    if len(orjson.dumps(tool | {"outputSchema": None}, default=str)) > MAX_TOOL_BYTES:
         return f"it has more than {MAX_TOOL_BYTES} bytes"
     return ""
 

@@ -151,7 +151,7 @@ def _is_object(schema: Any) -> bool:
     """Return True for a schema that objects may follow."""
     given = schema.get("type", "object") if isinstance(schema, dict) else None
     names = given if isinstance(given, list) else [given]
-    return any(str(x).lower() == "object" for x in names)
+    return any(str(x).lower() in ("object", "dict") for x in names)
 
 
 def _unread(source: str, words: Json, why: str = "a package has no such word") -> list[Note]:

@@ -38,6 +38,10 @@ MAX_VALUE_DEPTH: Final = 6  # of examples and defaults
 
 _BESIDE: Final = ANNOTATIONS | {"example"}  # kept where a dialect ignores what is beside `$ref`
 _ANY_VALUE: Final = ("const", "default")  # keywords that hold any value
+_PYTHON: Final = {  # types, as lists of tools by hand have them
+    "dict": "object", "list": "array", "tuple": "array", "str": "string",
+    "int": "integer", "float": "number", "bool": "boolean",
+}  # fmt: skip
 # No value is judged by these words: they name a part, or are told in another way.
 _SILENT: Final = re.compile(
     r"\$(?:schema|id|anchor|comment)|id|xml|externalDocs|x-.*|discriminator|collectionFormat",
@@ -97,6 +101,8 @@ class Resolver:
         self._count(0, parts=1)
         if self._document is None:  # SDKs in Python write null for what they do not say
             value = {_spelt(x): y for x, y in value.items() if y is not None or x in _ANY_VALUE}
+            if kind := _PYTHON.get(str(value.get("type")).lower()):
+                value["type"] = kind
         else:
             hidden |= read_only(self._document, value, old=self._old)
             if isinstance(reference := value.get("$ref"), str):

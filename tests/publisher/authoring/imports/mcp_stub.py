@@ -33,6 +33,7 @@ TOOLS: dict[str, Any] = {
     "draft7": [{"name": "odd", "inputSchema": TUPLE}],
     "outarr": [{**GOOD, "outputSchema": {"type": "array"}}, {"name": "odd", "inputSchema": OBJECT}],
     "badann": [GOOD, {"name": "odd", "inputSchema": OBJECT, "annotations": {"readOnlyHint": "1"}}],
+    "outlarge": [{**GOOD, "outputSchema": {**OBJECT, "examples": [{"a": "x" * 70_000}] * 3}}],
     "twice": [GOOD, {**GOOD, "description": "Another one."}],
     "dots": [{"name": x, "inputSchema": OBJECT} for x in ("a.b", "a_b", "_c", "c", "a b")],
     "refext": [{"name": "re", "inputSchema": {"properties": {"q": {"$ref": "https://e.net/q"}}}}],

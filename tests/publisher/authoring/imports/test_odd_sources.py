@@ -105,6 +105,13 @@ async def test_an_output_that_is_no_object_is_named() -> None:
     assert ("good", "output schema") in [(x.source, x.subject) for x in package.notes]
 
 
+async def test_a_tool_is_carried_without_an_output_schema_that_is_too_large() -> None:
+    package = await imported("outlarge")
+    assert set(tools(package)) == {"good"}
+    found = [(x.subject, x.fate, x.after) for x in package.notes if x.source == "good"]
+    assert found == [("output schema", "left out", "too large")]
+
+
 async def test_a_cursor_that_repeats_ends_the_list() -> None:
     assert set(tools(await imported("endless"))) == {"good"}
 

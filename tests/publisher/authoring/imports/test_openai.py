@@ -37,6 +37,23 @@ def imported(value: Any) -> Imported:
     return write_package(import_openai(json.dumps(value).encode(), "rain_tools"))
 
 
+def test_types_with_the_names_that_python_has_are_those_of_json_schema(
+    manifest_of: ManifestOf,
+) -> None:
+    sides = {"type": "tuple", "items": {"type": "float"}}
+    parts: Json = {"n": {"type": "int"}, "s": {"type": "str"}, "b": {"type": "bool"}}
+    inner: Json = {"type": "dict", "properties": parts}
+    given = {"type": "dict", "properties": {"sides": sides, "inner": inner}}
+    package = imported([{"name": "area", "parameters": given | {"required": ["sides"]}}])
+    [tool] = manifest_of(package).tools
+    [sent, inner] = tool.parameters["properties"].values()
+    assert (tool.parameters["type"], tool.parameters["required"]) == ("object", ["sides"])
+    assert sent == {"type": "array", "items": {"type": "number"}}
+    assert inner["type"] == "object"
+    assert [x["type"] for x in inner["properties"].values()] == ["integer", "string", "boolean"]
+    assert {x.subject for x in package.notes} == {"name", "bindings"}
+
+
 @pytest.mark.parametrize(
     "value",
     [
