@@ -110,7 +110,7 @@ def query_words(text: str) -> tuple[list[tuple[str, str]], str]:
     """Return each distinct token of a query with its word, and the word that the text ends in.
 
     The word is empty for a pair of characters, and the last one unless a letter of a spaced script
-    ends the text. Stopwords are left out unless there is nothing else.
+    ends the text, or a `*` after it. Stopwords are left out unless there is nothing else.
     """
     runs = _runs(text)
     terms = [run for run in runs if run[1] not in STOPWORDS] or runs
@@ -120,7 +120,7 @@ def query_words(text: str) -> tuple[list[tuple[str, str]], str]:
             words.update(dict.fromkeys((pair, "") for pair in _pairs(unspaced)))
         else:
             words[stem(word[:MAX_TOKEN_CHARS]), word[:MAX_TOKEN_CHARS]] = None
-    ends = bool(runs) and text[-1:].isalnum()
+    ends = bool(runs) and text.removesuffix("*")[-1:].isalnum()
     return list(words), runs[-1][1][:MAX_TOKEN_CHARS] if ends else ""
 
 

@@ -50,6 +50,13 @@ def test_a_query_shares_a_token_with_the_text_it_means(query: str, document: str
     assert set(query_tokens(query)) & set(document_tokens(document))
 
 
+@pytest.mark.parametrize(
+    ("query", "last"), [("get weath", "weath"), ("weath*", "weath"), ("weath ", ""), ("*", "")]
+)
+def test_the_word_that_a_query_ends_in_may_have_an_asterisk_after_it(query: str, last: str) -> None:
+    assert query_words(query)[1] == last
+
+
 def test_a_query_of_two_characters_asks_for_them_together() -> None:
     assert query_tokens("笔记") == ["笔记"]
 

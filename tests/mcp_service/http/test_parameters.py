@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -50,8 +51,11 @@ def test_values_are_checked() -> None:
     assert number({}, "limit", 7) == 7
     assert number({"limit": "12"}, "limit", 7) == 12
     for wrong in ("", "-1", "1.0", "1e3", "٣", "9" * 16, "01"):
-        with pytest.raises(InvalidInput, match="not a whole number"):
-            number({"limit": wrong}, "limit", 7)
+        assert number({"limit": wrong}, "limit", 7) == wrong
+        with pytest.raises(InvalidInput, match="not a whole number from 1 to 50"):
+            read_search(f"limit={quote(wrong)}".encode())
+    with pytest.raises(InvalidInput, match="not a number of tokens"):
+        read_search(b"context_window=8k")
     assert choice({}, "level", ("a", "b"), "a") == "a"
     with pytest.raises(InvalidInput, match="one of a, b"):
         choice({"level": "c"}, "level", ("a", "b"), "a")
