@@ -133,13 +133,8 @@ class Engine(SegmentSet[WordSegment]):
         return names
 
     def original(self, name: str) -> str | None:
-        """Return the older name that a live document may be taken for.
-
-        None if it is like no other; raises LookupError if there is no such document.
-        """
-        for part, at in self.places(name):
-            return part.segment.like(at)
-        raise LookupError(name)
+        """Return the older name that a live document may be taken for; None for none."""
+        return next((part.segment.like(at) for part, at in self.places(name)), None)
 
     def page(
         self,

@@ -14,7 +14,7 @@ from capdex_service.answers.rendered import Moment
 MAX_BYTES: Final = 32 << 20  # plain and compressed
 MAX_AGE_S: Final = 3600.0  # of any page, since some say how old a release is
 MAX_STALE_S: Final = 1.0  # that a page of many names may be older than the index
-NO_REVISION: Final = -1  # of a page of many names that is kept for MAX_STALE_S alone
+NO_REVISION: Final = -1  # of a page that is kept for MAX_STALE_S alone
 
 Key = tuple[str, ...]
 
@@ -48,7 +48,7 @@ class PageCache:
         if kept is None:
             return None
         (name, final_at), age_s = kept.tag, self._clock() - kept.made_at
-        if name:
+        if name and kept.revision != NO_REVISION:
             fresh = final_at is None or moment.finalized < final_at
         else:
             fresh = kept.revision == moment.revision or age_s < MAX_STALE_S

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import orjson
 
 from capdex.errors import InvalidInput
-from capdex_explorer.pages.growth import add_growth, without_copies
+from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, not_found
 from capdex_explorer.views.badge import badge_svg
 from capdex_explorer.views.text import visible
@@ -68,7 +68,7 @@ async def near_names(site: Site, wanted: str) -> list[str]:
     near = get_close_matches(wanted.lower(), names, NEAR, 0.6) or get_close_matches(
         wanted.lower(), await names_like(site.reader, "", MAX_COMPARED), NEAR, 0.75
     )
-    return await without_copies(site, near)
+    return [name for name in near if not site.reader.like(name)]
 
 
 async def llms(site: Site, request: PageRequest) -> bytes:

@@ -33,26 +33,18 @@ _CACHED: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
 async def add_growth(site: Site, releases: Sequence[Json]) -> None:
     """Add to each release `first_seen` (epoch seconds), `growth` and `like`, None for none.
 
-    `like` is the older name of another owner that it may be taken for, see `read_copies`.
+    `like` is the older name of another owner that it may be taken for.
     A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
     lines, `more`, the number of those left out, and `makers` as "another author and account".
     """
     wanted = [(name_of(release), str(release["semver"])) for release in releases]
-    copies = site.reader.index.live.copies
-    copied = await site.reader.read(copies, [name for name, _ in wanted])
     lines = await lineages(site.reader, wanted)
     for release, (first_seen, before) in zip(releases, lines, strict=True):
         release["first_seen"], release["growth"] = first_seen, None
-        release["like"] = copied.get(name_of(release))
+        release["like"] = site.reader.like(name_of(release))
         if before is not None and release["verification"]["verdict"] is not None:
             growth = await _growth(site, release, *before)
             release["growth"] = growth if growth.get("words") or growth.get("makers") else None
-
-
-async def without_copies(site: Site, names: Sequence[str]) -> list[str]:
-    """Return the names that are like no older name of another owner."""
-    copied = await site.reader.read(site.reader.index.live.copies, names)
-    return [name for name in names if not copied.get(name)]
 
 
 async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:

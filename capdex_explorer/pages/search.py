@@ -11,7 +11,7 @@ from capdex.json import Json
 from capdex.manifest.metadata import DOMAINS
 from capdex.uri import CapabilityURI
 from capdex.version import Version
-from capdex_explorer.pages.growth import add_growth, without_copies
+from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.pages.publisher import is_publisher
 from capdex_explorer.pages.recent import names_in_order
 from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
@@ -70,15 +70,13 @@ async def results(site: Site, request: PageRequest) -> View:
     answer, corrected = await explained_search(site.reader, SearchRequest.parse(wanted))
     found = answer.to_json()
     hits, following = found["list_of_results"], found["next_cursor"]
-    is_empty = bool(query) and not hits
+    near = await names_like(site.reader, query[:3], SUGGESTED) if query and not hits else ()
     data = found | {
         "query": query,
         "chosen": chosen,
         "without": without,
         "corrected": {word: list(instead) for word, instead in corrected.items()},
-        "suggested": await without_copies(
-            site, await names_like(site.reader, query[:3], SUGGESTED) if is_empty else ()
-        ),
+        "suggested": [name for name in near if not site.reader.like(name)],
         "named": await _page_named(site, query),
         "first_page": not wanted["cursor"],
         "first": request.address(cursor=None),

@@ -221,8 +221,9 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         exact = CapabilityURI.exact(untrusted_text(answer.get("cap_uri")))
         digest = bytes.fromhex(untrusted_text(answer.get("sha256")))
         publisher = parse_address(untrusted_text(chain.get("publisher")))
+        like = _like(answer)
     except (CapdexError, ValueError):
-        raise _odd(address, "its URI, sha256 or publisher is malformed") from None
+        raise _odd(address, "a URI, sha256, publisher or name in it is malformed") from None
     chain_id, contract = chain.get("chain_id"), untrusted_text(chain.get("contract"))
     if not isinstance(chain_id, int) or isinstance(chain_id, bool):
         raise _odd(address, "it names no chain")
@@ -248,10 +249,10 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         value = chain.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
             position[key] = value
-    return Release(announcement, position, warnings=_warnings(answer, exact))
+    return Release(announcement, position, warnings=_warnings(answer, exact, like))
 
 
-def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
+def _warnings(answer: Json, uri: CapabilityURI, like: str) -> tuple[str, ...]:
     status = object_of(answer.get("status"))
     named = untrusted_text(status.get("replaced_by"))
     instead = f", and its owner names {quoted(named[:64])} in its place" if named else ""
@@ -261,6 +262,8 @@ def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
         "name_deprecated": ("name_message", f"the name {uri.name} is deprecated{instead}"),
     }
     warnings = []
+    if like:
+        warnings.append(f"a node says its name is like the older name {like} of another owner")
     for flag, (reason, words) in texts.items():
         if status.get(flag) is True:
             said = untrusted_text(status.get(reason))[:200]
@@ -268,11 +271,15 @@ def _warnings(answer: Json, uri: CapabilityURI) -> tuple[str, ...]:
     return tuple(warnings)
 
 
+def _like(answer: Json) -> str:
+    return check_name(untrusted_text(answer["like"])) if answer.get("like") else ""
+
+
 def _hit(hit: Json) -> NodeHit | None:
     texts = object_of(hit.get("acp_metadata"))
     try:
         uri = CapabilityURI.exact(untrusted_text(hit.get("cap_uri")))
-        like = check_name(untrusted_text(hit["like"])) if hit.get("like") else ""
+        like = _like(hit)
     except InvalidInput:
         return None
     summary = untrusted_text(texts.get("summary")) or untrusted_text(texts.get("description"))

@@ -116,6 +116,7 @@ async def serving(url: str, blocks: Path, served: frozenset[Verdict]) -> AsyncIt
         parts.callback(index.close)
         health = Health(following=True, writes=True)
         state = await asyncio.to_thread(index.status)
+        await asyncio.to_thread(index.find, "")  # a node that is ready has its search
         number = state.block_number or 0
         health.at = SyncProgress(BlockRef(number, bytes(32), bytes(32), 1_700_000_000), number, 0)
         surface = Surface(index, BlockDirectory(blocks), health)

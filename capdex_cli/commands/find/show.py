@@ -37,6 +37,8 @@ def show_command(app: App, name: str) -> None:
     uri = CapabilityURI.loose(name)
     audited, manifest = app.run(_audit(app, uri))
     standing, answer, releases = audited.chain, audited.node, audited.releases
+    if like := answer.get("like"):
+        releases = [x | {"like": like} for x in releases]
     if uri.selector is not None:
         releases = [x for x in releases if _chosen(uri.selector, x)]
         if not releases:

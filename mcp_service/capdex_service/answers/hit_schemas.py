@@ -6,6 +6,7 @@ from capdex.json import Json
 from capdex_service.answers.schemas import (
     AS_OF,
     INTEGER,
+    LIKE,
     MAYBE_STRING,
     RELEASE,
     STRING,
@@ -50,7 +51,6 @@ _TRIGGER: Json = schema_of(
     }
 )
 
-_LIKE: Json = STRING | {"description": "The older name of another owner that its name is like."}
 _SCORED: Json = {"score": {"type": "number"}, "matched": STRINGS}
 
 ROUTES_SCHEMA: Json = schema_of(
@@ -68,7 +68,7 @@ ROUTES_SCHEMA: Json = schema_of(
 RESULTS_SCHEMA: Json = schema_of(
     {
         "list_of_results": array_of(
-            schema_of(RELEASE | _SCORED | {"like": _LIKE, "why": _WHY}, "like", "why")
+            schema_of(RELEASE | _SCORED | LIKE | {"why": _WHY}, *LIKE, "why")
         ),
         "total": INTEGER,
         "mode": {"enum": ["lexical", "semantic"]},

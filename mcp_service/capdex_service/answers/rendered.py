@@ -66,13 +66,15 @@ class Rendered:
     """An answer without the finality of its releases and without `as_of`.
 
     The finality of the release at block `blocks[i]` belongs between `parts[i]` and `parts[i + 1]`;
-    `as_of` follows the last part. `brief` is of a tool: the text ends with its `next`.
+    `as_of` follows the last part. `brief` is of a tool: the text ends with its `next`. `name` is
+    that of its releases, if they have one.
     """
 
     parts: tuple[bytes, ...]
     blocks: tuple[int, ...]
     text_json: bytes
     brief: bytes = b""
+    name: str = ""
 
     @classmethod
     def of(
@@ -86,27 +88,35 @@ class Rendered:
 
     def to_bytes(self) -> bytes:
         """Return it as bytes; JSON has no zero byte, so one stands between its parts."""
-        return b"\0".join((orjson.dumps(self.blocks), self.text_json, self.brief, *self.parts))
+        head = orjson.dumps(self.blocks), self.text_json, self.brief, self.name.encode()
+        return b"\0".join((*head, *self.parts))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Rendered:
         """Return what `to_bytes` gave."""
-        blocks, text_json, brief, *parts = data.split(b"\0")
-        return cls(tuple(parts), tuple(orjson.loads(blocks)), text_json, brief)
+        blocks, text_json, brief, name, *parts = data.split(b"\0")
+        return cls(tuple(parts), tuple(orjson.loads(blocks)), text_json, brief, name.decode())
 
-    def answer(self, moment: Moment, warning: str | None = None) -> Answer:
-        """Join the parts with what the moment determines."""
-        joined = [self.parts[0]]
+    def answer(self, moment: Moment, warning: str | None = None, like: str | None = None) -> Answer:
+        """Join the parts with what the moment determines, and the older name that its name is like.
+
+        What a name is like may change with other names, so it is in no part.
+        """
+        joined, brief, text_json = [self.parts[0]], self.brief, self.text_json
         for block, part in zip(self.blocks, self.parts[1:], strict=True):
             joined += (_FINALITY[block <= moment.finalized], part)
+        if like is not None:
+            joined.append(said := b',"like":' + orjson.dumps(like))
+            brief = brief and brief[:-1] + said + b"}"
+            text_json = orjson.dumps(f"like the older name {like} of another owner\n")[:-1]
+            text_json += self.text_json[1:]
         joined += (b',"as_of":', moment.as_of, b"}")
-        brief = self.brief
         if warning is not None:
             said = b',"warning":' + orjson.dumps(warning)
             joined[-1:] = (b"}", b"}")
             joined[-3] = moment.as_of[:-1] + said
             brief = brief and brief[:-1] + said + b"}"
-        return Answer(b"".join(joined), self.text_json, brief)
+        return Answer(b"".join(joined), text_json, brief)
 
 
 def render_name(
@@ -120,7 +130,7 @@ def render_name(
         blocks.append(release.block_number)
         comma = b","
     parts[-1] += b"]"
-    return Rendered(tuple(parts), tuple(blocks), b'""')
+    return Rendered(tuple(parts), tuple(blocks), b'""', name=str(head["name"]))
 
 
 def render_release(
@@ -128,7 +138,8 @@ def render_release(
 ) -> Rendered:
     """Render the answer that is one release with further fields; without `brief` it is whole."""
     before = b"".join(split(release, more))
-    return Rendered((before, b"}"), (release.block_number,), *told(text, brief))
+    named = release.name or ""
+    return Rendered((before, b"}"), (release.block_number,), *told(text, brief), named)
 
 
 def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:

@@ -117,7 +117,10 @@ _HISTORY: Json = {
         }
     ),
 }
-_PARTS: Json = {
+LIKE: Json = {
+    "like": STRING | {"description": "The older name of another owner that its name is like."}
+}
+_PARTS: Json = LIKE | {
     "package": {"type": "string", "description": "The .acp.yaml file."},
     "tools": _OBJECTS,
     "tool_bindings": {"type": "object"},
@@ -157,6 +160,8 @@ NAME_SCHEMA: Json = schema_of(
         ),
         "as_of": AS_OF,
     }
+    | LIKE,
+    *LIKE,
 )
 
 _REFERENCE: Json = schema_of({"capability_id": STRING, "version": STRING})

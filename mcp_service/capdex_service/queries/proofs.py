@@ -104,7 +104,7 @@ async def resolve(
     if refusal is not None:
         raise refusal.with_details(proof=proof)
     assert resolved is not None  # noqa: S101 - there is an answer or a refusal
-    answer = resolved[1].answer(Moment.of(0, position), reader.warning())
+    answer = reader.tell(resolved[1], Moment.of(0, position))
     return replace(answer, body=answer.body[:-1] + b',"proof":' + orjson.dumps(proof) + b"}")
 
 

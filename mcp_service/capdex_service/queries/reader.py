@@ -134,7 +134,7 @@ class Reader:
         if self._moment is None or self._is_old():
             return None
         rendered = self.cache.get(question)
-        return None if rendered is None else rendered.answer(self._moment, self.warning())
+        return None if rendered is None else self.tell(rendered, self._moment)
 
     async def answer(
         self, question: str, make: Callable[[Connection], tuple[str, Rendered]]
@@ -151,7 +151,19 @@ class Reader:
             if self._moment is not None and made_at.revision == self._moment.revision:
                 self.cache.put(question, name, rendered)
             moment = made_at
-        return rendered.answer(moment, self.warning())
+        return self.tell(rendered, moment)
+
+    def tell(self, rendered: Rendered, moment: Moment) -> Answer:
+        """Return an answer of a moment, with what its name is like."""
+        return rendered.answer(moment, self.warning(), self.like(rendered.name))
+
+    def like(self, name: str) -> str | None:
+        """Return the older name of another owner that a name is like, see `read_copies`.
+
+        None for none, and where the search does not have the name yet.
+        """
+        state = self.index.live.state
+        return state.engine.original(name) if state else None
 
     async def cards(self, names: Sequence[str]) -> dict[str, Card]:
         """Return the cards of those of these names that are listed, kept ones where there are."""

@@ -276,6 +276,16 @@ def test_show_joins_what_the_chain_keeps_with_what_the_node_makes_of_it(
     assert found["7.0.0"]["warnings"] == ["the node has this release, and the chain has not"]
 
 
+def test_show_says_what_older_name_of_another_owner_a_name_is_like(
+    capdex: Any, chain: Chain, node: Any, release: dict[str, Any]
+) -> None:
+    node.page("weather", {"releases": [release], "like": "whether", "as_of": release["as_of"]})
+    for name in ("weather", f"weather@{release['semver']}"):
+        shown = capdex("show", name, "--format", "human").stdout
+        assert "like the older name whether of another owner" in shown
+    assert capdex.json("show", "weather")["results"][0]["like"] == "whether"
+
+
 def test_show_goes_on_with_one_source_when_the_other_is_down(
     capdex: Any, chain: Chain, node: Any, release: dict[str, Any]
 ) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from capdex_explorer.http.page_cache import MAX_AGE_S, MAX_STALE_S, PageCache
+from capdex_explorer.http.page_cache import MAX_AGE_S, MAX_STALE_S, NO_REVISION, PageCache
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.site import NO_TAG, CacheTag
 from capdex_service.answers.rendered import Moment
@@ -52,6 +52,15 @@ def test_a_page_is_made_anew_once_its_release_is_final(kept: PageCache) -> None:
     kept.put(("note",), PAGE, moment(1, 6), CacheTag("note", 7))
     assert kept.get(("note",), moment(2, 6)) is PAGE
     assert kept.get(("note",), moment(3, 7)) is None
+
+
+def test_a_page_about_a_name_that_the_search_lacked_is_kept_for_a_moment(
+    kept: PageCache, clock: Clock
+) -> None:
+    kept.put(("note",), PAGE, moment(NO_REVISION), CacheTag("note"))
+    assert kept.get(("note",), moment(9)) is PAGE
+    clock.now += MAX_STALE_S
+    assert kept.get(("note",), moment(9)) is None
 
 
 def test_a_page_of_many_names_is_at_most_a_moment_older_than_the_index(

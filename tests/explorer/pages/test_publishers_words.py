@@ -170,10 +170,10 @@ def test_each_part_of_a_page_says_whose_words_it_has(growing: Growing) -> None:
 def test_no_page_offers_a_copy_in_place_of_a_name_that_is_not_there(growing: Growing) -> None:
     growing.publish("rain-report", title="Rain Report")
     growing.publish("rain-reprt", title="Rain Report", publisher=making.OTHER)
-    near = Answer(f"{growing.base}/c/rain-repr", **HTML)
-    assert 'Did you mean <a href="/c/rain-report">rain-report</a>?' in near.text
     empty = Answer(f"{growing.base}/search?q=raixyzzy", **HTML)
     assert "Names that begin alike: rain-report" in empty.words
+    near = Answer(f"{growing.base}/c/rain-repr", **HTML)
+    assert 'Did you mean <a href="/c/rain-report">rain-report</a>?' in near.text
     for page in (near, empty):
         assert "rain-reprt" not in page.text
 

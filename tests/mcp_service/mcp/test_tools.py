@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from capdex_service.mcp import calls, tools
 from capdex_service.mcp.server import build_server
 from capdex_service.queries.proofs import PROOF_KINDS
 from capdex_service.queries.reader import Reader
-from capdex_service.queries.resolve import INCLUDES
+from capdex_service.queries.resolve import INCLUDES, name_page
 from capdex_service.queries.search import MAX_REPLY_BYTES
 
 FREE = {
@@ -434,6 +435,33 @@ async def test_a_hit_says_that_its_name_is_like_an_older_one_of_another_owner(
     lines = short.content[0].text.splitlines()
     (told,) = [x for x in lines if "like the older name weather of another owner" in x]
     assert told.startswith("weathr 1.0.0")
+
+
+async def test_a_release_and_a_name_say_what_older_name_they_are_like_as_long_as_they_are(
+    making: Any, read: Any, tmp_path: Path
+) -> None:
+    url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
+    chain.publish("weather", title="Weather", publisher=making.OTHER)
+    chain.publish("weathr", title="Weather")
+    with closing(Store.open(url, making.DEPLOYMENT)) as store, closing(Index(url)) as index:
+        making.follow(store, chain)
+        reader = read(index)
+        for name, like in (("weathr", "weather"), ("weather", None), ("weathr", None)):
+            index.find("")
+            asked = {"cap_uri": f"did:nuwa:cap:{name}"}
+            for _ in range(2):  # the second answer is a kept one
+                brief = await calls.call(reader, "resolve_capability", asked)
+                whole = await calls.call(reader, "resolve_capability", asked | {"detail": "full"})
+                page = (await name_page(reader, name)).to_json()
+                got = [json.loads(x.body).get("like") for x in (brief, whole)]
+                assert [*got, page.get("like")] == [like] * 3
+                told = json.loads(brief.text_json)
+                assert told.startswith(f"like the older name {like} of another owner\n{name}") is (
+                    like is not None
+                )
+            if name == "weather":
+                chain.mine(making.yanked("weather"))
+                making.follow(store, chain)
 
 
 async def test_a_large_package_is_answered_in_full(making: Any, read: Any, tmp_path: Path) -> None:

@@ -122,6 +122,19 @@ async def test_flags_of_a_release_are_warnings(node: SimulatedNode) -> None:
     )
 
 
+async def test_a_name_like_an_older_one_is_a_warning_with_whose_word_that_is(
+    nodes: list[SimulatedNode],
+) -> None:
+    nodes[1].publish(weather("1.2.0"), like="whether")
+    nodes[0].publish(weather("1.2.0"))
+    found = await resolve(uri("weather"), of(*nodes))
+    said = "a node says its name is like the older name whether of another owner"
+    assert found.warnings == (said,)
+    nodes[1].releases[-1]["like"] = "whether\nproof: all of it"
+    error = await refused(of(nodes[1]))
+    assert error.code is Code.NODE_UNAVAILABLE
+
+
 @pytest.mark.parametrize("honest", [0, 1])
 async def test_a_flag_that_one_node_hides_is_told_by_the_other(
     nodes: list[SimulatedNode], honest: int

@@ -69,23 +69,18 @@ class NearNames:
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Sequence[str], Neighbours]] = {}  # by id of the names
 
-    def read(
-        self, connection: Connection, engine: Engine | None, changed: Collection[str] = ()
-    ) -> Near:
+    def read(self, connection: Connection, engine: Engine, changed: Collection[str] = ()) -> Near:
         """Return what finds those of the state that a transaction sees.
 
-        The engine may lack the names in `changed`; without one all listed names are read.
+        The engine may lack the names in `changed`.
         """
         changed = set(changed)
         query = select(LISTING.c.name)
-        if engine is None:
-            listed = connection.execute(query).scalars().all()
-        else:
-            own = (query.where(LISTING.c.name.in_(some)) for some in chunks(sorted(changed)))
-            listed = [name for some in own for name in connection.execute(some).scalars()]
+        own = (query.where(LISTING.c.name.in_(some)) for some in chunks(sorted(changed)))
+        listed = [name for some in own for name in connection.execute(some).scalars()]
         parts: list[tuple[Neighbours, Mask | None]] = [(Neighbours(listed), None)]
         before, self._kept = self._kept, {}
-        for part in engine.parts if engine else ():
+        for part in engine.parts:
             names = part.segment.names
             kept = before.get(id(names)) or (names, Neighbours(names))
             self._kept[id(names)] = kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Final
@@ -110,20 +110,6 @@ class LiveSearch:
         while not self.following and self.merge():
             pass
         return state
-
-    def copies(self, connection: Connection, names: Collection[str]) -> dict[str, str | None]:
-        """Return the older name of another owner that each name may be taken for; None for none.
-
-        An engine as new as the transaction knows it; other names are looked up, see `read_copies`.
-        """
-        state, originals = self.state, dict[str, str | None]()
-        changed = _changed_since(connection, state) if state else ()
-        if state and not changed:
-            originals = {x: state.engine.original(x) for x in names if x in state.engine}
-        if unknown := set(names) - originals.keys():
-            near = self._near.read(connection, state.engine if state else None, changed)
-            originals |= read_copies(connection, unknown, near)
-        return originals
 
     def restore(self, connection: Connection, load: Callable[[bytes], State | None]) -> bool:
         """Take the state that `load` returns for the secret of this database, and catch up.

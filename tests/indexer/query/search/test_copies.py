@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from capdex.search.engine import Engine
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.search import copies
 from capdex_indexer.query.search.copies import NearNames, read_copies
@@ -29,7 +30,8 @@ def test_a_copy_has_its_oldest_original_and_an_older_name_with_a_later_title_is_
     chain.publish("router", "1.1.0", title="Route Planner", publisher=making.OTHER)
     making.follow(store, chain)
     with search_index.read() as connection:
-        near = NearNames().read(connection, None)
+        names = ["weather", "weathr", "weathers", "router", "routers"]
+        near = NearNames().read(connection, Engine(), names)
         assert read_copies(connection, ["weathr", "weathers", "routers", "weather"], near) == {
             "weathr": "weather",
             "weathers": None,
@@ -58,7 +60,7 @@ def test_a_name_that_only_looks_like_an_older_one_is_a_copy(
     chain.publish(copy, title="Oslo")
     making.follow(store, chain)
     with search_index.read() as connection:
-        near = NearNames().read(connection, None)
+        near = NearNames().read(connection, Engine(), [original, copy])
         assert read_copies(connection, [original, copy], near) == {original: None, copy: original}
 
 
@@ -68,17 +70,11 @@ def test_the_engine_of_a_reader_knows_the_copies_that_the_database_has(
     chain.publish("weather", title="Weather", publisher=making.OTHER)
     chain.publish("weathr", title="Weather")
     making.follow(store, chain)
-    names = ["weather", "weathr", "unknown"]
-    copies = search_index.live.copies
     with search_index.read() as connection:
-        from_database = copies(connection, names)
-        search_index.live.at(connection)
-        assert copies(connection, names) == from_database
-    assert (from_database["weather"], from_database["weathr"]) == (None, "weather")
-    chain.publish("weathe", title="Weather")  # newer than the engine
-    making.follow(store, chain)
-    with search_index.read() as connection:
-        assert copies(connection, ["weathe"]) == {"weathe": "weather"}
+        engine = search_index.live.at(connection).engine
+        for name, original in read_copies(connection, ["weather", "weathr"]).items():
+            assert engine.original(name) == original
+    assert (engine.original("weathr"), engine.original("unknown")) == ("weather", None)
 
 
 @pytest.mark.parametrize("letters", ["ab", "rnmvw"])
@@ -96,7 +92,8 @@ def test_both_ways_find_the_same_copies_of_many_names(
         found = []
         for few in WAYS:
             monkeypatch.setattr(copies, "FEW", few)
-            found.append(read_copies(connection, names, NearNames().read(connection, None)))
+            near = NearNames()
+            found.append(read_copies(connection, names, near.read(connection, Engine(), names)))
     assert found[0] == found[1]
     assert len(set(found[0].values()) - {None}) > 3
 
@@ -117,7 +114,8 @@ def test_an_older_engine_and_what_changed_since_have_the_near_names_of_the_datab
         near = NearNames()
         of_engine = near.read(connection, engine, ["weathers", "weathe"])
         assert of_engine("weather") == {"weathers", "weathr"}
-        assert near.read(connection, None)("weather") == {"weathers", "weathr"}
+        all_names = ["weather", "weathe", "weathr", "weathers"]
+        assert near.read(connection, Engine(), all_names)("weather") == {"weathers", "weathr"}
         removed = engine.without(["weathr"])
         assert near.read(connection, removed)("weather") == {"weathe"}
 
