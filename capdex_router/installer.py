@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from capdex_router.bindings.pins import Pins
 from capdex_router.catalog.short_forms import ShortForms
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
@@ -23,4 +24,5 @@ def open_installer(home: Home, config: Config) -> Iterator[Installer]:
             rights=GrantFile(home.grants),
             audit=audit,
             seen=ShortForms(home).add,
+            gone=Pins(home.pins).forget,
         )

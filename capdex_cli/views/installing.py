@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ class Terminal:
                 f"{proposal.summary} nobody can be asked here",
                 Code.NO_CONSENT,
                 why="stdin or stderr is not a terminal, or CI or --no-input is set",
-                fix=f"run in a terminal: {shlex.join(proposal.command)}; or add --yes",
+                fix="run the same command in a terminal, or add --yes",
                 details=proposal.to_json(),
             )
         try:
@@ -133,8 +132,6 @@ def outcome_row(app: App, outcome: InstallOutcome) -> tuple[str, ...]:
 
 def chosen_candidate(app: App, error: CapdexError) -> str | None:
     """Ask which of the candidates of an AMBIGUOUS error is meant; None if nobody can be asked."""
-    import click
-
     candidates = (error.details or {}).get("candidates")
     if error.code is not Code.AMBIGUOUS or not isinstance(candidates, list):
         return None

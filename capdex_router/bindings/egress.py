@@ -209,7 +209,7 @@ class Egress:
         )
 
     def _moved(self, url: URL) -> URL:
-        base = self._addresses.get(str(url.origin())) if url.absolute else None
+        base = self._addresses.get(str(url.origin()).lower()) if url.absolute else None
         if base is None:
             return url
         path = base.raw_path.rstrip("/") + url.raw_path_qs

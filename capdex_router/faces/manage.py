@@ -15,6 +15,7 @@ from capdex_router.install.resolve import NodeHit, search
 from capdex_router.install.wish import choose
 from capdex_router.policy.consent import Asker, agree, clean
 from capdex_router.policy.proposal import Proposal
+from capdex_router.policy.quoting import quoted
 
 TOOLS_SHOWN: Final = 8
 NO_NODE: Final = "no node was asked: none is configured; a person can set CAPDEX_MCP_URL"
@@ -71,6 +72,7 @@ class Packages:
     async def _remove(self, name: str, asker: Asker) -> str:
         # An agent that a hostile page talks to must not be able to disarm its user.
         entry = self._installer.entry(name)
+        files = [f"its files in {quoted(x)} go, edited ones stay" for x in entry.folders]
         proposal = Proposal(
             "remove",
             f"Remove {entry.name} {entry.version}?",
@@ -78,7 +80,7 @@ class Packages:
             entry.version,
             entry.sha256,
             ("capdex", "remove", entry.name),
-            facts=("its grants go; what it stored stays",),
+            facts=("its grants go; what it stored stays", *files),
         )
         await agree(proposal, asker, self._installer.audit.write)
         self._installer.remove([entry.name], entry)

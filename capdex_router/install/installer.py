@@ -49,7 +49,7 @@ AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
 
 @dataclass(eq=False)
 class Installer:
-    """Changes what is installed in a home. `seen` is called with each package that was verified."""
+    """Changes what is installed: `seen` gets each verified package, `gone` each removed name."""
 
     home: Home
     config: Config
@@ -57,6 +57,7 @@ class Installer:
     rights: GrantFile
     audit: AuditLog
     seen: Callable[[VerifiedPackage], None] = lambda package: None
+    gone: Callable[[str], None] = lambda name: None
 
     def __post_init__(self) -> None:
         self._store = LockStore(self.home.lock_file)
@@ -259,6 +260,7 @@ class Installer:
             self._forget_unused(gone)
         for entry in gone:
             self.audit.write("remove", **audited(entry))
+            self.gone(entry.name)
         return gone
 
     def _granted(self, plan: InstallPlan) -> list[Grant]:

@@ -17,7 +17,8 @@ class LockStore(SharedFile[Lock]):
 
     def write(self, lock: Lock) -> None:
         """Replace the file: after a crash it holds the old or the new lock."""
-        drop_leftovers(self._path)
-        write_whole(self._path, lock.to_bytes())
-        sync_folder(self._path.parent)  # the grants that were written before are durable, too
+        path = self._path.resolve()  # a link leads to a file that people share, as in a clone
+        drop_leftovers(path)
+        write_whole(path, lock.to_bytes())
+        sync_folder(path.parent)  # the grants that were written before are durable, too
         self._value, self._seen = lock, self.stamp

@@ -32,6 +32,7 @@ MAX_ITEMS: Final = 256  # permissions, hosts or labels of one package
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 8
 _MERGE: Final = re.compile(rb"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)  # as git writes it
+_COMMA: Final = re.compile(rb"\}(?=\r?\n\{)|,(?=\r?\n\])")  # after a merge that kept both sides
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -126,11 +127,14 @@ class Lock:
             if mark := _MERGE.search(data):
                 line = data.count(b"\n", 0, mark.start()) + 1
                 why = f"line {line} is a mark of a merge: keep one line of each package"
+            elif comma := _COMMA.search(data):
+                line = data.count(b"\n", 0, comma.start()) + 1
+                why = f"line {line}: each package but the last has a comma at the end of its line"
             raise UsageError(
                 "the lock file cannot be read",
                 Code.CONFIG,
                 why=why,
-                fix="take it back from a copy, or move it away and install again",
+                fix="mend it, take it back from a copy, or move it away and install again",
             ) from None
 
     @classmethod

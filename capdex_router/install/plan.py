@@ -102,18 +102,19 @@ class InstallPlan:
         rest = (x for x in self.changes if not _asked_again(x) and not is_shown_whole(x))
         changes += [f"changed: {visible(change.message)}" for change in rest]
         warnings = [f"warning: {visible(warning)}" for warning in self.warnings]
-        was = f" {self.old.version} to" if kind == "upgrade" and self.old is not None else ""
-        down = bool(was) and self.old is not None and entry.uri.version < self.old.uri.version
-        verb = "Downgrade" if down else kind.title()
-        wanted = f"{entry.name}@{entry.request}".rstrip("@")
-        follows = bool(was) and self.old is not None and self.old.request == entry.request
+        old = self.old if kind == "upgrade" else None
+        was = f" {old.version} to" if old else ""
+        verb = "Downgrade" if old and entry.uri.version < old.uri.version else kind.title()
+        wanted = str(entry.wanted).removeprefix(PREFIX)
+        following = old and old.request == entry.request
+        command = ("upgrade", entry.name) if following else ("install", wanted)
         return Proposal(
             kind,
             f"{verb} {entry.name}{was} {entry.version}?",
             f"{PREFIX}{entry.name}",
             entry.version,
             entry.sha256,
-            ("capdex", "upgrade", entry.name) if follows else ("capdex", "install", wanted),
+            ("capdex", *(("sync",) if self.same and self.fresh else command)),
             entry.signer,
             accesses=asked,
             changes=tuple(changes),
@@ -307,11 +308,12 @@ def _check_bytes(old: Locked, entry: Locked, *, proven: bool) -> None:
 
 
 def _of_another_signer(entry: Locked, before: Collection[str], known_by: str) -> Refused:
+    wanted = str(entry.wanted).removeprefix(PREFIX)
     return Refused(
         f"{entry.name} {entry.version} is signed by another key than what {known_by}",
         Code.SIGNER_CHANGED,
         why=f"that is signed by {_named(before)}, this by {_did(entry.signer)}",
-        fix=f"ask its author; if this is right: capdex install {entry.name} --allow-signer-change",
+        fix=f"ask its author; if this is right: capdex install '{wanted}' --allow-signer-change",
         details={"was": sorted(before), "is": _did(entry.signer)},
     )
 

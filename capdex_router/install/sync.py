@@ -21,11 +21,12 @@ from capdex.errors import (
 from capdex.package import verify
 from capdex_router.install.facts import check as check_entry
 from capdex_router.install.facts import check_proof
-from capdex_router.install.fetch import fetch, fetch_files, missing, open_gateways
+from capdex_router.install.fetch import fetch, fetch_files, open_gateways
 from capdex_router.install.installer import AT_ONCE, Installer
 from capdex_router.install.lockfile import Locked
 from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan
+from capdex_router.install.resolve import need_nodes
 from capdex_router.policy.consent import Asker
 from capdex_router.policy.quoting import quoted
 
@@ -125,22 +126,21 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
     except InvalidInput as error:
         if error.code is not Code.NOT_FOUND:
             raise
-        raise _not_announced(entry, "there is no such release") from None
-    for field in ("cid", "sha256"):
-        ours, theirs = getattr(entry, field), getattr(plan.entry, field)
-        if ours != theirs:
-            raise _not_announced(entry, f"its {field} is {theirs}, the lock file has {ours}")
+        raise _not_announced(entry, "the nodes know no such release") from None
+    said = plan.entry.chain
+    ours, theirs = ({**x.chain, "cid": x.cid, "sha256": x.sha256} for x in (entry, plan.entry))
     # What a sync may not write anew has to be right already: the place on chain, too.
-    for field in ("publisher", *(("contract", "block_number", "sequence") if frozen else ())):
-        ours, theirs = entry.chain.get(field), plan.entry.chain.get(field, "unknown")
-        if field in entry.chain and ours != theirs:
-            raise _not_announced(
-                entry, f"its {field} is {theirs}, the lock file has {quoted(str(ours))}"
-            )
+    place = ("contract", "block_number", "sequence") if frozen else ()
+    for field in ("cid", "sha256", "publisher", *place):
+        if field in ours and ours[field] != theirs.get(field):
+            here, there = quoted(str(ours[field])), theirs.get(field, "unknown")
+            raise _not_announced(entry, f"its {field} is {there}, the lock file has {here}")
     if frozen:
         check_entry(entry, verify(entry.announcement, plan.package.data))
         return replace(plan, entry=entry)
-    kept = replace(plan.entry, request=entry.request, explicit=entry.explicit)
+    # A proof that a trusted endpoint gave to others stays in a line that is right.
+    chain = entry.chain if said.items() <= entry.chain.items() else said
+    kept = replace(plan.entry, request=entry.request, explicit=entry.explicit, chain=chain)
     return replace(plan, entry=kept)
 
 
@@ -148,7 +148,7 @@ def _not_announced(entry: Locked, why: str) -> VerificationFailure:
     return VerificationFailure(
         f"{entry.name} {entry.version} was not announced as the lock file says",
         why=why,
-        fix=f"capdex remove {entry.name}, then install it again",
+        fix=f"ask another node, or later; else: capdex remove {entry.name}, then install it again",
     )
 
 
@@ -171,8 +171,7 @@ async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
     """Fetch the packages of some entries, and their files, into the cache."""
     if not entries:
         return
-    if not installer.config.nodes:
-        raise missing(entries[0].announcement)
+    need_nodes(installer.config)
     turns = asyncio.Semaphore(AT_ONCE)
     async with open_gateways(installer.config) as source:
 

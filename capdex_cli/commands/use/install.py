@@ -177,17 +177,12 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     Files that `install --to` wrote are removed, if nobody has changed them. The objects that they
     keep stay, unless --purge-state is given.
     """
-    from capdex_router.bindings.pins import Pins
-
     with open_installer(app) as installer:
         # What is not installed is said before anything is asked.
         agreed = {x.name: installer.is_agreed(x) for x in map(installer.entry, names)}
         if purge_state:
             confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
         gone = installer.remove(names)
-        pins = Pins(router_home().pins)
-        for entry in gone:
-            pins.forget(entry.name)
         purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]

@@ -215,7 +215,7 @@ def test_upgrade_previews_asks_about_what_widened_and_upgrades(capdex: Any, publ
     assert any("state.delete" in line for line in found["widened"])
     assert any("prompt" in change["section"] for change in found["changes"])
     refused = capdex("upgrade", "--format", "human")
-    assert "\n  fix: run in a terminal: capdex upgrade weather; or add --yes\n" in refused.stderr
+    assert "\n  fix: run the same command in a terminal, or add --yes\n" in refused.stderr
     assert refused.exit_code == 4
     assert capdex("installed", "--plain").stdout == "weather@1.0.0\n"
     done = capdex("upgrade", "weather", "--yes", "--json")

@@ -11,15 +11,19 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 
+from capdex_router.bindings.pins import Pins
 from capdex_router.catalog.installed import Installed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
 from capdex_router.home.audit_log import tail
+from capdex_router.home.config import Config
+from capdex_router.home.directory import Home
+from capdex_router.installer import open_installer
 from capdex_router.runtime import Runtime, open_runtime
 from tests.indexer import making
 from tests.router.faces.conftest import ERAS, User, said
-from tests.router.simulated import Machine, SimulatedNode, weather
+from tests.router.simulated import Machine, Person, SimulatedNode, uri, weather
 
 
 async def test_a_person_agrees_to_each_step(
@@ -71,6 +75,22 @@ async def test_a_person_agrees_to_each_step(
             assert said(await client.call_tool("find", {"want": "weather", "remote": False})) == (
                 "nothing found: try other words, or ask the registry: remote true"
             )
+
+
+async def test_a_removal_names_the_files_that_go_and_forgets_the_tools_of_services(
+    home: Home, node: SimulatedNode, person: Person, tmp_path: Path
+) -> None:
+    node.publish(weather())
+    folder = tmp_path / "skills/weather"
+    with open_installer(home, Config(nodes=(node.address,))) as installer:
+        plan = await installer.plan(uri("weather"), folders=[str(folder)])
+        await installer.carry_out(plan, person)
+        Pins(home.pins).check("weather", "did:x", "now", "ab" * 32)
+        person.asked.clear()
+        await Packages(installer).act("remove", "weather", person)
+    assert f'its files in "{folder}" go, edited ones stay' in person.lines
+    assert not folder.exists()
+    Pins(home.pins).check("weather", "did:x", "now", "cd" * 32)  # as at a first use
 
 
 @pytest.mark.parametrize("action", ["install", "upgrade", "remove"])

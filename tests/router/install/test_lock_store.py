@@ -49,6 +49,19 @@ def test_a_lock_that_is_a_pipe_or_too_long_is_an_error_that_says_what_to_do(tmp_
         assert caught.value.fix
 
 
+def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    """People share the file by a link into their clone of a repository."""
+    clone, home = tmp_path / "clone", tmp_path / "home"
+    clone.mkdir()
+    home.mkdir()
+    (home / "capdex.lock").symlink_to(clone / "capdex.lock")
+    for number in (1, 2):  # the first one makes the file
+        LockStore(home / "capdex.lock").write(Lock(extra={"a": number}))
+        assert LockStore(clone / "capdex.lock").read().extra == {"a": number}
+    assert (home / "capdex.lock").is_symlink()
+    assert [path.name for path in (*home.iterdir(), *clone.iterdir())] == ["capdex.lock"] * 2
+
+
 def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path: Path) -> None:
     (tmp_path / ".capdex.lock.0123").write_bytes(b"half")
     LockStore(tmp_path / "capdex.lock").write(Lock())

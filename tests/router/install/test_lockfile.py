@@ -158,6 +158,21 @@ def test_a_mark_of_a_merge_is_named_with_its_line(mark: bytes) -> None:
     assert caught.value.why == "line 2 is a mark of a merge: keep one line of each package"
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "line"),
+    [(b"},\n{", b"}\n{", 2), (b"},\n{", b"}\r\n{", 2), (b"}\n]", b"},\n]", 3)],
+)
+def test_a_comma_that_a_merge_left_wrong_is_named_with_its_line(
+    right: bytes, wrong: bytes, line: int
+) -> None:
+    """Both sides of a merge that appended a package end without a comma."""
+    written = lock(entry(), entry("other")).to_bytes()
+    with pytest.raises(UsageError) as caught:
+        Lock.parse(written.replace(right, wrong))
+    says = "each package but the last has a comma at the end of its line"
+    assert caught.value.why == f"line {line}: {says}"
+
+
 def test_a_name_that_is_there_twice_is_refused() -> None:
     document = orjson.loads(lock(entry()).to_bytes())
     document["packages"] *= 2

@@ -93,7 +93,9 @@ async def test_what_is_missing_without_a_node_is_one_error(
 ) -> None:
     for block in installed.home.blocks.glob("*/bafk*"):
         block.unlink()
-    assert (await failed(sync(machine().installer, person))).code is Code.IPFS_UNAVAILABLE
+    error = await failed(sync(machine().installer, person))
+    assert error.code is Code.CONFIG
+    assert error.fix != "capdex sync"  # that is what was run
 
 
 async def test_each_package_that_nobody_agreed_to_here_is_resolved_and_asked_about(
@@ -104,6 +106,7 @@ async def test_each_package_that_nobody_agreed_to_here_is_resolved_and_asked_abo
     person.agrees = False
     refused = await sync(machine(node).installer, person)
     assert [one.error and one.error.code for one in refused] == [Code.NO_CONSENT] * 2
+    assert {one.error and one.error.fix for one in refused} == {"a person can run: capdex sync"}
     assert installed.rights.read().all == ()
     assert any("nobody agreed" in one["why"] for one in check(machine().installer))
     person.agrees = True
@@ -150,7 +153,8 @@ async def test_a_release_that_was_never_announced_is_not_installed(
         (outcome,) = await sync(here.installer, person, frozen=frozen)
         assert outcome.error is not None
         assert outcome.error.code is Code.UNVERIFIED
-        assert "there is no such release" in outcome.error.why
+        assert "the nodes know no such release" in outcome.error.why
+        assert outcome.error.fix.startswith("ask another node, or later; else: capdex remove")
     assert (person.asked, here.rights.read().all) == ([], ())
     assert check(here.installer)
 
@@ -247,6 +251,21 @@ async def test_a_lock_edited_by_hand_is_refused(
         assert field in error.why
     (problem,) = check(installed.installer)
     assert problem["name"] == "weather"
+
+
+async def test_what_a_line_says_beyond_the_nodes_stays_if_all_that_they_say_stands_there(
+    installed: Machine, person: Person
+) -> None:
+    """A proof is had with a trusted endpoint alone, which not everybody who shares the file has."""
+    chain = installed.installer.entry("weather").chain | {"block_hash": "0x" + "ab" * 32}
+    edit(installed, chain=chain)
+    installed.home.grants.unlink()
+    await sync(installed.installer, person)
+    assert installed.installer.entry("weather").chain == chain
+    edit(installed, chain=chain | {"sequence": 99})
+    installed.home.grants.unlink()
+    await sync(installed.installer, person)
+    assert "block_hash" not in installed.installer.entry("weather").chain
 
 
 @pytest.mark.parametrize("proof", [{"name": "weather"}, {}, [], "x", 5, True], ids=str)
