@@ -91,7 +91,7 @@ def staged(folder: Path, expected: Content) -> Iterator[Callable[[], None]]:
     above: list[Path] = []
     beside = folder.parent / f"{STAGING}{secrets.token_hex(4)}"
     try:
-        with _writing(folder):
+        with _writing(folder, f"try again, or capdex remove {folder.name} and install elsewhere"):
             if (real := os.path.realpath(folder.parent)) != str(folder.parent):  # not agreed to
                 raise OSError(f"a link in its path leads elsewhere, to {real}")
             above += [x for x in (folder.parent, *folder.parent.parents) if not x.exists()]

@@ -654,3 +654,21 @@ async def test_a_folder_that_cannot_be_written_leaves_the_old_lock(
         await install(here, person, in_the_way / "forms")
     assert "sync" not in caught.value.fix  # which has nothing to mend
     assert here.installer.lock.packages == {}
+
+
+async def test_a_line_with_a_folder_that_cannot_be_here_says_how_the_package_is_installed(
+    machine: Open, node: SimulatedNode, person: Person, tmp_path: Path
+) -> None:
+    """The lock file of another person names a folder below that person's home."""
+    publish(node, forms())
+    here = machine(node)
+    await install(here, person, tmp_path / "alice/skills/forms")
+    here.home.grants.unlink()
+    shutil.rmtree(tmp_path / "alice")
+    (tmp_path / "alice").write_text("nobody lives here")
+    (outcome,) = await sync(here.installer, person)
+    assert outcome.error is not None
+    assert outcome.error.fix.endswith("or capdex remove forms and install elsewhere")
+    here.installer.remove(["forms"])
+    await install(here, person, tmp_path / "bob/skills/forms")
+    assert check(here.installer) == []
