@@ -10,15 +10,14 @@ from capdex_router.install.lockfile import Lock
 
 
 class LockStore(SharedFile[Lock]):
-    """The lock file of a home. Only the holder of the writer lock may call `write`."""
+    """The lock file of a home, or where a link there leads. Only who holds the lock may `write`."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, Lock(), Lock.parse, Lock.to_bytes)
+        super().__init__(path.resolve(), Lock(), Lock.parse, Lock.to_bytes)
 
     def write(self, lock: Lock) -> None:
         """Replace the file: after a crash it holds the old or the new lock."""
-        path = self._path.resolve()  # a link leads to a file that people share, as in a clone
-        drop_leftovers(path)
-        write_whole(path, lock.to_bytes())
-        sync_folder(path.parent)  # the grants that were written before are durable, too
+        drop_leftovers(self._path)
+        write_whole(self._path, lock.to_bytes())
+        sync_folder(self._path.parent)  # the grants that were written before are durable, too
         self._value, self._seen = lock, self.stamp

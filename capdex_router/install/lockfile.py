@@ -31,8 +31,10 @@ MAX_TEXT_CHARS: Final = 4_096
 MAX_ITEMS: Final = 256  # permissions, hosts or labels of one package
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 8
-_MERGE: Final = re.compile(rb"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)  # as git writes it
-_COMMA: Final = re.compile(rb"\}(?=\r?\n\{)|,(?=\r?\n\])")  # after a merge that kept both sides
+_MERGED: Final = {  # what a merge by git leaves, the gravest last
+    rb"\}(?=\r?\n\{)|,(?=\r?\n\])": ": each package but the last ends its line with a comma",
+    rb"(?m:^(?:<{7} |={7}$|>{7} ))": " is a mark of a merge: keep one line of each package",
+}
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -124,12 +126,9 @@ class Lock:
             return cls._read(content)
         except ValueError as error:
             why = str(error)[:300]
-            if mark := _MERGE.search(data):
-                line = data.count(b"\n", 0, mark.start()) + 1
-                why = f"line {line} is a mark of a merge: keep one line of each package"
-            elif comma := _COMMA.search(data):
-                line = data.count(b"\n", 0, comma.start()) + 1
-                why = f"line {line}: each package but the last has a comma at the end of its line"
+            for pattern, what in _MERGED.items():
+                if found := re.search(pattern, data):
+                    why = f"line {len(data[: found.end()].splitlines())}{what}"
             raise UsageError(
                 "the lock file cannot be read",
                 Code.CONFIG,

@@ -59,7 +59,8 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
             outcomes.append(_mended(installer, entry, "unchanged"))
         except Unavailable:
             absent.append(entry)
-    await _fetch_all(installer, absent)
+    if absent:
+        await _fetch_all(installer, absent)
     outcomes += [_mended(installer, entry, "fetched") for entry in absent]
     for entry in entries:
         if entry.name in agreed:
@@ -130,8 +131,7 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
     said = plan.entry.chain
     ours, theirs = ({**x.chain, "cid": x.cid, "sha256": x.sha256} for x in (entry, plan.entry))
     # What a sync may not write anew has to be right already: the place on chain, too.
-    place = ("contract", "block_number", "sequence") if frozen else ()
-    for field in ("cid", "sha256", "publisher", *place):
+    for field in ("cid", "sha256", "publisher", *("contract", "block_number", "sequence") * frozen):
         if field in ours and ours[field] != theirs.get(field):
             here, there = quoted(str(ours[field])), theirs.get(field, "unknown")
             raise _not_announced(entry, f"its {field} is {there}, the lock file has {here}")
@@ -169,8 +169,6 @@ def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
 
 async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
     """Fetch the packages of some entries, and their files, into the cache."""
-    if not entries:
-        return
     need_nodes(installer.config)
     turns = asyncio.Semaphore(AT_ONCE)
     async with open_gateways(installer.config) as source:

@@ -169,7 +169,7 @@ def test_a_comma_that_a_merge_left_wrong_is_named_with_its_line(
     written = lock(entry(), entry("other")).to_bytes()
     with pytest.raises(UsageError) as caught:
         Lock.parse(written.replace(right, wrong))
-    says = "each package but the last has a comma at the end of its line"
+    says = "each package but the last ends its line with a comma"
     assert caught.value.why == f"line {line}: {says}"
 
 
