@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from capdex.did import did_key
@@ -25,7 +26,6 @@ from capdex.manifest.bindings.binding import DID
 from capdex.manifest.bindings.http_request import PLACEHOLDER
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import read_reply
-from capdex_router.bindings.request import json_body
 from capdex_router.model.requests import AgentRequest
 
 MAX_DID_CHARS: Final = 512
@@ -78,7 +78,7 @@ class AgentTool:
         """Send the message; return the JSON object that the agent or the relay answers."""
         did = self._did(arguments)
         url = self._agents.egress.located(did)
-        body = json_body(self._agents.message(did, self._method, arguments))
+        body = orjson.dumps(self._agents.message(did, self._method, arguments))
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         reply = await self._agents.egress.fetch(
             "POST", url, headers=headers, body=body, timeout_s=timeout_s

@@ -29,7 +29,6 @@ from capdex.manifest.bindings.http_request import (
 )
 from capdex.manifest.urls import has_dots
 from capdex_router.bindings.styles import (
-    PLAIN,
     ArgumentPlace,
     Quote,
     header_value,
@@ -45,7 +44,6 @@ from capdex_router.model.refs import AUTHOR
 
 MAX_URL_CHARS: Final = 8192  # longer than what servers take
 MAX_HEADER_CHARS: Final = 4096
-MAX_BODY_BYTES: Final = 1024 * 1024
 _ACCEPT: Final = {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}
 DEFAULT_HEADERS: Final = _ACCEPT | {"Content-Type": JSON}  # unless a binding sets them
 
@@ -112,7 +110,7 @@ class RequestTemplate:
         )
 
     def fill(self, arguments: Json) -> Outgoing:
-        """Return the request for valid arguments.
+        """Return the request for valid arguments, which have a form in JSON.
 
         Raises InvalidInput if an argument is missing, has no text form, or would change the path.
         """
@@ -230,7 +228,7 @@ class RequestTemplate:
                 return None
             value = arguments[self.whole]
             if self.content != FORM:
-                return json_body(value)
+                return orjson.dumps(value)
             if not isinstance(value, dict):
                 raise unsendable(self.whole, "a form is an object", "give an object of its fields")
             for key, item in value.items():
@@ -238,20 +236,7 @@ class RequestTemplate:
                 form += named_texts(key, item, ArgumentPlace("body", ""), in_form)
         if self.content == FORM:
             return "&".join(f"{in_form(key)}={text}" for key, text in form).encode()
-        return json_body(body) if self.content or body else None
-
-
-def json_body(value: Json) -> bytes:
-    """Return arguments as JSON; raises InvalidInput if they are too large, or no JSON."""
-    try:
-        data = orjson.dumps(value)
-    except orjson.JSONEncodeError as error:  # a lone surrogate, or an integer over 64 bits
-        what = "the arguments cannot be sent as JSON"
-        raise InvalidInput(what, why=str(error), fix=PLAIN) from None
-    if len(data) > MAX_BODY_BYTES:
-        why = f"over {MAX_BODY_BYTES} bytes"
-        raise InvalidInput("the arguments are too large", why=why, fix="send less")
-    return data
+        return orjson.dumps(body) if self.content or body else None
 
 
 def check_header(name: str, value: str) -> None:

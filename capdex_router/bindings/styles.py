@@ -53,7 +53,7 @@ def named_texts(
     Nothing for null, an empty list or an empty object. Raises InvalidInput for what is no text.
     """
     if place.as_json or (isinstance(value, dict) and not place.style):
-        value = None if value is None else _to_json(parameter, value)
+        value = None if value is None else orjson.dumps(value).decode()
     value = _defined(value)
     name, style = place.name or parameter, place.style or "form"
     explode = place.explode or not place.style
@@ -123,14 +123,6 @@ def _defined(value: object) -> Any:
     return [item for item in value if item is not None] if isinstance(value, list) else value
 
 
-def _to_json(parameter: str, value: object) -> str:
-    """Return a value as JSON; raises InvalidInput if it has no such form."""
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError as error:  # a lone surrogate, an integer over 64 bits
-        raise unsendable(parameter, str(error)) from None
-
-
 def json_text(value: object) -> str:
     """Return a value as JSON in ASCII."""
     return json.dumps(value, separators=(",", ":"))
@@ -157,10 +149,8 @@ def _text(parameter: str, value: object) -> str:
             raise unsendable(parameter, _NO_TEXT)
         case bool():
             return "true" if value else "false"
-        case int() | float():
-            return orjson.dumps(value).decode() if abs(value) < 2**63 else str(value)
         case _:
-            return _to_json(parameter, value)
+            return orjson.dumps(value).decode()
 
 
 def unsendable(parameter: str, why: str, fix: str = PLAIN) -> InvalidInput:

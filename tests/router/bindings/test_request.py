@@ -157,11 +157,9 @@ def test_a_header_that_frames_the_message_is_refused(name: str) -> None:
         check_header(name, "x")
 
 
-def test_arguments_that_make_a_long_url_or_body_are_refused() -> None:
+def test_arguments_that_make_a_long_url_are_refused() -> None:
     with pytest.raises(InvalidInput, match="long"):
         fill("https://a.b/", {"x": "y" * 9000})
-    with pytest.raises(InvalidInput, match="large"):
-        fill("https://a.b/", {"x": "y" * 2_000_000}, "http_post")
 
 
 @pytest.mark.parametrize("type_", ["http_get", "http_post"])
@@ -220,7 +218,8 @@ def test_no_argument_replaces_a_header_that_the_author_wrote() -> None:
             fill("https://a.b/", {"mode": "w"}, parameters=parameters, headers={"X-mode": "r"})
 
 
-SCALARS = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
+INTEGERS = st.integers(-(2**63), 2**64 - 1)  # as the pipeline lets them through
+SCALARS = st.text() | INTEGERS | st.floats(allow_nan=False) | st.booleans()
 
 
 @given(SCALARS, SCALARS)
