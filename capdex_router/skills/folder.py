@@ -75,9 +75,9 @@ def check_free(folder: Path) -> None:
     """Raise UsageError if something is in the place of a folder that is to be made."""
     if folder.is_symlink() or folder.exists():
         raise UsageError(
-            f"{folder} is there already, and capdex did not write it",
-            why="a folder that is not capdex's is never changed",
-            fix="move it away, or name another directory with --to",
+            f"{folder} is there already, with other content",
+            why="it is another version, or yours, or git changed its line ends: none is replaced",
+            fix="move it away and try again, or name another directory with --to",
         )
 
 

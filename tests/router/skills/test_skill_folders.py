@@ -196,7 +196,7 @@ async def test_a_place_that_is_taken_is_left_alone(
         folder.write_text("mine")
     else:
         folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CapdexError, match="capdex did not write it"):
+    with pytest.raises(CapdexError, match="is there already, with other content"):
         await install(machine(node), person, folder)
     assert person.asked == []
     left = folder / "SKILL.md" if kind == "folder" else folder
@@ -215,7 +215,7 @@ async def test_a_folder_that_holds_just_these_files_is_taken_over(
     placed.home.grants.unlink()
     (moved / "mine.md").write_text("mine")
     again = machine(node)
-    with pytest.raises(CapdexError, match="capdex did not write it"):
+    with pytest.raises(CapdexError, match="is there already, with other content"):
         await install(again, person, moved)
     await install(again, person, folder)
     assert again.installer.entry("forms").folders == (str(folder),)
@@ -490,7 +490,7 @@ async def test_a_folder_of_somebody_is_neither_read_whole_nor_listed(
     monkeypatch.setattr(os, "scandir", noted)
     assert "mine" not in whys(placed)
     (outcome,) = await sync(placed.installer, person)
-    assert "capdex did not write it" in str(outcome.error)
+    assert "is there already, with other content" in str(outcome.error)
     assert str(taken / "more") not in read
 
 
