@@ -138,8 +138,7 @@ def render_release(
 ) -> Rendered:
     """Render the answer that is one release with further fields; without `brief` it is whole."""
     before = b"".join(split(release, more))
-    named = release.name or ""
-    return Rendered((before, b"}"), (release.block_number,), *told(text, brief), named)
+    return Rendered((before, b"}"), (release.block_number,), *told(text, brief), str(release.name))
 
 
 def told(text: str, brief: Mapping[str, Any] | None) -> tuple[bytes, bytes]:

@@ -158,10 +158,7 @@ class Reader:
         return rendered.answer(moment, self.warning(), self.like(rendered.name))
 
     def like(self, name: str) -> str | None:
-        """Return the older name of another owner that a name is like, see `read_copies`.
-
-        None for none, and where the search does not have the name yet.
-        """
+        """Return the older name of another owner that a name is like, as far as the search is."""
         state = self.index.live.state
         return state.engine.original(name) if state else None
 

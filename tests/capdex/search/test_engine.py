@@ -53,6 +53,18 @@ def test_a_query_finds_the_documents_with_its_words(query: str, found: list[str]
     assert names(query) == found
 
 
+@pytest.mark.parametrize("changed", ["grown", "shrunk"])
+def test_a_page_goes_on_after_the_last_hit_whatever_came_or_went_since(changed: str) -> None:
+    some = [Document(f"rain-{n}", {"description": "rain " + "and sun " * n}) for n in range(8)]
+    others = [Document(f"rain-other-{n}", {"description": "rain " * 9}) for n in range(8)]
+    engines = [Engine().add(some), Engine().add(some + others)]
+    before, now = engines if changed == "grown" else reversed(engines)
+    whole = names("rain", engine=before)
+    first = before.page(before.scores("rain"), limit=whole.index("rain-3") + 1)
+    after = now.page(now.scores("rain"), after=first.after)
+    assert [hit.name for hit in after.hits] == ["rain-4", "rain-5", "rain-6", "rain-7"]
+
+
 def test_what_a_query_names_exactly_comes_first() -> None:
     found = [(hit.name, hit.lead) for hit in hits("City Guide")]
     assert found == [("city-guide", 2), ("weather-now", 0)]
