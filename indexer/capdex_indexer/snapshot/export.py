@@ -17,6 +17,7 @@ from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
 from capdex.net.files import overwriting
 from capdex.net.ipfs.block_store import BlockDirectory
+from capdex.problems import Verdict
 from capdex.proof.document import LogProof
 from capdex.proof.verify import Anchor, verify_log
 from capdex.registry.logs import BlockRef
@@ -88,7 +89,7 @@ def export_snapshot(
     """Write the index at an indexed block to a file, replacing it; return the manifest.
 
     `proofs` are storage proofs of the contracts' log slots by deployment, if an endpoint gave any.
-    `on_missing` gets the number of packages that are left out since `blocks` lacks some.
+    `on_missing` gets how many packages `blocks` lacks, but for signed ones: few nodes keep those.
     Raises InvalidInput for a block that is not indexed or whose hash is unknown, or if `blocks` has
     none of the packages that are wanted; Unavailable if the index changed since the proofs were
     made.
@@ -111,14 +112,14 @@ def export_snapshot(
             parts.get(VOTES),
             len(packages),
         )
-        judged = sum(wanted.values())
-        if judged and not packages:
+        verified = sum(verdict == Verdict.VERIFIED for verdict in wanted.values())
+        if verified and not packages:
             raise InvalidInput(
-                f"{judged} package{'s are' if judged > 1 else ' is'} missing",
+                f"{verified} package{'s are' if verified > 1 else ' is'} missing",
                 why=f"{blocks.path} has none of those that the index lists",
                 fix="name the node's directory with --blocks, or add --without-packages",
             )
-        if missing := len(wanted) - len(packages):
+        if missing := sum(wanted[cid] != Verdict.SIGNED for cid in wanted.keys() - packages):
             on_missing(missing)
         first = manifest.to_bytes()
         file.write(write_header(Cid.of(first).to_bytes()) + write_block(Cid.of(first), first))
@@ -186,21 +187,20 @@ def _block(connection: Connection, digest: Digest, proof: LogProof | None) -> Bl
     return BlockRef(number, header.hash, header.parent, header.timestamp)
 
 
-def _packages(connection: Connection, count: int) -> dict[Cid, bool]:
-    """Return the packages of releases up to an event, without denied ones; True: it is judged.
+def _packages(connection: Connection, count: int) -> dict[Cid, str | None]:
+    """Return the packages of releases up to an event, without denied ones, and their verdicts.
 
     Those that wait to be judged belong to them: after an import, these are all.
     """
     denials = denylist.read_with_digests(connection)
-    judged = RELEASE.c.verdict.in_(sorted(LINTED))
-    query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256, judged).where(
-        judged | PENDING, RELEASE.c.sequence <= count
+    query = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256, RELEASE.c.verdict).where(
+        RELEASE.c.verdict.in_(sorted(LINTED)) | PENDING, RELEASE.c.sequence <= count
     )
-    packages: dict[Cid, bool] = {}
-    for name, cid, digest, is_judged in connection.execute(query.order_by(RELEASE.c.sequence)):
-        if denials.of_release(name, cid, bytes(digest)) is None:
-            package = Cid.raw(bytes(digest))
-            packages[package] = bool(is_judged) or packages.get(package, False)
+    packages: dict[Cid, str | None] = {}
+    for name, cid, digest, verdict in connection.execute(query.order_by(RELEASE.c.sequence)):
+        package, denial = Cid.raw(bytes(digest)), denials.of_release(name, cid, bytes(digest))
+        if denial is None and packages.get(package) != Verdict.VERIFIED:
+            packages[package] = verdict
     return packages
 
 

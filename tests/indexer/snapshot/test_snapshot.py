@@ -143,6 +143,20 @@ async def test_what_no_node_has_judged_since_its_import_is_exported(
     assert (written.packages, missing) == (kept, [1])  # one did not verify
 
 
+def test_a_package_that_is_only_signed_is_not_missed(
+    snapshots: Any, making: Any, tmp_path: Path
+) -> None:
+    chain, missing = making.Chain(), list[int]()
+    chain.publish("note")
+    chain.publish("memo", bound=False)  # its node keeps what it serves
+    made = snapshots.build(tmp_path, chain)
+    block = export.plan_export(made.url).block_number
+    written = export.export_snapshot(
+        made.url, made.blocks, tmp_path / "x.car", block, proofs={}, on_missing=missing.append
+    )
+    assert (written.packages, missing) == (1, [])
+
+
 async def test_verdicts_are_not_imported(original: Any, making: Any, tmp_path: Path) -> None:
     path, url = original.export(tmp_path / "index.car"), f"sqlite:///{tmp_path / 'new.db'}"
     await take(path, making, TrustAnchor(block_hash=original.world.hash), url, tmp_path / "new")
