@@ -141,7 +141,7 @@ class Lock:
         if not isinstance(content, dict):
             raise ValueError("it holds no object")
         if content.pop("version", None) != VERSION:
-            raise ValueError(f"its version is not {VERSION}")
+            raise ValueError(f"its version is not {VERSION}; a higher one needs a newer capdex")
         entries = content.pop("packages", None)
         if not isinstance(entries, list) or len(entries) > MAX_PACKAGES:
             raise ValueError(f"packages is not a list of at most {MAX_PACKAGES}")
