@@ -260,7 +260,7 @@ def _no_block(message: str) -> InvalidInput:
     return InvalidInput(
         message,
         why="it is not mined yet, or a reorg replaced it",
-        fix="ask for a block of the current chain, or leave proof_block out",
+        fix="ask again, without proof_block or with a block of the current chain",
     )
 
 
