@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -84,6 +84,8 @@ class Reader:
         self.warning = warning
         self.cache = AnswerCache()
         self._cards: dict[str, Card] = {}
+        self._likes_of: object = self  # the state of the search that `_original` asks
+        self._original: Callable[[str], str | None]
         self._listeners: list[Callable[[Sequence[str] | None], None]] = []
         self._watch = index.watch()
         count = 1 if self._watch.immediate else THREADS
@@ -159,8 +161,10 @@ class Reader:
 
     def like(self, name: str) -> str | None:
         """Return the older name of another owner that a name is like, as far as the search is."""
-        state = self.index.live.state
-        return state.engine.original(name) if state else None
+        if (state := self.index.live.state) is not self._likes_of:
+            find = state.engine.original if state else lambda name: None
+            self._original, self._likes_of = lru_cache(MAX_CARDS)(find), state
+        return self._original(name)
 
     async def cards(self, names: Sequence[str]) -> dict[str, Card]:
         """Return the cards of those of these names that are listed, kept ones where there are."""
