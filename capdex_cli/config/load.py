@@ -38,6 +38,7 @@ from capdex_cli.config.sources import (
     read_file,
     read_options,
     unknown,
+    wrong,
 )
 
 BUILT_IN: Final = "built-in"
@@ -143,7 +144,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
         del values["votes"], origins["votes"]  # they are votes on another registry's names
     network = None
     if chosen is not None or any(key in values for key in NETWORK_KEYS):
-        network = _network(chosen or CUSTOM, values)
+        network = _network(chosen or CUSTOM, values, origins)
         origins["network"] = chosen_by
     paths = {x.replace("-", "_"): Path(values[x]) for x in PATH_KEYS if x in values}
     cap = wei(values["fee-cap"], "fee-cap") if "fee-cap" in values else DEFAULT_FEE_CAP_WEI
@@ -176,12 +177,9 @@ def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[s
     """Refuse the name of a public chain for another chain: money would go to the wrong one."""
     template = TEMPLATES.get(name or "")
     if template is not None and values["chain-id"] != str(template.chain_id):
-        raise UsageError(
-            f"{name} is chain {template.chain_id}, not {values['chain-id']!r}",
-            Code.CONFIG,
-            why=f"set by {origins['chain-id']}",
-            fix="give a network of your own another name",
-        )
+        message = f"{name} is chain {template.chain_id}, not {values['chain-id']!r}"
+        fix = "give a network of your own another name"
+        raise wrong(message, origins["chain-id"], fix)
 
 
 def _check_nodes(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
@@ -189,12 +187,8 @@ def _check_nodes(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
     for key in ("node-url", "mcp-url", "nodes"):
         for url in values.get(key, "").replace(",", " ").split():
             if not _HTTP.match(url):
-                raise UsageError(
-                    f"{key} is not an http(s) URL",  # the value may hold a password
-                    Code.CONFIG,
-                    why=f"set by {origins[key]}",
-                    fix="write it like http://127.0.0.1:8765",
-                )
+                message = f"{key} is not an http(s) URL"  # the value may hold a password
+                raise wrong(message, origins[key], "write it like http://127.0.0.1:8765")
 
 
 def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -244,18 +238,19 @@ def network_names() -> dict[str, str]:
     return names | {name: BUILT_IN for name in TEMPLATES if name not in names}
 
 
-def _network(name: str, values: Mapping[str, str]) -> Network:
+def _network(name: str, values: Mapping[str, str], origins: Mapping[str, str]) -> Network:
     fields: dict[str, Any] = {}
-    for key in NETWORK_KEYS:
-        if key in values:
-            text = values[key].rstrip("/") if "url" in key else values[key]
-            fields[key.replace("-", "_")] = _number(key, text) if key in NUMBERS else text
+    for key in [x for x in NETWORK_KEYS if x in values]:
+        text = values[key].rstrip("/") if "url" in key else values[key]
+        value = _number(key, text, origins[key]) if key in NUMBERS else text
+        fields[key.replace("-", "_")] = value
     return Network(name, **fields)
 
 
-def _number(key: str, text: str) -> int:
+def _number(key: str, text: str, origin: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
-        raise UsageError(f"{key} must be a whole number, not {text[:40]!r}", Code.CONFIG)
+        message = f"{key} must be a whole number, not {text[:40]!r}"
+        raise wrong(message, origin, f"write it with at most {MAX_DIGITS} of the digits 0 to 9")
     return int(text)
 
 
@@ -266,7 +261,7 @@ def wei(text: str, key: str) -> int:
     except ArithmeticError:
         amount = Decimal(-1)
     if not amount.is_finite() or not 0 <= amount < 10**30 or amount != int(amount):
-        also = f", or {key} in your config.toml" if key == "fee-cap" else ""
+        also = f", CAPDEX_FEE_CAP, or {key} in your config.toml" if key == "fee-cap" else ""
         raise UsageError(
             f"the {key.replace('-', ' ')} is not an amount: {text[:40]!r}",
             Code.CONFIG,

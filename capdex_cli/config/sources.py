@@ -51,16 +51,13 @@ class Layer:
         if not text.strip():
             name = f"CAPDEX_{key.upper().replace('-', '_')}"
             is_variable = self.origin == "environment"
-            raise UsageError(
-                f"{name if is_variable else key} is empty",
-                Code.CONFIG,
-                why=f"it names a file; set by {self.origin}",
-                fix=f"unset {name}" if is_variable else f"give {key} the path of a file",
-            )
+            fix = f"unset {name}" if is_variable else f"give {key} the path of a file"
+            raise wrong(f"{name if is_variable else key} is empty", self.origin, fix)
         try:
             return str(self.folder / Path(text).expanduser())
-        except RuntimeError as error:  # ~name of no user
-            raise UsageError(f"{key} is not a path", Code.CONFIG, why=str(error)) from None
+        except RuntimeError:  # ~name of no user
+            fix = "write the path out: no user of this machine has that name"
+            raise wrong(f"{key} is not a path: {text!r}", self.origin, fix) from None
 
 
 def read_options(overrides: Sequence[str]) -> Layer:
@@ -70,7 +67,7 @@ def read_options(overrides: Sequence[str]) -> Layer:
         key, equals, value = text.partition("=")
         if equals:
             _check_key(key, ("network", *NETWORK_KEYS, *ACCOUNT_KEYS), "--config")
-            layer.values[key] = value
+            layer.values[key] = value.strip()
     return layer
 
 
@@ -181,13 +178,18 @@ def find_local_network(cwd: Path) -> Layer | None:
     return None
 
 
+def wrong(message: str, origin: str, fix: str) -> UsageError:
+    """Return the error for a setting that is wrong, with the source that set it."""
+    return UsageError(message, Code.CONFIG, why=f"set by {origin}", fix=fix)
+
+
 def unknown(word: str, known: Collection[str], message: str, origin: str) -> UsageError:
     """Return the error for a word that is not among `known`, with the nearest of them."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=2)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    return UsageError(message, Code.CONFIG, why=f"set by {origin}" if origin else "", fix=hint)
+    return wrong(message, origin, hint)
 
 
 def _check_key(
@@ -203,10 +205,11 @@ def _check_key(
             f"or CAPDEX_{key.upper().replace('-', '_')}",
         )
     if key not in known:
-        raise unknown(key, known, f"unknown key {key!r}", origin)
+        place = " outside of [networks.NAME]" if key in NETWORK_KEYS else ""
+        raise unknown(key, known, f"unknown key {key!r}{place}", origin)
 
 
 def _text(path: Path, key: str, value: object) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool):
-        return str(value)
-    raise UsageError(f"{path}: {key} must be text or a whole number", Code.CONFIG)
+        return str(value).strip()
+    raise UsageError(f"{path}: {key} must be text, in quotes, or a whole number", Code.CONFIG)

@@ -127,8 +127,17 @@ class _File(click.Path):
         return super().convert(value, param, ctx)
 
 
-HASH, TEXT = hash, text  # types of click, whose help has their names
+class _Number(click.FloatRange):
+    """A number in a range. NaN, which is neither below nor above one, is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if number == number else self.fail(f"{value} is not a number.", param, ctx)
+
+
+HASH, NUMBER, TEXT = hash, _Number, text  # types of click, whose help has their names
 FILE = _File(path_type=Path)
+SECONDS = NUMBER(0.01, 3600)
 FILE_NAME = click.Path(allow_dash=True)  # a text; shells complete it by their files
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 

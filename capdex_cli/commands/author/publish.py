@@ -22,7 +22,7 @@ from capdex_cli.publish.allowances import Allowed, allow_options, files_option
 from capdex_cli.publish.change import NAME, ChangeProgress, sending_options
 from capdex_cli.publish.publish import PublishProgress
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import FILE_NAME, command
+from capdex_cli.terminal.click_commands import FILE_NAME, NUMBER, command
 from capdex_cli.terminal.errors import OK, show, worst
 from capdex_cli.terminal.file_arguments import expand, package_file
 from capdex_cli.terminal.output import Format
@@ -50,7 +50,7 @@ SENT = ("tx_hash", "block_number", "gas_used", "fee_wei", "batch", "served_after
 @files_option
 @click.option("--ipfs", metavar="SPEC", help="dir:PATH or a Kubo RPC.  [env var: CAPDEX_IPFS]")
 @click.option(
-    "--wait", type=click.FloatRange(0, 86400), default=30.0, metavar="SECONDS",
+    "--wait", type=NUMBER(0, 86400), default=30.0, metavar="SECONDS",
     help="Longest wait for the node at node-url to serve them; 0: none.",
 )  # fmt: skip
 @author_options

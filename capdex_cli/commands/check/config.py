@@ -65,7 +65,8 @@ def _show(app: App, *, origin: bool) -> None:
         path = getattr(settings, key.replace("-", "_"))
         effective[key] = None if path is None else str(path)
     effective["signer"], effective["signer-address"] = settings.signer, settings.signer_address
-    effective["fee-cap"] = f"{settings.fee_cap_wei / 10**18:f}".rstrip("0").rstrip(".")
+    whole, rest = divmod(settings.fee_cap_wei, 10**18)
+    effective["fee-cap"] = f"{whole}.{rest:018}".rstrip("0").rstrip(".")
     values = [
         {
             "key": key,

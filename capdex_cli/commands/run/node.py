@@ -24,19 +24,12 @@ from capdex_cli.node.options import (
     served_verdicts,
 )
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import Entry, run_group
+from capdex_cli.terminal.click_commands import SECONDS, Entry, run_group
 
 DEFAULT_PORT = 8765
 DEFAULT_FINALITY_BLOCKS = 64  # two epochs of Ethereum
 MAX_WORKERS = 64  # each takes memory as a node does
 MAX_FINALITY_BLOCKS = 1_000_000  # months; their hashes are held in memory
-POLL_S = (0.01, 3600.0)  # more often would overload the endpoint, less often is not following
-
-
-def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
-    if not POLL_S[0] <= value <= POLL_S[1]:  # NaN is refused, too
-        raise click.BadParameter(f"{value} is not in the range {POLL_S[0]}<=x<={POLL_S[1]:g}.")
-    return value
 
 
 @run_group(
@@ -103,7 +96,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Blocks after which a block is final, only for a chain without the tag `finalized`.",
 )  # fmt: skip
 @click.option(
-    "--poll-interval", type=float, default=1.0, callback=_seconds, metavar="S",
+    "--poll-interval", type=SECONDS, default=1.0, metavar="S",
     help="Seconds between looks at the chain.",
 )  # fmt: skip
 @allowed_host_option

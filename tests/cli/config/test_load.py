@@ -100,6 +100,16 @@ def test_a_variable_counts_without_the_spaces_around_it(monkeypatch: pytest.Monk
     assert (network.chain_id, network.registry, network.rpc_url) == (42, "0x11", "")
 
 
+def test_a_value_of_a_file_or_an_option_counts_without_the_spaces_around_it(
+    user_file: Path,
+) -> None:
+    text = "[networks.a]\nrpc-url = 'http://a '\nnode-url = '  '\n"
+    user_file.write_text(text, encoding="utf-8")
+    network = load(network="a", overrides=["chain-id= 42 "]).need_network()
+    assert (network.chain_id, network.rpc_url) == (42, "http://a")
+    assert (network.node_url, network.mcp_url) == ("", "")
+
+
 def test_the_network_is_chosen_by_option_then_environment_then_file(
     user_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,13 +155,13 @@ def test_the_users_own_file_may_and_paths_are_relative_to_it(user_file: Path) ->
         ("default-network = 'sepola'\n[networks.sepolia]\n", "sepolia"),
         ("networks = 3\ndefault-network = 'x'", ""),
         ("[networks]\na = 3\n", ""),
-        ("[networks.a]\nchain-id = 'many'\n", ""),
-        ("fee-cap = 'much'\n", ""),
+        ("[networks.a]\nchain-id = 'many'\n", "digits"),
+        ("fee-cap = 'much'\n", "CAPDEX_FEE_CAP"),
         ("fee-cap = '-1'\n", ""),
         ("fee-cap = 'nan'\n", ""),
         ("= broken", ""),
         ("keystore = true", ""),
-        ("keystore = '~nobody-of-that-name/key'", ""),
+        ("keystore = '~nobody-of-that-name/key'", "no user"),
         ("fee-cap = '1e999999'\n", ""),
         ("fee-cap = '1e40'\n", ""),
         (f"[networks.a]\nchain-id = '{'9' * 5000}'\n", ""),
@@ -182,6 +192,25 @@ def test_an_address_of_a_node_that_is_no_url_is_told_before_anything_is_asked(te
     assert (caught.value.code, caught.value.why) == (Code.CONFIG, "set by --config")
     assert "http://127.0.0.1:8765" in caught.value.fix
     assert "4fe1c0de" not in str(caught.value.to_json())
+
+
+def test_a_number_that_is_none_is_told_with_what_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPDEX_CONFIRMATIONS", "1.5")
+    with pytest.raises(UsageError, match="confirmations must be a whole number") as caught:
+        load()
+    assert caught.value.why == "set by environment"
+
+
+def test_a_key_of_a_network_outside_of_its_table_is_told_where_it_belongs(user_file: Path) -> None:
+    user_file.write_text("rpc-url = 'http://a'", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"'rpc-url' outside of \[networks.NAME\]"):
+        load()
+
+
+def test_a_number_without_quotes_that_is_not_whole_is_told_to_be_quoted(user_file: Path) -> None:
+    user_file.write_text("fee-cap = 0.02", encoding="utf-8")
+    with pytest.raises(UsageError, match="fee-cap must be text, in quotes, or a whole number"):
+        load()
 
 
 def test_an_unknown_override_is_an_error_with_a_suggestion() -> None:
@@ -426,6 +455,12 @@ def test_config_shows_each_value_with_its_origin_and_no_password_of_a_url(
     assert found["rpc-url"] == ("https://…@rpc.example/v3/0123…", "environment")
     assert found["fee-cap"] == ("0.01", "built-in")
     assert found["registry"] == (None, "unset")
+
+
+def test_config_shows_each_digit_of_the_fee_cap(capdex: Any) -> None:
+    for cap in ("0.0000005", "123456789.123456789012345678", "0", "100"):
+        lines = capdex("config", "--config", f"fee-cap={cap}", "--plain").stdout.splitlines()
+        assert f"fee-cap={cap}" in lines
 
 
 def test_a_variable_that_nothing_reads_is_warned_about(

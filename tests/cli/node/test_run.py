@@ -81,7 +81,8 @@ def test_a_writer_needs_chain_and_registry(
 @pytest.mark.parametrize(
     "option",
     [
-        ("--poll-interval", "nan"),
+        *((option, "nan") for option in ("--poll-interval", "--rate", "--keep-alive")),
+        ("--client-timeout", "NaN"),
         ("--poll-interval", "0"),  # an endpoint would be asked without a pause
         ("--poll-interval", "-1"),
         ("--poll-interval", "inf"),
@@ -95,7 +96,8 @@ def test_a_number_that_no_node_could_run_by_is_refused(
     result = capdex("node", *GIVEN, *option)
     assert result.exit_code == 2, result.stderr
     assert f"Invalid value for '{option[0]}'" in result.stderr
-    assert "is not in the range" in result.stderr
+    said = "is not a number" if option[1].lower() == "nan" else "is not in the range"
+    assert said in result.stderr
     assert started == []
 
 
