@@ -9,16 +9,17 @@ from typing import Any, Final, Self
 
 MAX_HELP_BYTES: Final = 256 * 1024  # `rg --help` has 62 KB
 _MAX_LINE: Final = 500
-_STYLE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|.\x08")
-_OPTION: Final = re.compile(
-    r"(--?(?:\[[\w-]{1,8}\])?[A-Za-z0-9?#@][\w.-]*)"  # -e, --regexp, --[no-]color
-    r"( ?\[=?[^\]\s]{1,60}\][A-Z]*|=[^\s,]{1,60}| <[^>]{1,60}>(?:\.{3})?| \{[^}\s]{1,200}\}"
+_STYLE: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))|.\x08")
+_OPTION: Final = re.compile(  # -e, --regexp, --[no-]color, and the form of a value
+    r"(--?(?:\[[\w-]{1,8}\])?[A-Za-z0-9?#@][\w.-]*)( ?\[=?[^\]\s]{1,60}\][A-Z]*"
+    r"|=(?:[^\s,]{1,60}|(?! \S))| <[^>]{1,60}>(?:\.{3})?| \{[^}\s]{1,200}\}"
     r"| [A-Z][A-Z0-9_:|-]{0,40}(?![a-z])(?:\.{3}|\[\w+\])?| \+?[a-z][\w-]{0,40}(?=$|,| [:|]))?"
 )
 _OPTIONAL: Final = re.compile(r"\[| \[[A-Z<]")  # --color[=WHEN], -j [N]; not --color [red|green]
 _MENTION: Final = re.compile(
     r"(?<![\w-])--[a-z0-9][\w.-]*|(?:(?<=\[)|(?<=\| ))-[a-z0-9][\w.-]*", re.IGNORECASE
 )
+_CLUSTER: Final = re.compile(r"-(?=\w*[a-z])(?:\d|\w+[A-Z])\w*")
 _HEADING: Final = re.compile(r"\b(?:sub)?commands?\b(?!.*option)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-z][\w-]{0,40}")
 _SUBCOMMAND: Final = re.compile(
@@ -70,19 +71,24 @@ def parse_help(data: bytes) -> Help:
         elif listing and (match := _SUBCOMMAND.match(line)):
             subcommands[match[1]] = None
         for name in _MENTION.findall(line):
-            options.setdefault(name.rstrip(".-"), False)
+            options.update({flag: options.get(flag, False) for flag in flags(name.rstrip(".-"))})
     return Help(options, tuple(filter(_WORD.fullmatch, subcommands)))
+
+
+def flags(text: str) -> list[str]:
+    """Return the options of a usage's cluster, such as -46AaCf; else the text as the only one."""
+    return [f"-{flag}" for flag in text[1:]] if _CLUSTER.fullmatch(text) else [text]
 
 
 def listed(line: str) -> list[dict[str, str]]:
     """Return the options that a line lists: the names of each, and the value behind each name."""
-    column = line.strip().partition("  ")[0]
+    column = re.sub("^(-.) +(?=--)", r"\1 ", line.strip()).partition("  ")[0]
     options: list[dict[str, str]] = []
     same = False
     while column.startswith("-") and (match := _OPTION.match(column)):
         name, value = match[1], match[2] or ""
         options += [] if same else [{}]
-        options[-1].setdefault(re.sub(r"\[no-?\]", "", name), value)
+        options[-1].setdefault(re.sub(r"\[.*?\]", "", name), value)
         options[-1].setdefault(re.sub(r"[\[\]]", "", name), value)
         rest = column[match.end() :]
         column = rest.lstrip(" ,|/")

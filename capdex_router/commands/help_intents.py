@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice, pairwise, takewhile
 from typing import Final
 
-from capdex_router.commands.help import lines, listed, needed, parse_help
+from capdex_router.commands.help import flags, lines, listed, needed, parse_help
 from capdex_router.commands.intents.manifest import MAX_PARAMETERS, Intent
 from capdex_router.commands.intents.template import OPTIONS, CommandTemplate, Parameter
 
@@ -21,16 +21,19 @@ MAX_TEXT_CHARS: Final = 120
 # Commands that only read, with any of their options, in a directory that they cannot change.
 READ_ONLY: Final = frozenset(("git diff", "git log", "git show", "git status", "jq"))
 _USAGE: Final = re.compile(
-    r"^ *(?:usage|syntax|or)(?::|$)\s*(\S+)(.*(?:\n {7,}(?!\1 |or:)\S.*)*)(\n *\1 )?",
+    r"(?:^ *(?:usage|syntax|or)(?::|$)\s*|\A\s*(?=[\w.-]+ [\[<]))(\S+)"
+    r"(.*(?:\n {7,}(?!\1 |or:)\S.*)*)(\n *\1 )?",
     re.IGNORECASE | re.MULTILINE,
 )
 _GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
 _SET: Final = re.compile(r"[(=]*-(?!-(?: |$))|=")  # [-n NUM], [(-a | -b)], [=WHEN]
-_OPTIONS: Final = re.compile(r"(?:.*\W)?(?:options?|flags|expression)\W*", re.IGNORECASE)
+# An operand of several words: FILE..., and what ends a usage as [files] or COMMAND.
+_SEVERAL: Final = re.compile(r"(?i)[ ?]*\.{3}|(?:(?<=[a-z][^\W_aisu]s)|(?<=command))(?=\W*$)")
+_OPTIONS: Final = re.compile(r"(?i)(?:.*\W)?(?:options?|flags|switches|expression)(?:\W*|[; ].*)")
 _CHOICE: Final = re.compile(r"[ =?]*[{(\[]([\w-]+(?:[,|][\w-]+){1,63})[})\]].*")
 _INTEGER: Final = re.compile(r"\W*(?:n|num|number|int|integer|uint|count)\W*", re.IGNORECASE)
 _MANY: Final = re.compile(r"\.{3}| (?:list|stringArray)\n|multiple times|more than once|repeatable")
-_PROSE: Final = re.compile(r" *[A-Z]\w+ \w+ \w+.{,100}$(?<!:)")
+_PROSE: Final = re.compile(r" *[A-Z]\w+,? \S+ \w+.{,100}$(?<!:)")
 
 
 def made(program: str, command: str, page: bytes, summary: str, *, writable: bool) -> Intent | None:
@@ -42,7 +45,8 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     text = lines(page)
     matches = list(_USAGE.finditer("\n".join(text)))
     usages = [match for match in matches if match[2].split()[:1] == [command]] or matches
-    rest = "".join(f"{match[2]} ".replace(f" {command} ", " ", 1) for match in usages)
+    forms = (re.sub(r"(?<=\S) {3,}.*", "", match[2]) for match in usages)
+    rest = "\f".join(f"{form} ".replace(f" {command} ", " ", 1) for form in forms)
     rest, in_usage = _outlined(rest[:MAX_USAGE_CHARS])
     options = _options([*text, *in_usage], set(parse_help(page).options))
     if not matches and not options:
@@ -64,13 +68,14 @@ def _outlined(usage: str) -> tuple[str, list[str]]:
 
     A word that may be left out begins with "?" then, and `[OPTIONS]` is "options".
     """
-    rest = re.sub(r"<([^<>]{1,60})>", lambda match: re.sub(r"\W+", "_", match[1]), usage)
+    rest = re.sub(r"<(\w+)(?:\|--[\w-]+(?: <\w+>)?)+>", r"[\1]", usage.replace("(s)", "s"))
+    rest = re.sub(r"<([^<>]{1,60})>", lambda match: re.sub(r"\W+", "_", match[1]), rest)
     rest, options = rest.replace("[no-]", ""), []
     while group := _GROUP.search(rest):
         inner = group[1].strip()
         plain = " ".join(f"?{word.strip('?')}" for word in inner.split())
         if _SET.match(inner):
-            options.append(inner)
+            options += flags(inner)
             plain = ""
         elif _OPTIONS.fullmatch(inner):
             plain = "options"
@@ -81,7 +86,8 @@ def _outlined(usage: str) -> tuple[str, list[str]]:
 def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
     """Return a parameter for each option that some lines list, by the names of the parameters."""
     parameters: dict[str, Parameter] = {}
-    for line, below in pairwise((*text, "")):
+    # A line far to the right goes on with a description, even one that begins with an option.
+    for line, below in sorted(pairwise((*text, "")), key=lambda pair: pair[0][:16].isspace()):
         about = line.strip().partition("  ")[2].strip() or below.strip()
         for names in listed(line):
             first = max(names, key=lambda name: name.startswith("--"))
@@ -102,17 +108,26 @@ def _words(
     An operand that the usage does not bracket is required if the usage is `certain`, the only one.
     """
     words: dict[str, Parameter | None] = {}
-    for word in re.sub(r" \| *\S+", "", re.sub(r"[ ?]*\.{3}", "... ", usage)).split():
-        plain = word.strip("?(){}")
-        operand = _parameter(plain.lower(), word)
-        name = operand.name + "_" * (operand.name in options)
-        if plain == "--" or _OPTIONS.fullmatch(plain):
-            words[plain if plain == "--" else OPTIONS] = None
-        elif re.match(r"\w", plain) and len(words) < MAX_WORDS:
-            kind = "array<string>" if f"{{{name}}}" in words else operand.type
-            needs = certain and word[0] not in "?{"
-            words[f"{{{name}}}"] = replace(operand, name=name, type=kind, required=needs)
-    return words if OPTIONS in words else {OPTIONS: None, **words}
+    order: list[str] = []
+    for form in usage.split("\f"):
+        found: dict[str, Parameter | None] = {}
+        for word in _SEVERAL.sub("... ", re.sub(r" \| *\S+", "", form)).split():
+            plain = word.strip("?(){}")
+            operand = _parameter(plain.lower(), word)
+            name = operand.name + "_" * (operand.name in options)
+            if plain == "--" or _OPTIONS.fullmatch(plain):
+                found[plain if plain == "--" else OPTIONS] = None
+            elif re.match(r"\w", plain) and len(words.keys() | found) < MAX_WORDS:
+                kind = "array<string>" if f"{{{name}}}" in found else operand.type
+                needs = certain and word[0] not in "?{"
+                found[f"{{{name}}}"] = replace(operand, name=name, type=kind, required=needs)
+        place = len(order)
+        for word in reversed(found):  # what another form adds stands before the word behind it
+            if word not in order:
+                order.insert(place, word)
+            place = order.index(word)
+        words = {**found, **words, **{x: y for x, y in found.items() if y and y.type[:1] == "a"}}
+    return {word: words.get(word) for word in ([] if OPTIONS in words else [OPTIONS]) + order}
 
 
 def _parameter(name: str, value: str, text: str = "", option: str = "") -> Parameter:

@@ -61,6 +61,18 @@ def test_lists_of_subcommands_are_found(text: str, subcommands: tuple[str, ...])
         ("    --[no-]progress       show", {"--progress": False, "--no-progress": False}),
         ("  -A NUM, --after=NUM     lines", {"-A": True, "--after": True}),
         ("  \x1b[1m--json\x1b[0m    print JSON", {"--json": False}),
+        (
+            "  \x1b]8;;https://www.gnu.org/software/coreutils/manual/coreutils.html#sort-b\x1b\\"
+            "\x1b[1m-b, --ignore-leading-blanks\x1b[0m\x1b]8;;\x1b\\",
+            {"-b": False, "--ignore-leading-blanks": False},
+        ),
+        ("  \x1b]8;;https://x.example\x07--key=KEYDEF\x1b]8;;\x07", {"--key": True}),
+        ("  -c  --format=FORMAT   how to write", {"-c": True, "--format": True}),
+        ("  -v, --set=, --variable=NAME=VALUE", {"-v": True, "--set": True, "--variable": True}),
+        ("      --preset-mode=", {"--preset-mode": True}),
+        ("  --no-error= Ignore it", {"--no-error": False}),
+        ("  -h, --[section-]headers  show", {"--headers": False, "--section-headers": False}),
+        ("usage: x [-46Aa] [-help]", {"-4": False, "-6": False, "-A": False, "-a": False}),
         ("  use --quiet for less", {"--quiet": False}),
         ("  -out outfile   where to", {"-out": True}),
         ("  -j [N], --jobs[=N]   at once", {"-j": False, "--jobs": False}),
@@ -75,7 +87,9 @@ def test_lists_of_subcommands_are_found(text: str, subcommands: tuple[str, ...])
     ],
 )
 def test_lines_of_options(line: str, options: dict[str, bool]) -> None:
-    assert parse_help(line.encode()).options == options
+    found = parse_help(line.encode()).options
+    assert {name: found.get(name) for name in options} == options
+    assert found.keys() - options.keys() <= {"-h", "-help"}
 
 
 def test_help_is_written_and_read_again() -> None:

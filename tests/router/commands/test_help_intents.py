@@ -74,6 +74,20 @@ def test_a_call_makes_one_element_of_each_value() -> None:
         ("a b c d e f g h i", "{a} {b} {c} {d} {e} {f}", ["a", "b", "c", "d", "e", "f"]),
         ("<a>\n   or: tool [-x] <b>...\n   or: tool [-y] [<c>]", "{a} {b} {c}", []),
         ("one\n       tool two", "{one}", []),
+        (
+            "[OPTION]... LAST\n  or: tool FIRST LAST\n  or: tool FIRST STEP LAST",
+            "[options] {first} {step} {last}",
+            [],
+        ),
+        (
+            "[-q] [<commit>]\n  or: tool [-q] [<tree-ish>] [--] <path>...",
+            "[options] {commit} {tree_ish} -- {path}",
+            [],
+        ),
+        ("[-h] [more options; see below] [files ...]", "[options] {files}", []),
+        ("<option(s)> <file(s)>", "[options] {files}", ["files"]),
+        ("[OPTIONS] <PACKAGE|--requirements <FILE>|--group <GROUP>>", "[options] {package}", []),
+        ("[-b] <name>         set the name", "[options] {name}", ["name"]),
         ("one\n        two\n other", "{one} {two}", ["one", "two"]),
     ],
 )
@@ -82,6 +96,48 @@ def test_operands_come_from_the_usage(usage: str, text: str, required: list[str]
     expected = text if OPTIONS in text else f"{OPTIONS} {text}"
     assert found.template.text == f"tool {expected}"
     assert found.input_schema()["required"] == required
+
+
+@pytest.mark.parametrize(
+    ("usage", "types"),
+    [
+        ("Usage: tool FILES", {"files": "array<string>"}),
+        ("Usage: tool PATTERNS [FILE]", {"patterns": "string", "file": "string"}),
+        ("Usage: tool [options] command", {"command": "array<string>"}),
+        ("Usage: tool { COMMAND | help }", {"command": "array<string>"}),
+        ("Usage: tool command path", {"command": "string", "path": "string"}),
+        ("Usage: tool x.js [address]", {"x_js": "string", "address": "string"}),
+        ("Usage: tool A\n  or: tool A B\n  or: tool C... A",
+         {"a": "string", "b": "string", "c": "array<string>"}),
+        ("tool [OPTIONS...] COMMAND ...", {"command": "array<string>"}),
+    ],
+)  # fmt: skip
+def test_an_operand_that_takes_several_words_is_a_list(usage: str, types: dict[str, str]) -> None:
+    given_ = intent(f"{usage}\n\n  --all  everything\n").template.parameters
+    assert {one.name: one.type for one in given_ if not one.option} == types
+
+
+def test_a_description_that_goes_on_with_an_option_does_not_describe_that_option() -> None:
+    found = intent(
+        "usage: tool [options]\n\n"
+        "  --error-format FORM   how, with\n                        --output is set to plain\n"
+        "  --output STYLE        which style\n"
+    )
+    options = {one.option: one.description for one in found.template.parameters}
+    assert options["--output "] == "which style"
+
+
+def test_a_cluster_of_a_usage_is_an_option_each() -> None:
+    found = intent("usage: tool [-46AaC] [-out] [-Olevel] [-W host] destination\n")
+    options = [one.option for one in found.template.parameters if one.option]
+    assert sorted(options) == ["-4", "-6", "-A", "-C", "-Olevel", "-W ", "-a", "-out"]
+
+
+def test_what_a_program_does_is_its_first_sentence() -> None:
+    found = intent(
+        "Usage: tool [OPTION]... SET1\nTranslate, squeeze, and/or delete\n\nAll of it.\n"
+    )
+    assert found.summary == "tool: Translate, squeeze, and/or delete"
 
 
 def test_the_usage_of_a_command_is_the_one_that_names_it() -> None:
