@@ -84,7 +84,6 @@ class Protocol:
             return _rpc_error(None, INVALID_REQUEST, "a request is an object")
         rpc = "jsonrpc" in request
         key = request.get("id")
-        key = key if isinstance(key, str | int) else None
         if rpc and request["jsonrpc"] != "2.0":
             return _rpc_error(key, INVALID_REQUEST, "jsonrpc must be 2.0")
         name = request.get("method")
@@ -95,9 +94,9 @@ class Protocol:
             return _failure(InvalidInput("no such method", fix=f"use {', '.join(METHODS)}"))
         # The examples put `domain` and `tool` beside `method`, and the rest into `params`.
         params = request.get("params", {} if rpc else request)
-        if not isinstance(params, dict):
-            return _rpc_error(key, INVALID_PARAMS, "params must be an object")
         try:
+            if not isinstance(params, dict):
+                raise InvalidInput("params must be an object", fix="give {} for none")
             result = await getattr(self, f"_{method}")(params, rpc=rpc)
         except CapdexError as error:
             if not rpc:

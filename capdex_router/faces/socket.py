@@ -64,7 +64,8 @@ async def serving(
             return
         connections.add(task)
         try:
-            with suppress(asyncio.CancelledError):  # Python 3.11 logs a task that ends by it
+            # Python 3.11 logs a task that ends by its cancellation; a client may be gone.
+            with suppress(asyncio.CancelledError, ConnectionError):
                 await _talk(reader, writer, methods, cmp)
         finally:
             connections.discard(task)
@@ -125,8 +126,6 @@ async def _talk(
             continue
         except asyncio.IncompleteReadError as error:  # the last line may lack its end
             line = error.partial
-        except ConnectionError:
-            return
         if not line and not too_long:
             return
         if too_long:
@@ -136,8 +135,7 @@ async def _talk(
             answer = await _answer(line, methods, cmp)
         if answer is not None:
             writer.write(orjson.dumps(answer) + b"\n")
-            with suppress(ConnectionError):
-                await writer.drain()
+            await writer.drain()
 
 
 async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None) -> Json | None:
@@ -146,24 +144,26 @@ async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None
         request = orjson.loads(line)
     except orjson.JSONDecodeError:
         return _error(None, PARSE_ERROR, "the request is not JSON")
-    if cmp is not None and _is_cmp(request):
-        return await _cmp_answer(request, cmp)
-    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
+    of_cmp = cmp if _is_cmp(request) else None
+    if of_cmp is None and (not isinstance(request, dict) or request.get("jsonrpc") != "2.0"):
         return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
     id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
-    if not isinstance(name, str) or not isinstance(params, dict):
-        return _error(_shown(id_), INVALID_REQUEST, "method is not text, or params no object")
-    if not isinstance(id_, str | int):
-        return None if "id" not in request else _error(None, INVALID_REQUEST, "id is not an id")
-    method = methods.get(name)
+    if "jsonrpc" in request and id_ is not None and type(id_) not in (str, int, float):
+        return _error(None, INVALID_REQUEST, "id is not an id")
+    if of_cmp is None and not (isinstance(name, str) and isinstance(params, dict)):
+        return _error(id_, INVALID_REQUEST, "method is not text, or params no object")
+    if "jsonrpc" in request and "id" not in request:
+        return None
+    method = of_cmp or methods.get(name)
     if method is None:
         return _error(id_, METHOD_NOT_FOUND, f"there is no method {name[:64]!r}")
     try:
-        return {"jsonrpc": "2.0", "id": id_, "result": await method(params, _caller(params))}
+        result = await method(request if of_cmp else params, _caller(params))
+        return result if of_cmp else {"jsonrpc": "2.0", "id": id_, "result": result}
     except CapdexError as error:
         failure = error
     except Exception:  # a bug of ours: its details only in the log
-        log.exception("call failed", method=name)
+        log.exception("call failed", method=name[:64])
         failure = ExecutionFailed("a fault of the router", Code.INTERNAL, fix=BUG)
     code = _CODES.get(failure.code) or _CODES[failure.kind.cap]
     return _error(id_, code, failure.line, InvokeResult.of_error(failure, 0).error)
@@ -176,24 +176,6 @@ def _is_cmp(request: object) -> bool:
     return name.startswith("cmp.") if "jsonrpc" in request else name in CMP_METHODS
 
 
-async def _cmp_answer(request: Json, cmp: Method) -> Json | None:
-    if "jsonrpc" in request and "id" not in request:
-        return None
-    if "jsonrpc" in request and not isinstance(request["id"], str | int | None):
-        return _error(None, INVALID_REQUEST, "id is not an id")
-    try:
-        return await cmp(request, _caller(request.get("params")))
-    except InvalidInput as error:
-        return _error(
-            _shown(request.get("id")), _CODES[error.kind.cap], error.line, error.to_json()
-        )
-    except Exception:  # a bug of ours: its details only in the log
-        log.exception("call failed", method=request["method"][:64])
-        return _error(
-            _shown(request.get("id")), _CODES["EXECUTION_FAILED"], "a fault of the router"
-        )
-
-
 def _caller(params: object) -> Caller:
     """Return the caller of a request, whose deadline is among its parameters; it asks nobody."""
     limit = object_of(params).get("timeout_s")
@@ -204,11 +186,7 @@ def _caller(params: object) -> Caller:
     return Caller(timeout_s=float(limit))
 
 
-def _shown(id_: object) -> str | int | None:
-    return id_ if isinstance(id_, str | int) else None
-
-
-def _error(id_: str | int | None, code: int, message: str, data: object = None) -> Json:
+def _error(id_: object, code: int, message: str, data: object = None) -> Json:
     error: Json = {"code": code, "message": message}
     if data is not None:
         error["data"] = data

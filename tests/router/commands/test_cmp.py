@@ -218,6 +218,11 @@ def test_a_failed_run_is_an_error(error: CapdexError) -> None:
     assert found["message"] == error.message
 
 
+def test_parameters_that_are_no_object_are_told_in_the_shape_of_the_request() -> None:
+    found = ask({"method": "domains", "params": []})
+    assert (found["success"], found["reason"]) == (False, "invalid_input")
+
+
 def test_a_wish_that_is_asked_back_names_its_candidates() -> None:
     found = ask({"method": "intent", "params": {"want": "do not delete emails"}})
     assert (found["success"], found["reason"]) == (False, "ambiguous")

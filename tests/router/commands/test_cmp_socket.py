@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from capdex_router.commands.cmp import Cmp
 from capdex_router.commands.help import Help
@@ -120,10 +121,18 @@ async def test_the_five_methods_of_v01(tmp_path: Path) -> None:
     assert intent == {"success": True, "output": DELETED, "tool": "inboxd", "command": COMMAND}
 
 
+@pytest.mark.parametrize("key", [0, 1.5, "a", None])
+async def test_each_id_of_json_rpc_comes_back(tmp_path: Path, key: object) -> None:
+    listing = {"jsonrpc": "2.0", "method": "capability.list"}
+    async with served(tmp_path) as (path, _):
+        found = await ask(path, rpc("domains") | {"id": key}, listing | {"id": key})
+    assert [(one["id"], "result" in one) for one in found] == [(key, True)] * 2
+
+
 async def test_an_id_and_a_deadline_that_are_none_are_refused(tmp_path: Path) -> None:
     async with served(tmp_path) as (path, _):
         by_id, late = await ask(
-            path, rpc("domains") | {"id": 1.5}, rpc("intent", want="unread count", timeout_s="5")
+            path, rpc("domains") | {"id": True}, rpc("intent", want="unread count", timeout_s="5")
         )
     assert (by_id["id"], by_id["error"]["message"]) == (None, "id is not an id")
     assert (late["id"], late["error"]["code"]) == (1, -32602)

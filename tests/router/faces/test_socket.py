@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex.errors import UsageError
+from capdex.json import Json
 from capdex_router.faces.cap import Cap
 from capdex_router.faces.socket import MAX_CONNECTIONS, MAX_LINE_BYTES, serving
+from capdex_router.invoke.invoke import Caller
 from tests.router.faces.demo import actions
 
 LISTING = b'{"jsonrpc": "2.0", "id": 7, "method": "capability.list"}'
@@ -162,6 +164,33 @@ async def test_a_last_line_without_its_end_is_answered(tmp_path: Path) -> None:
             writer.write_eof()
             assert found in orjson.loads(await reader.read())
             writer.close()
+
+
+async def test_what_a_client_that_left_had_asked_for_besides_is_not_run(tmp_path: Path) -> None:
+    ran: list[object] = []
+    begun, left = asyncio.Event(), asyncio.Event()
+
+    async def method(params: Json, _: Caller) -> Json:
+        ran.append(params["number"])
+        begun.set()
+        await left.wait()
+        return {}
+
+    def request(number: int) -> bytes:
+        return orjson.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "run", "params": {"number": number}}
+        )
+
+    path = tmp_path / "router.sock"
+    async with serving(path, {"run": method}):
+        _, writer = await asyncio.open_unix_connection(path)
+        writer.writelines(request(number) + b"\n" for number in (1, 2, 3))
+        await begun.wait()
+        writer.close()
+        await writer.wait_closed()
+        left.set()
+        await ask(path, *[request(4)] * 3)
+    assert ran == [1, 4, 4, 4]
 
 
 async def test_a_connection_too_many_is_told(tmp_path: Path) -> None:
