@@ -108,8 +108,7 @@ class Protocol:
             return _rpc_error(key, code, error.line, error.to_json())
         return {"jsonrpc": "2.0", "result": result, "id": key, "cmp": VERSION} if rpc else result
 
-    async def _domains(self, _params: Json, *, rpc: bool) -> Json:
-        del rpc
+    async def _domains(self, _params: Json, **_: bool) -> Json:
         tools = (tool.manifest.domain for tool in self.tools)
         return {"domains": list(dict.fromkeys([*tools, *self.domains]))}
 
@@ -133,8 +132,7 @@ class Protocol:
 
         return {"intents": [shown(intent) for intent in self._tool(params).intents]}
 
-    async def _schema(self, params: Json, *, rpc: bool) -> Json:
-        del rpc
+    async def _schema(self, params: Json, **_: bool) -> Json:
         pattern = _required(params, "pattern")
         for intent in self._tool(params).intents:
             if pattern in intent.patterns:

@@ -23,7 +23,7 @@ _CLUSTER: Final = re.compile(r"-(?=\w*[a-z])(?:\d|\w+[A-Z])\w*")
 _HEADING: Final = re.compile(r"\b(?:sub)?commands?\b(?!.*option)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-z][\w-]{0,40}")
 _SUBCOMMAND: Final = re.compile(
-    r"\s{2,}([a-z][\w-]{0,40})[:*]?(?:,? [\w-]+)?(?: [\[<]\S{0,60})?(?:\s{2,}\S| - \S|\s*$)"
+    r"\s{2,}([a-z][\w-]{0,40})[:*]?(?:(?:,? |\|)[\w-]+)?(?: [\[<]\S{0,60})*(?:\s{2,}\S| - \S|\s*$)"
 )
 _CHOICE: Final = re.compile(r"\{([\w,-]{1,2000})\}\s+\.\.\.")  # of argparse
 
@@ -47,8 +47,17 @@ class Help:
 def lines(data: bytes) -> list[str]:
     """Return the lines of a help text, each cut, without what does not show."""
     text = _STYLE.sub("", data[:MAX_HELP_BYTES].decode(errors="replace"))
-    cut = (line[:_MAX_LINE].expandtabs() for line in text.splitlines())
+    cut = (_plain(line[:_MAX_LINE].expandtabs()) for line in text.splitlines())
     return ["".join(filter(str.isprintable, line)) for line in cut]
+
+
+def _plain(line: str) -> str:
+    """Return a line of a frame (typer), or with a type at its right (yargs), as others write it."""
+    if line[:1] == "│":
+        line = re.sub(r"(?<=\S) {2,}(?=-)", ", ", f"  {line.strip('│* ')}")
+        return re.sub(r"(?<=\S) {2,}(?=[A-Z]{3,}(?: |$)|\[[\w|]+\]|<(?!bool>))", " ", line, count=1)
+    line = re.sub(r"^╭─ (.*?) ─.*", r"\1:", line)
+    return re.sub(r"^( *-.*?)(?=  .*\[(string|number|array|choices)\b)", r"\1 \2", line)
 
 
 def parse_help(data: bytes) -> Help:
@@ -94,7 +103,7 @@ def listed(line: str) -> list[dict[str, str]]:
         column = rest.lstrip(" ,|/")
         gap = rest[: len(rest) - len(column)]
         # "-h --help" is one option, "-empty -false" are two.
-        same = "," in gap or gap == "|" or (len(name) == 2 and not value and column[:2] == "--")
+        same = "," in gap or gap == "|" or (len(name) == 2 and column[:2] == "--")
         if not gap:
             break
     return options

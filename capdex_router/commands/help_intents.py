@@ -21,18 +21,20 @@ MAX_TEXT_CHARS: Final = 120
 # Commands that only read, with any of their options, in a directory that they cannot change.
 READ_ONLY: Final = frozenset(("git diff", "git log", "git show", "git status", "jq"))
 _USAGE: Final = re.compile(
-    r"(?:^ *(?:usage|syntax|or)(?::|$)\s*|\A\s*(?=[\w.-]+ [\[<]))(\S+)"
+    r"(?:^ *(?:usage|syntax|or)(?::|$)\s*|\A\s*(?=[\w.-]+ [\[<]))(?:\$ )?(\S+)"
     r"(.*(?:\n {7,}(?!\1 |or:)\S.*)*)(\n *\1 )?",
     re.IGNORECASE | re.MULTILINE,
 )
 _GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
 _SET: Final = re.compile(r"[(=]*-(?!-(?: |$))|=")  # [-n NUM], [(-a | -b)], [=WHEN]
 # An operand of several words: FILE..., and what ends a usage as [files] or COMMAND.
-_SEVERAL: Final = re.compile(r"(?i)[ ?]*\.{3}|(?:(?<=[a-z][^\W_aisu]s)|(?<=command))(?=\W*$)")
+_SEVERAL: Final = re.compile(r"(?i)[ ?]*\.{2,3}|(?:(?<=[a-z][^\W_aisu]s)|(?<=command))(?=\W*$)")
 _OPTIONS: Final = re.compile(r"(?i)(?:.*\W)?(?:options?|flags|switches|expression)(?:\W*|[; ].*)")
 _CHOICE: Final = re.compile(r"[ =?]*[{(\[]([\w-]+(?:[,|][\w-]+){1,63})[})\]].*")
 _INTEGER: Final = re.compile(r"\W*(?:n|num|number|int|integer|uint|count)\W*", re.IGNORECASE)
-_MANY: Final = re.compile(r"\.{3}| (?:list|stringArray)\n|multiple times|more than once|repeatable")
+_MANY: Final = re.compile(
+    r"\.{3}| <?(?:list|stringArray|array)[\n\[]|multiple times|more than once|repeatable"
+)
 _PROSE: Final = re.compile(r" *[A-Z]\w+,? \S+ \w+.{,100}$(?<!:)")
 
 
@@ -44,11 +46,13 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     """
     text = lines(page)
     matches = list(_USAGE.finditer("\n".join(text)))
-    usages = [match for match in matches if match[2].split()[:1] == [command]] or matches
+    usages = [x for x in matches if re.match(rf" *{command}(?:[| ]|$)", x[2])] or matches
     forms = (re.sub(r"(?<=\S) {3,}.*", "", match[2]) for match in usages)
-    rest = "\f".join(f"{form} ".replace(f" {command} ", " ", 1) for form in forms)
+    rest = "\f".join(re.sub(rf" {command}(\|\S+)? ", " ", f"{form} ", count=1) for form in forms)
     rest, in_usage = _outlined(rest[:MAX_USAGE_CHARS])
-    options = _options([*text, *in_usage], set(parse_help(page).options))
+    known = parse_help(page).options
+    options = _options([*text, *in_usage], set(known))
+    rest = re.sub(r"(?<= )(--?[\w-]+) \S+", lambda x: "" if known.get(x[1]) else x[0], rest)
     if not matches and not options:
         return None
     words = _words(rest, options, certain=len(matches) == 1 and not matches[0][3])
@@ -68,7 +72,8 @@ def _outlined(usage: str) -> tuple[str, list[str]]:
 
     A word that may be left out begins with "?" then, and `[OPTIONS]` is "options".
     """
-    rest = re.sub(r"<(\w+)(?:\|--[\w-]+(?: <\w+>)?)+>", r"[\1]", usage.replace("(s)", "s"))
+    rest = re.sub(r"(?<=\[)\.{3}(?=\w)", "", usage.replace("(s)", "s"))
+    rest = re.sub(r"<(\w+)(?:\|--[\w-]+(?: <\w+>)?)+>", r"[\1]", rest)
     rest = re.sub(r"<([^<>]{1,60})>", lambda match: re.sub(r"\W+", "_", match[1]), rest)
     rest, options = rest.replace("[no-]", ""), []
     while group := _GROUP.search(rest):

@@ -175,7 +175,10 @@ class Learning:
         sandbox = self.sandbox()
         ends = time.monotonic() + LEARN_S
         with TemporaryDirectory(prefix="capdex-learn-") as folder:
-            around = Surroundings(_with_content(folder), readable=readable, environment=FACETS)
+            work = Path(folder).resolve()  # noqa: ASYNC240 - a local folder
+            for file, text in KNOWN_CONTENT.items():
+                (work / file).write_text(text, "utf-8")
+            around = Surroundings(work, readable=readable, environment=FACETS)
 
             async def run(argv: Sequence[str]) -> ProcessResult:
                 if time.monotonic() > ends:
@@ -190,13 +193,6 @@ class Learning:
             intents = adapter.intents or await by_help(name, path, run, writable=writable)
             learned = await learn(replace(adapter, intents=intents), path, run)
         return replace(learned, writable=writable, readable=readable)
-
-
-def _with_content(folder: str) -> Path:
-    work = Path(folder).resolve()
-    for name, text in KNOWN_CONTENT.items():
-        (work / name).write_text(text, "utf-8")
-    return work
 
 
 def owner_name(learned: Learned) -> str:

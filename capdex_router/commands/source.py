@@ -56,7 +56,8 @@ class LearnedTools:
             for intent, ref in zip(learned.tool.intents, refs(learned.tool), strict=True):
                 terms = " ".join(_phrases(intent))
                 text = _description(learned.tool, intent)
-                yield Listed(ref, "tool", _name(ref), text, manifest.domain, terms)
+                name = ref.capability_id.partition("#")[2]
+                yield Listed(ref, "tool", name, text, manifest.domain, terms)
 
     def load(self, ref: CapabilityRef) -> Capability:
         """Return an intent with its schema and executor."""
@@ -66,7 +67,7 @@ class LearnedTools:
         return Capability(
             ref,
             "tool",
-            _name(ref),
+            ref.capability_id.partition("#")[2],
             _description(learned.tool, intent),
             intent.input_schema(),
             Owner("learned", owner_name(learned), learned.content),
@@ -155,10 +156,6 @@ def _phrases(intent: Intent) -> list[str]:
 
 def _tool_of(capability_id: str) -> str:
     return capability_id.removeprefix(PREFIX).partition("#")[0]
-
-
-def _name(ref: CapabilityRef) -> str:
-    return ref.capability_id.partition("#")[2]
 
 
 def _description(tool: CommandTool, intent: Intent) -> str:

@@ -141,39 +141,33 @@ async def _talk(
 async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None) -> Json | None:
     """Return the response to a request; None to a notification, which runs nothing."""
     try:
-        request = orjson.loads(line)
+        request = object_of(orjson.loads(line))
     except orjson.JSONDecodeError:
         return _error(None, PARSE_ERROR, "the request is not JSON")
-    of_cmp = cmp if _is_cmp(request) else None
-    if of_cmp is None and (not isinstance(request, dict) or request.get("jsonrpc") != "2.0"):
-        return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
     id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
-    if "jsonrpc" in request and id_ is not None and type(id_) not in (str, int, float):
+    rpc, text = "jsonrpc" in request, name if isinstance(name, str) else ""
+    of_cmp = cmp if (text[:4] == "cmp." if rpc else text in CMP_METHODS) else None
+    if of_cmp is None and request.get("jsonrpc") != "2.0":
+        return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
+    if rpc and id_ is not None and type(id_) not in (str, int, float):
         return _error(None, INVALID_REQUEST, "id is not an id")
     if of_cmp is None and not (isinstance(name, str) and isinstance(params, dict)):
         return _error(id_, INVALID_REQUEST, "method is not text, or params no object")
-    if "jsonrpc" in request and "id" not in request:
+    if rpc and "id" not in request:
         return None
-    method = of_cmp or methods.get(name)
+    method = of_cmp or methods.get(text)
     if method is None:
-        return _error(id_, METHOD_NOT_FOUND, f"there is no method {name[:64]!r}")
+        return _error(id_, METHOD_NOT_FOUND, f"there is no method {text[:64]!r}")
     try:
         result = await method(request if of_cmp else params, _caller(params))
         return result if of_cmp else {"jsonrpc": "2.0", "id": id_, "result": result}
     except CapdexError as error:
         failure = error
     except Exception:  # a bug of ours: its details only in the log
-        log.exception("call failed", method=name[:64])
+        log.exception("call failed", method=text[:64])
         failure = ExecutionFailed("a fault of the router", Code.INTERNAL, fix=BUG)
     code = _CODES.get(failure.code) or _CODES[failure.kind.cap]
     return _error(id_, code, failure.line, InvokeResult.of_error(failure, 0).error)
-
-
-def _is_cmp(request: object) -> bool:
-    if not isinstance(request, dict) or not isinstance(request.get("method"), str):
-        return False
-    name = request["method"]
-    return name.startswith("cmp.") if "jsonrpc" in request else name in CMP_METHODS
 
 
 def _caller(params: object) -> Caller:

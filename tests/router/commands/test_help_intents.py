@@ -106,6 +106,8 @@ def test_operands_come_from_the_usage(usage: str, text: str, required: list[str]
         ("Usage: tool [options] command", {"command": "array<string>"}),
         ("Usage: tool { COMMAND | help }", {"command": "array<string>"}),
         ("Usage: tool command path", {"command": "string", "path": "string"}),
+        ("Usage: tool [dst..]", {"dst": "array<string>"}),
+        ("Usage:\n  $ tool [...files]", {"files": "array<string>"}),
         ("Usage: tool x.js [address]", {"x_js": "string", "address": "string"}),
         ("Usage: tool A\n  or: tool A B\n  or: tool C... A",
          {"a": "string", "b": "string", "c": "array<string>"}),
@@ -125,6 +127,20 @@ def test_a_description_that_goes_on_with_an_option_does_not_describe_that_option
     )
     options = {one.option: one.description for one in found.template.parameters}
     assert options["--output "] == "which style"
+
+
+def test_the_value_of_an_option_in_a_usage_is_no_operand() -> None:
+    found = intent(
+        "usage: tool [-h] -o FILE --level LEVEL src\n\n"
+        "  -o FILE, --output FILE\n                        where to write\n  --level LEVEL  far\n"
+    )
+    assert found.template.text == "tool [options] {src}"
+    assert found.input_schema()["required"] == ["src"]
+
+
+def test_the_usage_of_a_command_may_have_its_other_name() -> None:
+    found = intent("Usage: tool remove|rm [options] [names...]\n", "remove")
+    assert found.template.text == "tool remove [options] {names}"
 
 
 def test_a_cluster_of_a_usage_is_an_option_each() -> None:
