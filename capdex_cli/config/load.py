@@ -42,7 +42,7 @@ from capdex_cli.config.sources import (
 )
 
 BUILT_IN: Final = "built-in"
-CUSTOM: Final = "custom"  # the network of the variables and options alone
+CUSTOM: Final = "custom"  # the network of variables and options, where none is chosen
 NUMBERS: Final = ("chain-id", "start-block", "confirmations")
 MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
 # All that `variables` may return.
@@ -142,9 +142,8 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     _check_nodes(values, origins)
     if origins.get("votes") == BUILT_IN != origins.get("registry"):
         del values["votes"], origins["votes"]  # they are votes on another registry's names
-    network = None
-    if chosen is not None or any(key in values for key in NETWORK_KEYS):
-        network = _network(chosen or CUSTOM, values, origins)
+    network = _network(chosen, values, origins) if chosen else None
+    if network:
         origins["network"] = chosen_by
     paths = {x.replace("-", "_"): Path(values[x]) for x in PATH_KEYS if x in values}
     cap = wei(values["fee-cap"], "fee-cap") if "fee-cap" in values else DEFAULT_FEE_CAP_WEI
@@ -164,7 +163,8 @@ def _chosen(layers: list[Layer], local: Layer | None) -> tuple[str | None, str, 
     known = sorted({name for layer in layers for name in layer.networks})
     choosing = next((x for x in (*layers, local) if x and "network" in x.values), None)
     if choosing is None:
-        return None, "environment", None
+        given = any(layer.values.keys() & set(NETWORK_KEYS) for layer in layers)
+        return CUSTOM if given else None, "environment", None
     chosen = choosing.values["network"]
     if local and chosen == LOCAL and LOCAL not in known:
         return chosen, choosing.origin, local
@@ -184,7 +184,7 @@ def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[s
 
 def _check_nodes(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
     """Refuse an address of a node that no request could be sent to."""
-    for key in ("node-url", "mcp-url", "nodes"):
+    for key in ("node-url", "mcp-url", "nodes", "gateway-url"):
         for url in values.get(key, "").replace(",", " ").split():
             if not _HTTP.match(url):
                 message = f"{key} is not an http(s) URL"  # the value may hold a password

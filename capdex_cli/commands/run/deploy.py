@@ -12,7 +12,7 @@ from click.decorators import FC
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import UsageError
-from capdex_cli.config.settings import user_directories
+from capdex_cli.config.settings import Network, user_directories
 from capdex_cli.publish.account import (
     account_address,
     fee_cap_wei,
@@ -201,9 +201,9 @@ def _show(app: App, deployed: DeployedContract, *, new: bool) -> None:
     rows = [(key.replace("_", " "), _brief(item)) for key, item in asdict(deployed).items()]
     human = columns(row for row in rows if row[1])
     app.output.result("deployment", value, human=human, plain=[deployed.address])
-    if app.settings.up is not None:
-        return  # `capdex up` uses it already
-    name = app.settings.network.name if app.settings.network else "NAME"
-    key = "votes" if deployed.contract == "CapabilityVotes" else "start-block"
-    setting = f'"{deployed.address}"' if key == "votes" else deployed.block_number
-    app.output.say(f"  to use it: {key} = {setting} in [networks.{safe(name)}]")
+    network = app.settings.network or Network("NAME")
+    key = "votes" if deployed.contract == "CapabilityVotes" else "registry"
+    said = [f'{key} = "{deployed.address}"'] if getattr(network, key) != deployed.address else []
+    said += [] if key == "votes" else [f"start-block = {deployed.block_number}"]
+    if said and app.settings.up is None:  # `capdex up` uses it already
+        app.output.say(f"  to use it: {' and '.join(said)} in [networks.{safe(network.name)}]")

@@ -106,6 +106,22 @@ def test_a_dry_run_without_a_key_tells_of_a_chain_that_cannot_have_the_contract(
     assert "MCOPY" in result.stderr
 
 
+@pytest.mark.parametrize("anvil", [("--chain-id", "777")], indirect=True)
+@pytest.mark.usefixtures("sepolia")
+def test_a_network_of_ones_own_has_all_it_needs_after_the_line_that_a_deployment_ends_with(
+    capdex: Any, anvil: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_NETWORK", "mine")
+    table = f'[networks.mine]\nchain-id = 777\nrpc-url = "{anvil.url}"\n'
+    (folder / "capdex.toml").write_text(table, encoding="utf-8")
+    said = capdex("deploy", "--keystore", "account.json", "--yes").stderr.splitlines()[-1]
+    settings = said.removeprefix("  to use it: ").removesuffix(" in [networks.mine]")
+    table += settings.replace(" and ", "\n")
+    (folder / "capdex.toml").write_text(table, encoding="utf-8")
+    healthy = {x["name"]: x["status"] for x in capdex.json("doctor")["checks"]}
+    assert healthy["registry"] == "ok"
+
+
 @SEPOLIA
 def test_a_public_chain_gets_the_registry_once_at_the_one_address(
     capdex: Any, sepolia: str, folder: Path
@@ -128,6 +144,8 @@ def test_a_public_chain_gets_the_registry_once_at_the_one_address(
     assert f"start-block = {made['block_number']} in [networks.sepolia]" in again.stderr
     votes = capdex.json("deploy", "--votes", "--keystore", "account.json", "--yes")
     assert (votes["address"], votes["registry"]) == (VOTES, REGISTRY)
+    assert "to use it: start-block" in again.stderr  # the network names the registry already
+    assert "to use it" not in capdex("deploy", "--votes", "--json").stderr
     healthy = {x["name"]: x["status"] for x in capdex.json("doctor")["checks"]}
     assert (healthy["registry"], healthy["votes"], healthy["chain id"]) == ("ok", "ok", "ok")
 

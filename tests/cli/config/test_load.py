@@ -183,7 +183,7 @@ def test_what_cannot_be_meant_is_an_error_with_a_suggestion(
     "text",
     [
         *("node-url=foo", "mcp-url=127.0.0.1:8765/mcp", "nodes=http://a ftp://b", "node-url=//a"),
-        "node-url=me:4fe1c0de@node.example.org",
+        *("node-url=me:4fe1c0de@node.example.org", "gateway-url=127.0.0.1:8080"),
     ],
 )
 def test_an_address_of_a_node_that_is_no_url_is_told_before_anything_is_asked(text: str) -> None:
@@ -211,6 +211,19 @@ def test_a_number_without_quotes_that_is_not_whole_is_told_to_be_quoted(user_fil
     user_file.write_text("fee-cap = 0.02", encoding="utf-8")
     with pytest.raises(UsageError, match="fee-cap must be text, in quotes, or a whole number"):
         load()
+
+
+def test_what_an_error_says_to_set_for_the_network_of_the_variables_is_read_from_a_file(
+    user_file: Path,
+) -> None:
+    given = ["chain-id=5", "rpc-url=http://a"]
+    with pytest.raises(UsageError, match="has no mcp-url") as caught:
+        load(overrides=given).need_network("mcp_url")
+    assert "mcp-url in [networks.custom]" in caught.value.fix
+    user_file.write_text("[networks.custom]\nmcp-url = 'http://b/mcp'\n", encoding="utf-8")
+    network = load(overrides=given).need_network("mcp_url")
+    assert (network.mcp_url, network.rpc_url) == ("http://b/mcp", "http://a")
+    assert load().network is None  # nothing chose it
 
 
 def test_an_unknown_override_is_an_error_with_a_suggestion() -> None:
