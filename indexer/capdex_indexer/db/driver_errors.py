@@ -86,9 +86,7 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
         return Unavailable(
             f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
         )
-    return Unavailable(
-        f"the database {where} is unavailable",
-        Code.DATABASE_UNAVAILABLE,
-        why,
-        "see that it runs, may be written to, is reachable and has room on its disk",
-    )
+    fix = "see that it runs, may be written to, is reachable and has room on its disk"
+    if _says(error, "password"):
+        fix = "put the password of this account into PGPASSWORD, or a pgpass file"
+    return Unavailable(f"the database {where} is unavailable", Code.DATABASE_UNAVAILABLE, why, fix)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -79,3 +81,26 @@ def test_a_misspelt_option_of_a_url_is_a_mistake_of_the_url() -> None:
         Code.CONFIG,
         'invalid connection option "sslmodee"',
     )
+
+
+def test_an_account_without_its_password_is_told_where_the_password_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def ask() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1000)  # the startup message
+                client.sendall(b"R\0\0\0\x08\0\0\0\x03")  # AuthenticationCleartextPassword
+                client.recv(1000)
+
+        asking = Thread(target=ask)
+        asking.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(Unavailable, match="is unavailable") as refused:
+            Index(f"postgresql://reader@{address}/x?sslmode=disable&gssencmode=disable").status()
+        asking.join()
+    assert "no password supplied" in refused.value.why
+    assert refused.value.fix == "put the password of this account into PGPASSWORD, or a pgpass file"
