@@ -27,12 +27,11 @@ CALLER: Final = "socket, whose caller agrees"  # the session in the audit log
 VERSION: Final = "0.1.0"
 INVALID_REQUEST: Final = -32600
 NO_METHOD: Final = -32601
-INVALID_PARAMS: Final = -32602
 NO_INTENT: Final = -32000
 NO_TOOL: Final = -32001
 FAILED: Final = -32003
 AMBIGUOUS: Final = -32004
-_CODES: Final = {"INVALID_INPUT": INVALID_PARAMS, "NOT_FOUND": NO_TOOL}
+_CODES: Final = {"INVALID_INPUT": -32602, "NOT_FOUND": NO_TOOL}
 METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
 
 Invoke = Callable[[CommandTool, Intent, Json], Awaitable[InvokeResult]]
@@ -47,7 +46,7 @@ class Cmp:
     catalog: Catalog
     caller_agrees: bool = False
 
-    async def answer(self, request: object, caller: Caller) -> Json:
+    async def answer(self, request: Json, caller: Caller) -> Json:
         """Return the answer to a request of either shape; never raises."""
         if self.caller_agrees:
             caller = replace(caller, asker=_Agreed(), session=CALLER)
@@ -78,10 +77,8 @@ class Protocol:
     invoke: Invoke
     domains: tuple[str, ...] = ()
 
-    async def answer(self, request: object) -> Json:
+    async def answer(self, request: Json) -> Json:
         """Return the answer to one request; never raises."""
-        if not isinstance(request, dict):
-            return _rpc_error(None, INVALID_REQUEST, "a request is an object")
         rpc = "jsonrpc" in request
         key = request.get("id")
         if rpc and request["jsonrpc"] != "2.0":
@@ -102,9 +99,8 @@ class Protocol:
             if not rpc:
                 return _failure(error)
             # A wish that nothing matches and a tool that nobody has are two codes.
-            code = (
-                NO_INTENT if method == "intent" and error.code == Code.NOT_FOUND else _code(error)
-            )
+            code = AMBIGUOUS if error.code == Code.AMBIGUOUS else _CODES.get(error.kind.cap, FAILED)
+            code = NO_INTENT if method == "intent" and error.code == Code.NOT_FOUND else code
             return _rpc_error(key, code, error.line, error.to_json())
         return {"jsonrpc": "2.0", "result": result, "id": key, "cmp": VERSION} if rpc else result
 
@@ -216,10 +212,6 @@ def _required(params: Json, key: str) -> str:
             f"the request needs a text as {key}", fix=f'give it as in {{"{key}": "…"}}'
         )
     return value
-
-
-def _code(error: CapdexError) -> int:
-    return AMBIGUOUS if error.code == Code.AMBIGUOUS else _CODES.get(error.kind.cap, FAILED)
 
 
 def _failure(error: CapdexError) -> Json:

@@ -215,4 +215,8 @@ def _path_of(program: str) -> Path:
             Code.NOT_FOUND,
             fix="install it; with its path a person can run: capdex learn PATH",
         )
-    return Path(path).resolve()
+    found = Path(path).parent.resolve() / Path(path).name
+    real = found.resolve()
+    # busybox and rustup are many programs, each by the name of its link, which a sandbox must see.
+    seen = real.is_relative_to("/usr") or not found.is_relative_to("/usr")
+    return found if seen and real.name != found.name else real

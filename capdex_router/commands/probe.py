@@ -18,6 +18,7 @@ from capdex_router.commands.intents.manifest import CommandTool, Intent, Kind
 from capdex_router.commands.learned import Learned, command_of, sheltered
 from capdex_router.commands.output import is_json
 from capdex_router.commands.sandbox import ProcessResult
+from capdex_router.policy.quoting import said
 
 MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55
 _VERSION: Final = re.compile(r"\d+\.\d+(?:\.\d+)?")
@@ -98,8 +99,9 @@ async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tupl
             # The help of the program again is that of no subcommand.
             intents += [intent] if intent and (page != text or not (command or intents)) else []
     if not intents:
-        why = f"the help of {name} lists no options and no usage"
-        raise InvalidInput(why, Code.NOT_FOUND, fix="write intents, and add --intents FILE")
+        what = f"the help of {name} lists no options and no usage"
+        why = said(text.decode(errors="replace")) if text.strip() else ""
+        raise InvalidInput(what, Code.NOT_FOUND, why, "write intents, and add --intents FILE")
     return tuple(intents)
 
 

@@ -128,11 +128,9 @@ async def _talk(
             line = error.partial
         if not line and not too_long:
             return
-        if too_long:
-            answer: Json | None = _error(None, INVALID_REQUEST, "the request is too long")
-            too_long = False
-        else:
-            answer = await _answer(line, methods, cmp)
+        told = _error(None, INVALID_REQUEST, "the request is too long") if too_long else None
+        answer = told or await _answer(line, methods, cmp)
+        too_long = False
         if answer is not None:
             writer.write(orjson.dumps(answer) + b"\n")
             await writer.drain()

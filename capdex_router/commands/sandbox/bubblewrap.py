@@ -147,10 +147,14 @@ class Sandbox:
                 gate.write(b"\n")
         ran = await self._drained(process, ended)
         if ran.exit_code and ran.stderr.startswith(b"bwrap: "):
+            why = ran.stderr.decode(errors="replace")[:200].strip()
+            if ": execvp " in why:  # its interpreter is not there, such as that of a venv
+                what, fix = f"{argv[0]} did not start", "let it read its interpreter: --read DIR"
+                raise UsageError(what, Code.CONFIG, why=why, fix=fix)
             raise UsageError(
                 "the sandbox did not start",
                 Code.CONFIG,
-                why=ran.stderr.decode(errors="replace")[:200].strip(),
+                why=why,
                 fix="allow user namespaces to this account; on Ubuntu, whose AppArmor refuses: "
                 "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
             )

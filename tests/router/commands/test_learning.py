@@ -181,6 +181,33 @@ async def test_a_program_whose_help_says_nothing_is_refused(tmp_path: Path) -> N
             await runtime.learning.study(str(program))
     assert unknown.value.code == Code.NOT_FOUND
     assert "--intents" in unknown.value.fix
+    assert unknown.value.why == 'it says "error: no such option, see --manual\\n"'
+
+
+async def test_a_program_of_several_names_is_learned_by_the_name_of_its_link(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "box").write_text('#!/bin/sh\necho "Usage: ${0##*/} [-x] FILE"\n')
+    (tmp_path / "box").chmod(0o755)
+    (tmp_path / "list").symlink_to("box")
+    async with open_runtime(tmp_path / "router") as runtime:
+        learned = await runtime.learning.study(str(tmp_path / "list"))
+    assert learned.program == tmp_path / "list"
+    assert learned.tool.intents[0].summary == "list: list [options] {file}"
+
+
+async def test_a_program_whose_interpreter_is_not_seen_is_told_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sh").symlink_to("/bin/sh")
+    program = tmp_path / "tool"
+    program.write_text(f"#!{tmp_path}/bin/sh\necho 'Usage: tool FILE'\n")
+    program.chmod(0o755)
+    async with open_runtime(tmp_path / "router") as runtime:
+        with pytest.raises(InvalidInput, match="tool did not start") as unseen:
+            await runtime.learning.study(str(program))
+        learned = await runtime.learning.study(str(program), readable=[tmp_path / "bin"])
+    assert "--read DIR" in unseen.value.fix
+    assert learned.tool.intents[0].template.text == "tool [options] {file}"
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/etc", ""])
