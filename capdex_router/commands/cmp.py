@@ -118,8 +118,7 @@ class Protocol:
             )
         if rpc:
             return {"manifests": [tool.manifest.to_json() for tool in tools]}
-        shown = ({"name": tool.manifest.name, "summary": tool.manifest.summary} for tool in tools)
-        return {"tools": list(shown)}
+        return {"tools": [{"name": x.manifest.name, "summary": x.manifest.summary} for x in tools]}
 
     async def _capabilities(self, params: Json, *, rpc: bool) -> Json:
         def shown(intent: Intent) -> Json:

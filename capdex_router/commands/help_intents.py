@@ -31,6 +31,7 @@ _SET: Final = re.compile(r"[(=]*-(?!-(?: |$))|=")  # [-n NUM], [(-a | -b)], [=WH
 _SEVERAL: Final = re.compile(r"(?i)[ ?]*\.{2,3}|(?:(?<=[a-z][^\W_aisu]s)|(?<=command))(?=\W*$)")
 _OPTIONS: Final = re.compile(r"(?i)(?:.*\W)?(?:options?|flags|switches|expression)(?:\W*|[; ].*)")
 _CHOICE: Final = re.compile(r"[ =?]*[{(\[]([\w-]+(?:[,|][\w-]+){1,63})[})\]].*")
+_VALUES: Final = re.compile(r'(?:values|choices): ("?[\w.+-]+(?:"?, "?[\w.+-]+){1,63})"?[\])]')
 _INTEGER: Final = re.compile(r"\W*(?:n|num|number|int|integer|uint|count)\W*", re.IGNORECASE)
 _MANY: Final = re.compile(
     r"\.{3}| <?(?:list|stringArray|array)[\n\[]|multiple times|more than once|repeatable"
@@ -136,12 +137,14 @@ def _words(
 
 
 def _parameter(name: str, value: str, text: str = "", option: str = "") -> Parameter:
-    choice = _CHOICE.fullmatch(value)
-    kind = "integer" if _INTEGER.fullmatch(value) else "string" if value else "boolean"
+    many = value and _MANY.search(f"{value}\n{text}")
+    choice = not many and (_CHOICE.fullmatch(value) or (value and _VALUES.search(text)))
+    whole = not choice and _INTEGER.fullmatch(value)
+    kind = "integer" if whole else "string" if value else "boolean"
     return Parameter(
         re.sub(r"\W+|^(?=\d)", "_", name.strip("-."), flags=re.ASCII)[:32],
-        f"array<{kind}>" if value and _MANY.search(f"{value}\n{text}") else kind,
+        f"array<{kind}>" if many else kind,
         description=text[:MAX_TEXT_CHARS],
-        enum=tuple(re.split(r"[,|]", choice[1])) if choice else (),
+        enum=tuple(re.findall(r"[\w.+-]+", choice[1])) if choice else (),
         option=option,
     )

@@ -20,6 +20,7 @@ import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, UsageError
 from capdex.json import Json, object_of
+from capdex_router.commands.cmp import INVALID_REQUEST, NO_METHOD
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import BUG, InvokeResult
@@ -27,8 +28,6 @@ from capdex_router.model.refs import BUG, InvokeResult
 MAX_LINE_BYTES: Final = 2 * 1024 * 1024
 MAX_CONNECTIONS: Final = 64
 PARSE_ERROR: Final = -32700
-INVALID_REQUEST: Final = -32600
-METHOD_NOT_FOUND: Final = -32601
 # The table of errors of CMP 0.1.0, by the codes of capdex and of CAP.
 _CODES: Final = {
     Code.AMBIGUOUS: -32004,
@@ -155,7 +154,7 @@ async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None
         return None
     method = of_cmp or methods.get(text)
     if method is None:
-        return _error(id_, METHOD_NOT_FOUND, f"there is no method {text[:64]!r}")
+        return _error(id_, NO_METHOD, f"there is no method {text[:64]!r}")
     try:
         result = await method(request if of_cmp else params, _caller(params))
         return result if of_cmp else {"jsonrpc": "2.0", "id": id_, "result": result}

@@ -143,6 +143,30 @@ def test_the_usage_of_a_command_may_have_its_other_name() -> None:
     assert found.template.text == "tool remove [options] {names}"
 
 
+@pytest.mark.parametrize(
+    ("line", "type_", "enum"),
+    [
+        ("  --color <WHEN>  Colour [possible values: auto, never]", "string", ("auto", "never")),
+        ('  --mode <mode>   how (choices: "fast", "slow")', "string", ("fast", "slow")),
+        ('  --mode          [choices: "fast", "slow"]', "string", ("fast", "slow")),
+        ("  -n, --opt <N>   which [possible values: 1, 2]", "string", ("1", "2")),
+        ("  --force         do it [possible values: true, false]", "boolean", ()),
+        ("  --tag <TAG>...  of it [possible values: a, b]", "array<string>", ()),
+        ("  --color <WHEN>  Colour [possible values: auto,", "string", ()),
+    ],
+)  # fmt: skip
+def test_values_that_a_description_lists_are_an_enumeration(
+    line: str, type_: str, enum: tuple[str, ...]
+) -> None:
+    (option,) = intent(f"Usage: tool [OPTIONS]\n\n{line}\n").template.parameters
+    assert (option.type, option.enum) == (type_, enum)
+
+
+def test_an_operand_that_is_a_list_has_no_enumeration() -> None:
+    (operand,) = intent("Usage: tool {dir|jar|class} ...\n").template.parameters
+    assert (operand.type, operand.enum) == ("array<string>", ())
+
+
 def test_a_cluster_of_a_usage_is_an_option_each() -> None:
     found = intent("usage: tool [-46AaC] [-out] [-Olevel] [-W host] destination\n")
     options = [one.option for one in found.template.parameters if one.option]
