@@ -59,7 +59,7 @@ Every setting of the program. This page is made from the code, and a test compar
 `capdex config` shows the value of each on your machine, and where it comes from. In this order:
 
 1. an option of the command;
-2. a `CAPDEX_*` variable;
+2. a `CAPDEX_*` variable, then the file that `CAPDEX_DEPLOYMENT` names;
 3. `capdex.toml` of the directory, or of one above;
 4. your own `config.toml`;
 5. `.capdex/up.json`, while a `capdex up` runs in the directory or in one above;
@@ -69,7 +69,8 @@ Every setting of the program. This page is made from the code, and a test compar
 
 In a file these stand in `[networks.NAME]`, on the command line they are `--config KEY=VALUE`.
 Those marked *own file* are not taken from a project's `capdex.toml`, since its author may be
-somebody else. `default-network` in a file chooses a network.
+somebody else. `default-network` in a file chooses a network. Where nothing chooses one,
+variables and options alone make the network `custom`, to which a file adds by `[networks.custom]`.
 
 Known without a file: {known}.
 
