@@ -19,6 +19,7 @@ from capdex_router.policy.quoting import said
 
 # CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.
 FACETS: Final = {"CMP_ROUTER": "1", "CMP_AGENT": "1", "NO_COLOR": "1", "TERM": "dumb"}
+MAX_FOUND_BYTES: Final = 4 * 1024  # of an output in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ class CommandExecutor:
         ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
         if ran.exit_code not in self.successes:
             words = ran.stderr.decode(errors="replace").strip()
+            found = ran.stdout[:MAX_FOUND_BYTES].decode(errors="replace")  # by diff, or a linter
             raise ExecutionFailed(
                 f"{self.program.name} ended with exit code {ran.exit_code}",
                 why=said(words) if words else "",
-                details={"exit_code": ran.exit_code},
+                details={"exit_code": ran.exit_code} | ({"stdout": found} if found else {}),
                 fix="see what it says, and change the input; capdex learn shows its commands",
             )
         return output.parse(self.kind, ran.stdout, truncated=ran.truncated)

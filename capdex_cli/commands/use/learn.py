@@ -74,8 +74,7 @@ def learn_command(
         learning = Learning(store, grants=GrantFile(home.grants), audit=audit)
         if remove:
             learned = learning.forget(program)
-            human = [f"{safe(learned.tool.manifest.name)} is forgotten"]
-            _show(app, learned, "removed", human)
+            _show(app, learned, "removed", [f"{safe(learned.tool.manifest.name)} is forgotten"])
             return
         adapter = _adapter(intents) if intents else None
         visible = [path.resolve() for path in readable]
@@ -86,8 +85,7 @@ def learn_command(
 
 def _learn(app: App, learning: Learning, learned: Learned, *, dry_run: bool) -> None:
     if learning.is_known(learned):
-        human = [f"{safe(learned.tool.manifest.name)} is learned already"]
-        _show(app, learned, "unchanged", human)
+        _show(app, learned, "unchanged", [f"{safe(learned.tool.manifest.name)} is learned already"])
         return
     show_proposal(app, learning.proposal(learned))
     if dry_run:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
-from capdex_router.commands.executor import CommandExecutor
+from capdex_router.commands.executor import MAX_FOUND_BYTES, CommandExecutor
 from capdex_router.commands.intents.manifest import parse_capability
 from capdex_router.commands.intents.template import CommandTemplate, Parameter
 from capdex_router.commands.sandbox import ProcessLimits, Sandbox, Surroundings
@@ -82,6 +82,18 @@ def test_a_failed_program_says_why(inbox: Path) -> None:
         'it says "no email nobody"',
     )
     assert refused.value.details == {"exit_code": 1}
+
+
+def test_what_a_program_found_before_it_failed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n")
+    (tmp_path / "b").write_text("two\n" * 5_000)
+    program = Path(shutil.which("diff") or "/usr/bin/diff").resolve()
+    compare = CommandTemplate.parse("diff -- {a} {b}", (Parameter("a"), Parameter("b")))
+    with pytest.raises(CapdexError) as differ:
+        run(command(program, compare, tmp_path), a="a", b="b")
+    found = (differ.value.details or {}).pop("stdout")
+    assert (found[:20], len(found)) == ("1c1,5000\n< one\n---\n>", MAX_FOUND_BYTES)
+    assert (differ.value.why, differ.value.details) == ("", {"exit_code": 1})
 
 
 def test_a_program_rewritten_with_its_size_and_time_kept_does_not_run(inbox: Path) -> None:
