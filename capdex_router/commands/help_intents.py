@@ -98,7 +98,7 @@ def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
         for names in listed(line):
             first = max(names, key=lambda name: name.startswith("--"))
             form = needed(names)
-            end = "=" if names[first].startswith("=") else " " if form else ""
+            end = ("=" if "=" in names[first][:2] else " ") if form else ""  # [=NUM] of -U NUM, too
             option = _parameter(first, form, "" if about[:1] == "-" else about, first + end)
             if first in known:
                 parameters.setdefault(option.name, option)

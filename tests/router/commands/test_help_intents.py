@@ -162,6 +162,11 @@ def test_values_that_a_description_lists_are_an_enumeration(
     assert (option.type, option.enum) == (type_, enum)
 
 
+def test_a_value_that_only_the_short_name_needs_is_glued_to_the_long_one() -> None:
+    template = intent("Usage: tool FILES\n\n  -u, -U NUM, --unified[=NUM]  lines\n").template
+    assert template.argv({"unified": 3, "files": ["a"]}) == ("tool", "--unified=3", "a")
+
+
 def test_an_operand_that_is_a_list_has_no_enumeration() -> None:
     (operand,) = intent("Usage: tool {dir|jar|class} ...\n").template.parameters
     assert (operand.type, operand.enum) == ("array<string>", ())
