@@ -220,7 +220,7 @@ _SEARCH: Final = [
     _query(SINCE, {"type": "string", "format": "date"}, "Published on this day (UTC) or later."),
     _query(
         WINDOW,
-        {"type": "integer", "minimum": 1, "maximum": 10**15 - 1},
+        {"type": "integer", "minimum": 1, "maximum": 2**53 - 1},
         "Works with a context window of so many tokens.",
     ),
     _list("facets", search.FACETS, "Filters whose values are counted."),
