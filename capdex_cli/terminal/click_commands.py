@@ -137,7 +137,7 @@ class _Number(click.FloatRange):
 
 HASH, NUMBER, TEXT = hash, _Number, text  # types of click, whose help has their names
 FILE = _File(path_type=Path)
-SECONDS = NUMBER(0.01, 3600)
+SECONDS = NUMBER(0.01, 3600)  # below it a wait is a busy loop
 FILE_NAME = click.Path(allow_dash=True)  # a text; shells complete it by their files
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 

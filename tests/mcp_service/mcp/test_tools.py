@@ -415,12 +415,19 @@ async def test_answers_say_beside_their_block_whether_the_node_is_well(
             assert whole["as_of"].get("warning") == ails
 
 
-async def test_a_hit_says_that_its_name_is_like_an_older_one_of_another_owner(
-    making: Any, read: Any, tmp_path: Path
-) -> None:
-    url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
+@pytest.fixture
+def copied(making: Any, tmp_path: Path) -> tuple[str, Any]:
+    """A database URL, and a chain whose `weathr` is like the older `weather` of another owner."""
+    chain = making.Chain()
     chain.publish("weather", title="Weather", publisher=making.OTHER)
     chain.publish("weathr", title="Weather")
+    return f"sqlite:///{tmp_path / 'index.db'}", chain
+
+
+async def test_a_hit_says_that_its_name_is_like_an_older_one_of_another_owner(
+    making: Any, read: Any, copied: tuple[str, Any]
+) -> None:
+    url, chain = copied
     store = Store.open(url, making.DEPLOYMENT)
     making.follow(store, chain)
     store.close()
@@ -438,11 +445,9 @@ async def test_a_hit_says_that_its_name_is_like_an_older_one_of_another_owner(
 
 
 async def test_a_release_and_a_name_say_what_older_name_they_are_like_as_long_as_they_are(
-    making: Any, read: Any, tmp_path: Path
+    making: Any, read: Any, copied: tuple[str, Any]
 ) -> None:
-    url, chain = f"sqlite:///{tmp_path / 'index.db'}", making.Chain()
-    chain.publish("weather", title="Weather", publisher=making.OTHER)
-    chain.publish("weathr", title="Weather")
+    url, chain = copied
     with closing(Store.open(url, making.DEPLOYMENT)) as store, closing(Index(url)) as index:
         making.follow(store, chain)
         reader = read(index)
