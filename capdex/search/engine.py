@@ -153,9 +153,8 @@ class Engine(SegmentSet[WordSegment]):
             raise InvalidInput(f"a page has 1 to {MAX_LIMIT} hits, not {limit}")
         if after is not None:
             for part, at in self.places(after.name):  # scores change with what others there are
-                prior = part.segment.prior
-                score = scores.values[part.begin + at] * (1 if prior is None else prior[at])
-                after = replace(after, score=float(score)) if score > 0 else after
+                score = float(scores.of(part)[at])
+                after = replace(after, score=score) if score > 0 else after
         places: list[tuple[RankedPlace, int]] = []
         total = 0
         for at, part in enumerate(self.parts):

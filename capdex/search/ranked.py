@@ -102,6 +102,11 @@ class Scores:
     similarities: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
     words: int = 0
 
+    def of(self, part: Part[WordSegment]) -> Floats:
+        """Return the score of each document of a part, with its prior."""
+        values, prior = self.values[part.slots], part.segment.prior
+        return values if prior is None else values * prior
+
 
 def matching(part: Part[WordSegment], scores: Scores, keep: Mask | None) -> Mask:
     """Return which documents of a part match; all of them are among those to keep."""
@@ -115,10 +120,7 @@ def rank(
     part: Part[WordSegment], scores: Scores, keep: Mask | None, limit: int, after: After | None
 ) -> list[RankedPlace]:
     """Return at least the `limit` best matches of a part after a place, in no order."""
-    segment = part.segment
-    values = scores.values[part.slots]
-    if segment.prior is not None:
-        values = values * segment.prior
+    segment, values = part.segment, scores.of(part)
     places: list[RankedPlace] = []
     others = values if keep is None else np.where(keep, values, np.float32(0))
     for lead, slots in ((BY_NAME, scores.named), (BY_TOOL, scores.tooled)):

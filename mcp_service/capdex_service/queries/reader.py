@@ -160,7 +160,7 @@ class Reader:
         return rendered.answer(moment, self.warning(), self.like(rendered.name))
 
     def like(self, name: str) -> str | None:
-        """Return the older name of another owner that a name is like, as far as the search is."""
+        """Return the older name of another owner that a name is like; None until search has it."""
         if (state := self.index.live.state) is not self._likes_of:
             find = state.engine.original if state else lambda name: None
             self._original, self._likes_of = lru_cache(MAX_CARDS)(find), state
