@@ -188,7 +188,7 @@ FAST := tests/test_*.py tests/capdex --ignore tests/capdex/net tests/contracts \
   $(addprefix tests/mcp_service/,answers queries) tests/publisher/authoring $(addprefix tests/router/,faces/hosts policy routing state) \
   $(addprefix tests/router/commands/,intents $(addprefix test_,$(addsuffix .py,adapters cmp help help_intents output probe)))
 
-test-fast: .venv/.dev ## what needs no process and no server, in a minute and a half: before each commit
+test-fast: .venv/.dev node_modules/.dev ## what needs no process and no server, in a minute and a half: before each commit
 	$(BIN)/pytest -n 2 --fast -m "not real and not load" $(FAST) $(PYTEST_ARGS)
 
 # What measures time, memory or descriptors comes after the rest, and alone. 5: none was chosen.
