@@ -7,17 +7,11 @@ bytes, without a network; every other line is resolved and asked about like an i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from capdex.errors import (
-    CapdexError,
-    Code,
-    InvalidInput,
-    Unavailable,
-    UsageError,
-    VerificationFailure,
-)
+from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.package import verify
 from capdex_router.install.facts import check as check_entry
 from capdex_router.install.facts import check_proof
@@ -31,48 +25,54 @@ from capdex_router.policy.consent import Asker
 from capdex_router.policy.quoting import quoted
 
 Drift = dict[str, str]
+Work = Callable[[Locked], Awaitable[InstallOutcome]]
 
 
 async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
     """Fetch what is missing, and install what nobody agreed to here, each after a question.
 
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
-    lock file and refuses such an entry. An outcome has the error of its package alone: a no of the
-    person, another signer, a release that the nodes or the chain do not have as the entry says, a
-    folder that cannot be written. Raises InvalidInput LOCK_DRIFT for a stale entry if `frozen`, for
-    one that does not say what its package says, and for one whose proof does not hold; Unavailable
-    for bytes that nobody has.
+    lock file and refuses such an entry. An outcome has the error of its entry alone, which has no
+    effect then: LOCK_DRIFT where `frozen` refuses, or where it does not say what its package or its
+    proof says; bytes that nobody has, a no of the person, another signer, a release that the nodes
+    or the chain do not have as the entry says, a folder that cannot be written.
     """
-    entries = list(installer.lock.packages.values())
-    if forged := [problem for entry in entries for problem in _forged(entry)]:
-        names = ", ".join(problem["name"] for problem in forged[:5])
-        fix = f"take capdex.lock back from a copy, or remove and install again: {names}"
-        raise replace(drift(forged), fix=fix)
-    stale = [entry for entry in entries if not entry.wanted.admits(entry.uri)]
-    if stale and frozen:
-        raise drift([_stale(entry) for entry in stale])
-    agreed = {x.name: x for x in entries if x not in stale and installer.is_agreed(x)}
-    outcomes: list[InstallOutcome] = []
-    absent: list[Locked] = []
-    for entry in agreed.values():
-        try:
-            outcomes.append(_mended(installer, entry, "unchanged"))
-        except Unavailable:
-            absent.append(entry)
-    if absent:
-        await _fetch_all(installer, absent)
-    outcomes += [_mended(installer, entry, "fetched") for entry in absent]
-    for entry in entries:
-        if entry.name in agreed:
-            continue
-        try:
-            if entry in stale:
-                plan = await installer.plan(entry.wanted)
-            else:
+    turns = asyncio.Semaphore(AT_ONCE)
+    async with open_gateways(installer.config) as source:
+
+        async def agreed(entry: Locked) -> InstallOutcome:
+            """Mend an entry that a person agreed to here, offline if all its bytes are here."""
+            with suppress(Unavailable):
+                return _mended(installer, entry, "unchanged")
+            async with turns:
+                need_nodes(installer.config)
+                package = await fetch(entry.announcement, installer.cache, source)
+                files = await fetch_files(package, installer.cache, source)
+            installer.cache.put([package.data, *files.values()])
+            return _mended(installer, entry, "fetched")
+
+        async def asked(entry: Locked) -> InstallOutcome:
+            if entry.wanted.admits(entry.uri):
                 plan = await _announced(installer, entry, frozen=frozen)
-            outcomes.append(await installer.carry_out(plan, asker))
-        except CapdexError as error:
-            outcomes.append(InstallOutcome(entry.name, "failed", entry, error=error))
+            else:
+                plan = await installer.plan(entry.wanted)
+            return await installer.carry_out(plan, asker)
+
+        async def told(entry: Locked, work: Work) -> InstallOutcome:
+            try:
+                if forged := _forged(entry):
+                    fix = "take capdex.lock back from a copy, or remove and install again: "
+                    raise replace(drift(forged), fix=fix + entry.name)
+                if frozen and not entry.wanted.admits(entry.uri):
+                    raise drift([_stale(entry)])
+                return await work(entry)
+            except CapdexError as error:
+                return InstallOutcome(entry.name, "failed", entry, error=error)
+
+        entries = installer.lock.packages.values()
+        known = {x.name: x for x in entries if x.wanted.admits(x.uri) and installer.is_agreed(x)}
+        outcomes = await asyncio.gather(*(told(entry, agreed) for entry in known.values()))
+        outcomes += [await told(entry, asked) for entry in entries if entry.name not in known]
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
@@ -158,28 +158,10 @@ def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
     installer.seen(contents.package)
     lost: tuple[str, ...] = ()
     if entry.folders:
-        try:
-            with installer.home.writing():
-                lost = tuple(contents.losses())
-                status = "mended" if contents.mend() else status
-        except UsageError as error:  # a folder cannot be written, as on a disk that is gone
-            return InstallOutcome(entry.name, "failed", entry, error=error)
+        with installer.home.writing():
+            lost = tuple(contents.losses())
+            status = "mended" if contents.mend() else status
     return InstallOutcome(entry.name, status, entry, lost=lost)
-
-
-async def _fetch_all(installer: Installer, entries: Sequence[Locked]) -> None:
-    """Fetch the packages of some entries, and their files, into the cache."""
-    need_nodes(installer.config)
-    turns = asyncio.Semaphore(AT_ONCE)
-    async with open_gateways(installer.config) as source:
-
-        async def keep(entry: Locked) -> None:
-            async with turns:
-                package = await fetch(entry.announcement, installer.cache, source)
-                named = await fetch_files(package, installer.cache, source)
-            installer.cache.put([package.data, *named.values()])
-
-        await asyncio.gather(*map(keep, entries))
 
 
 def _forged(entry: Locked) -> list[Drift]:

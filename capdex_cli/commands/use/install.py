@@ -16,6 +16,7 @@ from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import TEXT, command
 from capdex_cli.terminal.errors import exit_code, worst
+from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.prompt import confirm
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import number_of, safe
@@ -211,9 +212,9 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
 
     What you agreed to on this machine is verified, and fetched if it is missing. Every other line
     is resolved like an installation: the nodes (and the chain, with a trusted endpoint) must know
-    the release as the line has it, and you are asked about each package. A line that fails is told
-    and has no effect. A storage proof that a line keeps must hold, else nothing is done. Folders of
-    skills are compared file by file, and written anew if they differ.
+    the release as the line has it, and you are asked about each package. A line that fails, such as
+    one whose storage proof does not hold, is told and has no effect on others. Folders of skills
+    are compared file by file, and written anew if they differ.
     """
     from capdex_router.install.sync import check, drift, sync
 
@@ -300,12 +301,15 @@ def _show(app: App, what: str, outcomes: list[InstallOutcome]) -> int:
         app.output.warn(safe(line))
     values = [outcome_json(outcome) for outcome in outcomes]
     human = [outcome_row(app, outcome) for outcome in outcomes]
-    plain = [f"{x.name}@{x.entry.version}" for x in outcomes if x.entry is not None]
+    plain = [f"{x.name}@{x.entry.version}" for x in outcomes if x.entry and not x.error]
     remember(plain)
     app.output.results(what, values, human=human, plain=plain)
     if not outcomes:
         app.output.say("nothing is installed")
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    for x in outcomes if app.output.format is Format.PLAIN else ():
+        if x.error is not None:  # the other formats have it on stdout
+            app.output.warn(f"{safe(x.name)}: {safe(x.error.line)}")
     for fix in dict.fromkeys(error.fix for error in errors if error.fix):
         app.output.say(f"  fix: {safe(fix)}")
     return worst(map(exit_code, errors))

@@ -282,6 +282,19 @@ def test_sync_checks_and_mends(capdex: Any, publish: Any) -> None:
     assert capdex("sync", "--check").exit_code == 0
 
 
+def test_plain_values_are_those_of_the_lines_that_did_not_fail(capdex: Any, publish: Any) -> None:
+    for name in ("tides", "weather"):
+        publish(name=name)
+        assert capdex("install", name, "--yes").exit_code == 0
+    lock = home() / "capdex.lock"
+    weather = lock.read_bytes().splitlines()[2]
+    edited = weather.replace(b"tools.example.org", b"other.example.org")
+    lock.write_bytes(lock.read_bytes().replace(weather, edited))
+    result = capdex("sync", "--plain")
+    assert (result.exit_code, result.stdout) == (1, "tides@1.0.0\n")
+    assert "weather: the lock file does not say of weather what its package says" in result.stderr
+
+
 def test_a_check_shows_how_much_of_it_is_done(capdex: Any, publish: Any) -> None:
     publish()
     assert capdex("install", "weather", "--yes").exit_code == 0

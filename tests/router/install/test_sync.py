@@ -58,10 +58,13 @@ def edit(here: Machine, **changed: Any) -> None:
     store.write(lock.plus([replace(lock.packages["weather"], **changed)]))
 
 
-async def failed(work: Any) -> CapdexError:
-    with pytest.raises(CapdexError) as caught:
-        await work
-    return caught.value
+async def failed(here: Machine, person: Person, *, frozen: bool = False) -> CapdexError:
+    """The error of weather, whose line alone fails: tides is as it should be."""
+    tides, weather = await sync(here.installer, person, frozen=frozen)
+    assert (tides.name, tides.status) == ("tides", "unchanged")
+    assert (weather.name, weather.status) == ("weather", "failed")
+    assert weather.error is not None
+    return weather.error
 
 
 async def test_offline_from_the_lock_no_socket_is_opened(
@@ -88,14 +91,27 @@ async def test_what_is_missing_is_fetched_by_its_cid_alone(
     assert check(installed.installer) == []
 
 
-async def test_what_is_missing_without_a_node_is_one_error(
+async def test_what_is_missing_without_a_node_is_an_error_of_each_package(
     installed: Machine, machine: Open, person: Person
 ) -> None:
     for block in installed.home.blocks.glob("*/bafk*"):
         block.unlink()
-    error = await failed(sync(machine().installer, person))
-    assert error.code is Code.CONFIG
-    assert error.fix != "capdex sync"  # that is what was run
+    for outcome in await sync(machine().installer, person):
+        assert outcome.error is not None
+        assert outcome.error.code is Code.CONFIG
+        assert outcome.error.fix != "capdex sync"  # that is what was run
+
+
+async def test_bytes_that_nobody_has_stop_no_other_package(
+    installed: Machine, machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    for block in installed.home.blocks.glob("*/bafk*"):
+        block.unlink()
+    del node.blocks[installed.installer.entry("weather").cid]
+    tides, weather = await sync(machine(node).installer, person)
+    assert (tides.status, weather.status) == ("fetched", "failed")
+    assert weather.error is not None
+    assert weather.error.code is Code.IPFS_UNAVAILABLE
 
 
 async def test_each_package_that_nobody_agreed_to_here_is_resolved_and_asked_about(
@@ -241,12 +257,12 @@ async def test_the_signer_that_a_lock_file_names_is_quoted(
         ({"signer": "did:key:z6MkOther"}, "signer"),
     ],
 )
-async def test_a_lock_edited_by_hand_is_refused(
+async def test_a_line_edited_by_hand_is_refused_and_stops_no_other(
     installed: Machine, person: Person, changed: dict[str, Any], field: str
 ) -> None:
     edit(installed, **changed)
-    for work in (sync(installed.installer, person), sync(installed.installer, person, frozen=True)):
-        error = await failed(work)
+    for frozen in (False, True):
+        error = await failed(installed, person, frozen=frozen)
         assert error.code is Code.LOCK_DRIFT
         assert field in error.why
     (problem,) = check(installed.installer)
@@ -278,7 +294,7 @@ async def test_a_proof_in_the_lock_that_does_not_hold_is_refused_however_one_loo
     assert problem["name"] == "weather"
     assert "proof" in problem["why"]
     for frozen in (False, True):
-        error = await failed(sync(installed.installer, person, frozen=frozen))
+        error = await failed(installed, person, frozen=frozen)
         assert error.code is Code.LOCK_DRIFT
         assert error.why == f"weather: {problem['why']}"
         assert error.fix.endswith("install again: weather")
@@ -297,7 +313,7 @@ async def test_an_entry_that_its_bytes_do_not_bear_out_is_refused(
     installed: Machine, person: Person, changed: dict[str, Any]
 ) -> None:
     edit(installed, **changed)
-    error = await failed(sync(installed.installer, person))
+    error = await failed(installed, person)
     assert error.code is Code.UNVERIFIED
     assert error.fix == "capdex remove weather, then install it again"
     assert len(check(installed.installer)) == 1
@@ -308,7 +324,7 @@ async def test_a_request_that_was_edited_is_resolved_again_unless_frozen(
 ) -> None:
     edit(installed, request="^2")
     node.publish(weather("2.0.0", tools=2))
-    assert (await failed(sync(installed.installer, person, frozen=True))).code is Code.LOCK_DRIFT
+    assert (await failed(installed, person, frozen=True)).code is Code.LOCK_DRIFT
     (problem,) = check(installed.installer)
     assert "1.0.0 is not a version of ^2" in problem["why"]
     outcomes = {one.name: one.status for one in await sync(installed.installer, person)}
