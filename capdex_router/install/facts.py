@@ -20,7 +20,7 @@ from capdex.manifest.tools import BUILT_IN, Tool
 from capdex.package import VerifiedPackage
 from capdex.proof.document import Proof, refused
 from capdex.proof.verify import Anchor, verify
-from capdex_router.install.lockfile import MAX_ITEMS, MAX_TEXT_CHARS, Locked, changed_fields
+from capdex_router.install.lockfile import MAX_ITEMS, MAX_TEXT_CHARS, Locked
 from capdex_router.model.capability import ToolHints
 from capdex_router.model.requests import (
     AgentRequest,
@@ -66,13 +66,14 @@ def check(entry: Locked, package: VerifiedPackage) -> None:
     """
     derived = locked(package, entry.request, entry.chain, explicit=entry.explicit)
     expected = replace(derived, lint=entry.lint, folders=entry.folders, extra=entry.extra)
-    if differing := changed_fields(entry, expected):
+    ours, theirs = entry.to_json(), expected.to_json()
+    if differing := [key for key in sorted(ours) if ours[key] != theirs[key]]:
         raise InvalidInput(
             f"the lock file does not say of {entry.name} what its package says",
             Code.LOCK_DRIFT,
             why=f"they differ in {', '.join(differing)}: the file was edited",
             fix=f"capdex remove {entry.name}, then install it again",
-            details={"name": entry.name, "fields": list(differing)},
+            details={"name": entry.name, "fields": differing},
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
@@ -175,13 +175,15 @@ class Installer:
         Raises as `plan.make` and `Placed.check`.
         """
         lock = self.lock
-        old = lock.packages.get(package.manifest.uri.name)
+        old, before = lock.packages.get(package.manifest.uri.name), None
+        with suppress(CapdexError):  # its bytes are missing, or do not pass
+            before = None if old is None else self.cache.package(old.announcement)
         plan = make(
             package,
             release,
             request,
             lock,
-            None if old is None else self.here(old),
+            before,
             agreed=self._signers(package.manifest.uri.name),
             had=frozenset() if old is None else self._had(old),
             allow_signer_change=allow_signer_change,
@@ -189,7 +191,7 @@ class Installer:
             folders=folders,
         )
         plan = replace(plan, absent=tuple(x for x in plan.entry.folders if not os.path.lexists(x)))
-        plan.placed.check(plan.had)
+        plan.placed.check(plan.had, self.cache.get)
         if old is not None and plan.had and not plan.same:
             with suppress(CapdexError):  # its bytes are not here: everything is asked about
                 plan = replace(plan, widened=(*plan.widened, *self.contents(old).losses()))
@@ -212,7 +214,7 @@ class Installer:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""
         entry, old = plan.entry, plan.old
         self.cache.put([plan.package.data, *plan.files.values()])
-        plan.placed.check(plan.had)
+        plan.placed.check(plan.had, self.cache.get)
         with self.home.writing(), plan.placed.staged() as put:
             lock = self.lock
             if lock.packages.get(entry.name) != old:
@@ -222,13 +224,14 @@ class Installer:
             before = self.rights.read()
             self.rights.grant(self._granted(plan))
             try:
-                self._store.write(lock.plus([entry]))
+                if entry != old:  # a file that people share stays as they wrote it
+                    self._store.write(lock.plus([entry]))
             except BaseException:
                 if not before.by_digest.get(entry.sha256):
                     self.rights.forget([entry.sha256])
                 raise
             put()
-            self._forget_unused([] if old is None else [old])
+            self._forget_unused([entry.name])
         self.seen(plan.package)
         event = "install" if old is None else "upgrade"
         self.audit.write(event, **audited(entry), was=old and old.version)
@@ -257,7 +260,7 @@ class Installer:
             for place in placed:  # before the lock: a removal that is cut off can be repeated
                 place.take_away()
             self._store.write(lock.minus({entry.name for entry in gone}))
-            self._forget_unused(gone)
+            self._forget_unused({entry.name for entry in gone})
         for entry in gone:
             self.audit.write("remove", **audited(entry))
             self.gone(entry.name)
@@ -273,10 +276,6 @@ class Installer:
 
     # parts that the synchronisation uses, too ---------------------------------------------------
 
-    def agreed(self) -> frozenset[str]:
-        """Return the sha256 (hex) of all packages that a person agreed to on this machine."""
-        return self.rights.read().digests(INSTALL, time.time())
-
     def is_agreed(self, entry: Locked) -> bool:
         """Return True if a person agreed here to a package, and to each folder of it."""
         return self._had(entry).issuperset((INSTALL, *map(folder_target, entry.folders)))
@@ -286,24 +285,24 @@ class Installer:
         package = installed(entry, self.cache)
         return Placed(package, files_here(package, self.cache), entry.folders)
 
-    def here(self, entry: Locked) -> VerifiedPackage | None:
-        """Return an installed package, None if its bytes are missing or do not pass."""
-        try:
-            return self.cache.package(entry.announcement)
-        except CapdexError:
-            return None
-
     def standing(self, entry: Locked) -> str:
         """Return `ready`, `missing` (its bytes) or `not agreed`; the bytes are not read."""
         if not self.cache.holds(bytes.fromhex(entry.sha256)):
             return "missing"
         return "ready" if self.is_agreed(entry) else "not agreed"
 
-    def _forget_unused(self, gone: Iterable[Locked]) -> None:
-        """Remove grants for `gone` and other bytes that the lock file does not list any more."""
-        used = {entry.sha256 for entry in self.lock.packages.values()}
+    def _forget_unused(self, names: Collection[str]) -> None:
+        """Remove grants for what had these names before, and for what the lock file does not name.
+
+        Where other people changed a line, the grants for what it was tell who signed it before.
+        """
+        lock, gone = self.lock.packages, set()
+        for grant in self.rights.read().all:
+            name = grant.name.partition("#")[0].removeprefix(PREFIX)
+            if name in names or (grant.target == INSTALL and name not in lock):
+                gone.add(grant.digest)
         with suppress(UsageError):  # they have no effect, and go with the next commit
-            self.rights.forget(self.agreed().union(entry.sha256 for entry in gone) - used)
+            self.rights.forget(gone.difference(entry.sha256 for entry in lock.values()))
 
 
 def audited(entry: Locked) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
@@ -35,6 +35,7 @@ _MERGED: Final = {  # what a merge by git leaves, the gravest last
     rb"\}(?=\r?\n\{)|,(?=\r?\n\])": ": each package but the last ends its line with a comma",
     rb"(?m:^(?:<{7} |={7}$|>{7} ))": " is a mark of a merge: keep one line of each package",
 }
+_CLIMBS: Final = re.compile(r"\.{1,2}(/|$)|~(?!/)|.*\0", re.DOTALL)  # or is another user's
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -45,8 +46,8 @@ class Locked:
     `request` is the version or range as asked, empty for the latest. `chain` is the position of its
     announcement: `chain_id` and `publisher`, and `contract`, `block_number` and `sequence` where
     they are known. `hosts` are all parties that its bindings contact, `tools` is a sha256 (hex) of
-    tools and bindings, `lint` are codes. `folders` are absolute paths at which it is written as a
-    skill. `explicit` is true if a person asked for it by name.
+    tools and bindings, `lint` are codes. `folders` are the paths at which it is written as a skill:
+    absolute but in the file (`Places`). `explicit` is true if a person asked for it by name.
     `extra` has fields of later versions of this file, which are kept as they are.
     """
 
@@ -79,17 +80,12 @@ class Locked:
     @property
     def announcement(self) -> Announcement:
         """The announcement on chain, with which the bytes are verified again."""
-        return Announcement(
-            self.chain["chain_id"],
-            self.chain["publisher"],
-            f"{PREFIX}{self.name}@{self.version}",
-            self.version,
-            self.cid,
-            bytes.fromhex(self.sha256),
-        )
+        chain_id, publisher = self.chain["chain_id"], self.chain["publisher"]
+        uri, digest = f"{PREFIX}{self.name}@{self.version}", bytes.fromhex(self.sha256)
+        return Announcement(chain_id, publisher, uri, self.version, self.cid, digest)
 
     def to_json(self) -> Json:
-        """Return the entry as the file has it."""
+        """Return the entry as JSON."""
         known = {name: getattr(self, name) for name in _KNOWN}
         if not self.folders:  # as files before it, which other versions compare
             del known["folders"]
@@ -165,6 +161,11 @@ class Lock:
         ]
         return b"{" + b",".join(parts) + b',"packages":[\n' + b",\n".join(lines) + b"\n]}\n"
 
+    def placed(self, to: Callable[[str], str]) -> Self:
+        """Return the lock with each folder as `to` has it, once."""
+        held = [entry for entry in self.packages.values() if entry.folders]
+        return self.plus(replace(x, folders=tuple(dict.fromkeys(map(to, x.folders)))) for x in held)
+
     def plus(self, new: Iterable[Locked]) -> Self:
         """Return the lock with some entries added or replaced."""
         packages = {**self.packages, **{locked.name: locked for locked in new}}
@@ -179,10 +180,20 @@ class Lock:
         return type(self)(kept, self.extra)
 
 
-def changed_fields(old: Locked, new: Locked) -> tuple[str, ...]:
-    """Return the names of the fields in which two entries differ."""
-    before, after = old.to_json(), new.to_json()
-    return tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
+class Places(NamedTuple):
+    """Folders as a lock file has them: below its directory, below `~` (a home), or absolute."""
+
+    directory: str  # of the file, and of its reader: both absolute, and no links
+    home: str
+
+    def read(self, text: str) -> str:
+        """Return the absolute path of a folder in the file."""
+        return posixpath.join(self.directory, self.home + text[1:] if text[0] == "~" else text)
+
+    def written(self, folder: str) -> str:
+        """Return the shortest text for an absolute path, which is the one that moves with it."""
+        of_home = re.sub(f"^{re.escape(self.home)}/", "~/", folder)
+        return min(of_home, re.sub(f"^{re.escape(self.directory)}/(?!~)", "", folder), key=len)
 
 
 def _entry(entry: object) -> Locked:
@@ -209,9 +220,8 @@ def _checked(entry: Json) -> Locked:
         for item in items:
             _check_text(key, item)
         known[key] = tuple(items)
-    folders = known["folders"]
-    if any(posixpath.normpath(x) != x or not posixpath.isabs(x) or "\0" in x for x in folders):
-        raise ValueError("folders has a path that is not absolute and plain")
+    if any(posixpath.normpath(x) != x or _CLIMBS.match(x) for x in known["folders"]):
+        raise ValueError("folders has a path that climbs, or is not plain")
     for key in ("sha256", "tools"):
         if len(known[key]) != 64 or not _HEX.issuperset(known[key]):
             raise ValueError(f"{key} is not a sha256")
@@ -219,7 +229,10 @@ def _checked(entry: Json) -> Locked:
         raise ValueError("explicit is neither true nor false")
     if known["verdict"] != Verdict.VERIFIED:
         raise ValueError("only verified packages are installed")
-    _check_chain(known["chain"])
+    chain = known["chain"]
+    if not isinstance(chain, dict) or type(chain.get("chain_id")) is not int:
+        raise ValueError("chain is not an object with a whole number as chain_id")
+    _check_text("chain.publisher", chain.get("publisher"))
     if str(Version.parse(known["version"])) != known["version"]:
         raise ValueError("version has another spelling")
     if known["request"]:
@@ -232,11 +245,3 @@ def _checked(entry: Json) -> Locked:
 def _check_text(key: str, value: object) -> None:
     if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
         raise ValueError(f"{key} is not text of at most {MAX_TEXT_CHARS} characters")
-
-
-def _check_chain(chain: object) -> None:
-    if not isinstance(chain, dict):
-        raise ValueError("chain is not an object")
-    if type(chain.get("chain_id")) is not int:
-        raise ValueError("chain.chain_id is not a whole number")
-    _check_text("chain.publisher", chain.get("publisher"))

@@ -14,7 +14,6 @@ class InstallOutcome:
     """What became of one capability, or the `error`.
 
     `status` is `installed`, `upgraded`, `downgraded`, `unchanged`, `fetched`, `mended` or `failed`.
-
     `lost` has a line for each file of a person that went with a folder.
     """
 

@@ -232,14 +232,8 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
     elsewhere = config.registry is not None and contract.lower() != f"0x{config.registry.hex()}"
     if config.chain_id not in (None, chain_id) or elsewhere:
         raise _odd(address, "it is of another chain or registry")
-    announcement = Announcement(
-        chain_id,
-        publisher,
-        str(exact),
-        str(exact.version),
-        untrusted_text(answer.get("ipfs_cid")),
-        digest,
-    )
+    semver, cid = str(exact.version), untrusted_text(answer.get("ipfs_cid"))
+    announcement = Announcement(chain_id, publisher, str(exact), semver, cid, digest)
     if rejected := judge_announcement(announcement):
         raise _odd(address, rejected.failure().message)
     position: Json = {"chain_id": chain_id, "publisher": publisher}

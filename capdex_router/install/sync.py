@@ -7,7 +7,7 @@ bytes, without a network; every other line is resolved and asked about like an i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -25,7 +25,6 @@ from capdex_router.policy.consent import Asker
 from capdex_router.policy.quoting import quoted
 
 Drift = dict[str, str]
-Work = Callable[[Locked], Awaitable[InstallOutcome]]
 
 
 async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
@@ -40,7 +39,7 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
     turns = asyncio.Semaphore(AT_ONCE)
     async with open_gateways(installer.config) as source:
 
-        async def agreed(entry: Locked) -> InstallOutcome:
+        async def here(entry: Locked) -> InstallOutcome:
             """Mend an entry that a person agreed to here, offline if all its bytes are here."""
             with suppress(Unavailable):
                 return _mended(installer, entry, "unchanged")
@@ -51,28 +50,27 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
             installer.cache.put([package.data, *files.values()])
             return _mended(installer, entry, "fetched")
 
-        async def asked(entry: Locked) -> InstallOutcome:
-            if entry.wanted.admits(entry.uri):
-                plan = await _announced(installer, entry, frozen=frozen)
-            else:
-                plan = await installer.plan(entry.wanted)
-            return await installer.carry_out(plan, asker)
-
-        async def told(entry: Locked, work: Work) -> InstallOutcome:
+        async def synced(entry: Locked) -> InstallOutcome:
             try:
                 if forged := _forged(entry):
                     fix = "take capdex.lock back from a copy, or remove and install again: "
                     raise replace(drift(forged), fix=fix + entry.name)
-                if frozen and not entry.wanted.admits(entry.uri):
+                if entry.name in agreed:
+                    return await here(entry)
+                if entry.wanted.admits(entry.uri):
+                    plan = await _announced(installer, entry, frozen=frozen)
+                elif frozen:
                     raise drift([_stale(entry)])
-                return await work(entry)
+                else:
+                    plan = await installer.plan(entry.wanted)
+                return await installer.carry_out(plan, asker)
             except CapdexError as error:
                 return InstallOutcome(entry.name, "failed", entry, error=error)
 
         entries = installer.lock.packages.values()
-        known = {x.name: x for x in entries if x.wanted.admits(x.uri) and installer.is_agreed(x)}
-        outcomes = await asyncio.gather(*(told(entry, agreed) for entry in known.values()))
-        outcomes += [await told(entry, asked) for entry in entries if entry.name not in known]
+        agreed = {x.name: x for x in entries if x.wanted.admits(x.uri) and installer.is_agreed(x)}
+        outcomes = await asyncio.gather(*map(synced, agreed.values()))
+        outcomes += [await synced(entry) for entry in entries if entry.name not in agreed]
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 

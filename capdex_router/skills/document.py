@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from capdex.errors import Code, InvalidInput
-from capdex.package import VerifiedPackage
+from capdex.manifest.manifest import Manifest
 
 SKILL: Final = "SKILL.md"
 MAX_NAME_CHARS: Final = 64
@@ -15,13 +15,12 @@ MAX_DESCRIPTION_CHARS: Final = 1_024
 _ESCAPED: Final = {ord(char): f"\\u{ord(char):04x}" for char in "\x7f\x85\u2028\u2029\ufeff"}
 
 
-def skill_document(package: VerifiedPackage) -> bytes:
-    """Return the SKILL.md of a package; its metadata names the release and its sha256.
+def skill_document(manifest: Manifest, sha256: str) -> bytes:
+    """Return the SKILL.md of a package; its metadata names the release and its sha256 (hex).
 
     Raises InvalidInput for a package that cannot be a skill: without a prompt, or with a name or a
     description that is longer than hosts take.
     """
-    manifest = package.manifest
     name, description = manifest.uri.name, manifest.description
     prompt = manifest.prompt
     if not prompt:
@@ -36,11 +35,8 @@ def skill_document(package: VerifiedPackage) -> bytes:
     if license_ := manifest.metadata.get("license"):
         fields["license"] = str(license_)
     rows = [f"{key}: {_text(value)}" for key, value in fields.items()]
-    origin = {
-        "uri": str(manifest.uri),
-        "version": str(manifest.uri.version),
-        "sha256": package.announcement.sha256.hex(),
-    }
+    uri = manifest.uri
+    origin = {"uri": str(uri), "version": str(uri.version), "sha256": sha256}
     rows += ["metadata:", *(f"  {key}: {_text(value)}" for key, value in origin.items())]
     return "\n".join(("---", *rows, "---", "", prompt.rstrip("\n"), "")).encode()
 

@@ -13,14 +13,14 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from capdex.errors import Code, UsageError
-from capdex.net.files import sync_folder, write_folder
-from capdex.package import VerifiedPackage
+from capdex.errors import UsageError
+from capdex.manifest.manifest import Manifest
+from capdex.net.files import saying, sync_folder, write_folder
 from capdex_router.skills.document import SKILL, skill_document
 
 STAGING: Final = ".capdex-"  # of a folder in which a new or an old folder lies for a moment
@@ -40,13 +40,13 @@ class SkillFile(NamedTuple):
 Content = Mapping[str, SkillFile]
 
 
-def content(package: VerifiedPackage, files: Mapping[str, bytes]) -> Content:
+def content(manifest: Manifest, sha256: str, files: Mapping[str, bytes]) -> Content:
     """Return all files of the folder by path; `files` are those that the package names.
 
     Raises InvalidInput for a package that cannot be a skill.
     """
-    named = {x.path: SkillFile(files[x.path], x.executable) for x in package.manifest.resources}
-    return {SKILL: SkillFile(skill_document(package)), **named}
+    named = {x.path: SkillFile(files[x.path], x.executable) for x in manifest.resources}
+    return {SKILL: SkillFile(skill_document(manifest, sha256)), **named}
 
 
 def differences(folder: Path, expected: Content) -> dict[str, str]:
@@ -179,14 +179,6 @@ def drop_leftovers(parent: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-@contextmanager
-def _writing(folder: Path, then: str = "try again") -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(
-            f"the folder {folder} cannot be written",
-            Code.UNREADABLE,
-            why=str(error)[:300],
-            fix=f"check the path, and that the disk is not full; then: {then}",
-        ) from None
+def _writing(folder: Path, then: str = "try again") -> AbstractContextManager[None]:
+    fix = f"check the path, and that the disk is not full; then: {then}"
+    return saying(f"the folder {folder} cannot be written", fix)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from capdex.errors import CapdexError
+from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.manifest.manifest import read
+from capdex.net.files import read_bounded
 from capdex.package import VerifiedPackage
 from capdex_router.policy.proposal import Access
 from capdex_router.policy.quoting import quoted
+from capdex_router.skills.document import SKILL
 from capdex_router.skills.folder import (
+    Content,
     check_free,
     content,
     differences,
@@ -20,6 +27,8 @@ from capdex_router.skills.folder import (
     take_away,
 )
 
+Block = Callable[[bytes], bytes | None]
+_SHA256: Final = re.compile(rb'\n  sha256: "([0-9a-f]{64})"\n---\n')  # as SKILL.md has it
 MAX_LOST: Final = 8  # files of a folder that are named
 _WORDS: Final = {
     "missing": "missing",
@@ -36,18 +45,35 @@ class Placed(NamedTuple):
     files: Mapping[str, bytes]
     folders: Collection[str]
 
-    def check(self, granted: Collection[str]) -> None:
+    @property
+    def _content(self) -> Content:
+        package = self.package
+        return content(package.manifest, package.announcement.sha256.hex(), self.files)
+
+    def check(self, granted: Collection[str], block: Block) -> None:
         """Check that the folders can be written: others than `granted` (targets) must be free.
 
-        One that holds just these files already, as after a clone of a project, is as good.
+        As good is one that holds just these files, as after a clone of a project, or just those of
+        another release of this name, whose line somebody else changed. `block` returns the bytes of
+        a sha256 that are on this machine.
 
         Raises InvalidInput for a package that is no skill, UsageError for a place that is taken.
         """
-        expected = content(self.package, self.files) if self.folders else {}
-        for folder in self.folders:
-            mine = folder_target(folder) in granted
-            if not mine and not holds_only(Path(folder), expected):
-                check_free(Path(folder))
+        expected = self._content if self.folders else {}
+        for folder in (Path(x) for x in self.folders if folder_target(x) not in granted):
+            if not holds_only(folder, expected) and not self._is_of_another(folder, block):
+                check_free(folder)
+
+    def _is_of_another(self, folder: Path, block: Block) -> bool:
+        """Return True if a folder holds just the files of a release of this name that was here."""
+        with suppress(CapdexError):
+            named = _SHA256.search(read_bounded(folder / SKILL, MAX_PACKAGE_BYTES) or b"")
+            if named and (data := block(bytes.fromhex(digest := named[1].decode()))) is not None:
+                manifest = read(data).require()
+                files = {x.path: block(x.sha256) or b"" for x in manifest.resources}
+                same_name = manifest.uri.name == self.package.manifest.uri.name
+                return same_name and holds_only(folder, content(manifest, digest, files))
+        return False
 
     @contextmanager
     def staged(self) -> Iterator[Callable[[], None]]:
@@ -56,7 +82,7 @@ class Placed(NamedTuple):
         Raises UsageError if one cannot be written.
         """
         with ExitStack() as stack:
-            expected = content(self.package, self.files) if self.folders else {}
+            expected = self._content if self.folders else {}
             puts = [stack.enter_context(staged(Path(folder), expected)) for folder in self.folders]
 
             def put() -> None:
@@ -86,19 +112,19 @@ class Placed(NamedTuple):
         for folder, states in self._differences():
             drop_leftovers(Path(folder).parent)
             if states:
-                with staged(Path(folder), content(self.package, self.files)) as put:
+                with staged(Path(folder), self._content) as put:
                     put()
                 mended = True
         return mended
 
     def _differences(self) -> Iterator[tuple[str, dict[str, str]]]:
         for folder in self.folders:
-            yield folder, differences(Path(folder), content(self.package, self.files))
+            yield folder, differences(Path(folder), self._content)
 
     def take_away(self) -> None:
         """Remove what was written into the folders; what was edited or added stays."""
         for folder in self.folders:
-            take_away(Path(folder), content(self.package, self.files))
+            take_away(Path(folder), self._content)
 
 
 def folder_target(folder: str) -> str:

@@ -69,17 +69,15 @@ def home(tmp_path: Path) -> Home:
 def machine(home: Home) -> Callable[..., Machine]:
     """`machine(*nodes, **settings)` opens the installer of the home, as a new process does."""
 
-    def opened(*nodes: SimulatedNode, **settings: Any) -> Machine:
-        rights = GrantFile(home.grants)
+    def opened(*nodes: SimulatedNode, at: Home = home, **settings: Any) -> Machine:
+        rights = GrantFile(at.grants)
         seen: list[VerifiedPackage] = []
         config = Config(
             nodes=tuple(node.address for node in nodes),
             **{"chain_id": making.CHAIN_ID, "registry": making.REGISTRY, **settings},
         )
-        installer = Installer(
-            home, config, rights=rights, audit=AuditLog(home.audit), seen=seen.append
-        )
-        return Machine(home, rights, installer, seen)
+        installer = Installer(at, config, rights=rights, audit=AuditLog(at.audit), seen=seen.append)
+        return Machine(at, rights, installer, seen)
 
     return opened
 

@@ -182,7 +182,7 @@ def faults(home: Home, *expected: dict[str, str], whole: bool = True) -> list[st
     if whole:
         wrong += [f"{one['name']}: {one['why']}" for one in check(installer)]
         for entry in installer.lock.packages.values():
-            found = installer.here(entry)
+            found = installer.cache.package(entry.announcement)
             granted = installer.rights.granted(f"{PREFIX}{entry.name}", entry.sha256, "any")
             if found and not granted >= {grant.target for grant in all_grants(found)}:
                 wrong.append(f"{entry.name} lacks rights: {sorted(granted)}")

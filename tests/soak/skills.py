@@ -21,6 +21,7 @@ from random import Random
 from attempts import arguments, attempt, conclude
 from install import WHEN, Work, Yes, in_child, opened, package
 
+from capdex.package import VerifiedPackage
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.install.resolve import Release
@@ -72,8 +73,8 @@ class Place:
         shutil.copytree(self.root.with_name(name), self.root)
 
 
-def whole(found: object, files: dict[str, bytes]) -> Tree:
-    expected = content(found, files)  # type: ignore[arg-type]
+def whole(found: VerifiedPackage, files: dict[str, bytes]) -> Tree:
+    expected = content(found.manifest, found.announcement.sha256.hex(), files)
     return {path: (file.data, file.executable) for path, file in expected.items()}
 
 

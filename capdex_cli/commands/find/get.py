@@ -102,7 +102,8 @@ def made_files(package: VerifiedPackage) -> dict[str, tuple[bytes, int]]:
                 fix=f"capdex install {package.manifest.uri.name} --to ./DIR writes its files alone",
             )
     with suppress(InvalidInput):  # not every package can be a skill
-        made[SKILL] = skill_document(package), 0o644
+        digest = package.announcement.sha256.hex()
+        made[SKILL] = skill_document(package.manifest, digest), 0o644
     return made
 
 

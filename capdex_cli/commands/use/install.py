@@ -32,7 +32,6 @@ from capdex_cli.views.installing import (
 
 if TYPE_CHECKING:
     from capdex_router.install.installer import Installer
-    from capdex_router.install.lockfile import Locked
     from capdex_router.install.outcome import InstallOutcome
 
 SIGNER = click.option(
@@ -184,7 +183,11 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
         if purge_state:
             confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
         gone = installer.remove(names)
-        purged = _purge([f"{PREFIX}{entry.name}" for entry in gone]) if purge_state else 0
+        if purge_state:
+            from capdex_router.state.store import ObjectStore
+
+            with ObjectStore(router_home().state) as store:
+                purged = sum(store.drop(f"{PREFIX}{entry.name}") for entry in gone)
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
     for name, folder in ((x.name, at) for x in gone for at in x.folders if os.path.lexists(at)):
@@ -195,13 +198,6 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     if purge_state:
         app.output.say(f"{number_of(purged, 'object')} removed")
     app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])
-
-
-def _purge(owners: list[str]) -> int:
-    from capdex_router.state.store import ObjectStore
-
-    with ObjectStore(router_home().state) as store:
-        return sum(store.drop(owner) for owner in owners)
 
 
 @command("sync", examples=["capdex sync", "capdex sync --check", "capdex sync --frozen --yes"])
@@ -237,7 +233,9 @@ def installed_command(app: App) -> None:
     """List what is installed."""
     with open_installer(app) as installer:
         entries = sorted(installer.lock.packages.values(), key=lambda entry: entry.name)
-        values = [_installed(installer, entry) for entry in entries]
+        values = [x.to_json() | {"standing": installer.standing(x)} for x in entries]
+    for unverified in (x for x in values if x["standing"] != "ready"):
+        unverified["verdict"] = None
     human = [
         (safe(x["name"]), safe(x["version"]), f"asked for: {safe(x['request'] or 'any')}",
          x["standing"], safe(", ".join((*x["permissions"], *x["hosts"], *x.get("folders", ())))))
@@ -247,13 +245,6 @@ def installed_command(app: App) -> None:
     app.output.results("installed", values, human=human, plain=plain)
     if not values:
         app.output.say("nothing is installed")
-
-
-def _installed(installer: Installer, entry: Locked) -> dict[str, Any]:
-    """Return an entry; only what was verified on this machine is called so."""
-    standing = installer.standing(entry)
-    verdict = entry.verdict if standing == "ready" else None
-    return {**entry.to_json(), "verdict": verdict, "standing": standing}
 
 
 @command("audit", examples=["capdex audit", "capdex audit --last 100 --json"])

@@ -727,9 +727,9 @@ async def test_a_block_that_was_replaced_is_fetched_again(
             block.symlink_to(spoilt)
         else:
             block.write_bytes(spoilt)
-        assert installed.installer.here(entry) is None
+        assert installed.installer.cache.package(entry.announcement) is None
         await installed.installer.install(uri("weather@^1"), person)
-        assert installed.installer.here(entry) is not None
+        assert installed.installer.cache.package(entry.announcement) is not None
         assert not block.is_symlink()
     assert elsewhere.read_bytes() == b"mine"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
-from capdex_router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked
+from capdex_router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked, Places
 
 DIGEST = "ab" * 32
 
@@ -101,6 +101,48 @@ def test_fields_of_a_later_version_stay() -> None:
 
 
 @pytest.mark.parametrize(
+    ("folder", "written"),
+    [
+        ("/home/alice/work/.claude/skills/weather", ".claude/skills/weather"),
+        ("/home/alice/work/weather", "weather"),
+        ("/home/alice/.claude/skills/weather", "~/.claude/skills/weather"),
+        ("/home/alice/work2/weather", "~/work2/weather"),
+        ("/home/alice/work/~/weather", "~/work/~/weather"),
+        ("/home/alice/work", "~/work"),
+        ("/home/alice", "/home/alice"),
+        ("/home/bob/weather", "/home/bob/weather"),
+        ("/", "/"),
+    ],
+)
+def test_a_folder_moves_with_the_lock_file_or_is_of_its_reader_s_home(
+    folder: str, written: str
+) -> None:
+    places = Places("/home/alice/work", "/home/alice")
+    assert places.written(folder) == written
+    assert places.read(written) == folder
+
+
+def test_a_home_below_the_directory_of_the_lock_file_is_a_home_nevertheless() -> None:
+    assert Places("/", "/root").written("/root/.claude/skills/x") == "~/.claude/skills/x"
+    assert Places("/home", "/home/a").written("/home/a/skills/x") == "~/skills/x"
+    assert Places("/home/a", "/home/a").written("/home/a/skills/x") == "skills/x"
+
+
+parts = st.sampled_from(["a", "~", "~a", ".a", "..a", "é", "b c", "\\", "a\nb"])
+paths = st.lists(parts, max_size=4).map(lambda names: "/" + "/".join(names))
+
+
+@given(paths, paths, st.lists(paths, max_size=3))
+def test_whatever_is_written_of_a_folder_is_read_as_the_same(
+    directory: str, home: str, folders: list[str]
+) -> None:
+    places = Places(directory, home)
+    found = lock(entry(folders=tuple(dict.fromkeys(folders))))
+    data = found.placed(places.written).to_bytes()
+    assert Lock.parse(data).placed(places.read) == found
+
+
+@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("name", "Weather"),
@@ -118,8 +160,14 @@ def test_fields_of_a_later_version_stay() -> None:
         ("hosts", [1]),
         ("explicit", 1),
         ("signer", "x" * 5000),
-        ("folders", ["skills/weather"]),
-        ("folders", ["~/skills/weather"]),
+        ("folders", [""]),
+        ("folders", ["."]),
+        ("folders", [".."]),
+        ("folders", ["../skills/weather"]),
+        ("folders", ["~"]),
+        ("folders", ["~/../other/weather"]),
+        ("folders", ["~other/skills/weather"]),
+        ("folders", ["./skills/weather"]),
         ("folders", ["/skills/../weather"]),
         ("folders", ["/skills/\0/weather"]),
     ],
