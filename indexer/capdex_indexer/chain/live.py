@@ -24,16 +24,17 @@ class LiveReader:
 
     def __init__(self, rpc: Rpc, registry: bytes, log_heads: LogHeadReader) -> None:
         self._rpc, self._registry, self._log_heads = rpc, registry, log_heads
-        self._rereads: Counter[bytes] = Counter()
+        self._rereads, self._most = Counter[bytes](), MAX_LIVE_BLOCKS
 
     async def headers(self, first: int, head: Header) -> list[Header]:
-        """Return the linked blocks from `first` to the head, at most MAX_LIVE_BLOCKS.
+        """Return at most MAX_LIVE_BLOCKS linked blocks from `first` on; raise ChainChanged.
 
-        Raises ChainChanged.
+        Until a step is taken, each time half as many: the newest may not be served in full yet.
         """
         if first == head.number:
             return [head]
-        last = min(head.number, first + MAX_LIVE_BLOCKS - 1)
+        last = min(head.number, first + self._most - 1)
+        self._most = max(1, (last - first + 1) // 2)
         headers = await read_headers(self._rpc, range(first, last + 1))
         for parent, child in pairwise(headers):
             if child.parent != parent.hash:
@@ -57,19 +58,18 @@ class LiveReader:
         times = {header.number: header.timestamp for header in headers}
         return BlockRange(log_rows, times, refs, refs[-1], head, finalized, log_head)
 
-    def reset_rereads(self) -> None:
-        """Reset the counts of bloom filters read again; to be called once a step was taken."""
+    def taken(self) -> None:
+        """Forget what failed; to be called once a step was taken."""
         self._rereads.clear()
+        self._most = MAX_LIVE_BLOCKS
 
     def _check_blooms(self, headers: Sequence[Header], logs: Sequence[LogColumns]) -> None:
         # A node may show a block before it has indexed its logs. The contract's log head reveals
         # that exactly; where it is not served, the bloom filter does, with rare false alarms.
-        lacking = [
-            header
-            for header, its_logs in zip(headers, logs, strict=True)
-            if not its_logs and header.may_hold_logs_of(self._registry)
-        ]
+        pairs = zip(headers, logs, strict=True)
+        lacking = [x for x, own in pairs if not own and x.may_hold_logs_of(self._registry)]
         self._rereads.update(header.hash for header in lacking)
+        self._most = MAX_LIVE_BLOCKS
         for header in lacking:
             if self._rereads[header.hash] <= MAX_BLOOM_REREADS:
                 why = f"block {header.number} promises logs that it does not give"

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import pytest
 
+from capdex.errors import Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import read_header
 from capdex_indexer.chain import reader as chain
@@ -152,6 +153,23 @@ async def test_a_fork_in_the_ring_is_found_and_told(simulate):
     assert reorg.fork.number == 15
     assert reorg.fork.hash == sim.blocks[15].hash
     assert [block.number for block in blocks.blocks] == list(range(16, 21))
+
+
+@pytest.mark.parametrize("words", ["unknown block", "internal error"])
+async def test_a_newest_block_whose_logs_are_not_there_yet_holds_up_none_below_it(simulate, words):
+    sim = await simulate()
+    for _ in range(7):
+        sim.publish(2)
+    for number in (5, 6, 7):
+        sim.refuse_block(number, -32000, words)
+    taken: list[int] = []
+    async with Rpc([sim.url]) as rpc:
+        reader = read(rpc, sim)
+        for _ in range(5):  # a stream that ended in an error is opened again
+            with suppress(Unavailable):
+                async for step in reader.steps():
+                    taken += [block.number for block in step.blocks]
+    assert taken == list(range(5))
 
 
 @pytest.mark.parametrize("given_again", [1, 3])
