@@ -60,10 +60,21 @@ def functions(contract: str) -> dict[str, Function]:
     }
 
 
+@cache
+def by_selector(kind: str) -> dict[bytes, Mapping[str, Any]]:
+    """Return each `function` or each custom `error` of all contracts by its selector."""
+    entries = [entry for contract in CONTRACTS for entry in artifact(contract)["abi"]]
+    return {selector(entry): entry for entry in entries if entry["type"] == kind}
+
+
 def selector(entry: Mapping[str, Any]) -> bytes:
     """Return the 4-byte selector of a function or custom error of an artifact."""
-    types = ",".join(map(_canonical, entry["inputs"]))
-    return keccak(f"{entry['name']}({types})".encode("ascii"))[:4]
+    return keccak(signature(entry).encode("ascii"))[:4]
+
+
+def signature(entry: Mapping[str, Any]) -> str:
+    """Return name and types of a function or custom error: `yank(string,string)`."""
+    return f"{entry['name']}({','.join(map(_canonical, entry['inputs']))})"
 
 
 def encode(parameters: Parameters, values: Sequence[Any]) -> bytes:

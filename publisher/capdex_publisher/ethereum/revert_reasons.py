@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final
 
-from capdex.encoding.contract_abi import CONTRACTS, Parameters, artifact, selector
+from capdex.encoding.contract_abi import by_selector
 from capdex.encoding.contract_abi import decode as decode_abi
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.state import ZERO_ADDRESS
@@ -47,11 +46,12 @@ def decode(data: object) -> tuple[str, dict[str, Any]]:
     text = data if isinstance(data, str) else ""
     try:
         raw = bytes.fromhex(text.removeprefix("Reverted ").removeprefix("0x"))
-        name, inputs = _selectors()[raw[:4]]
-        values = decode_abi(inputs, raw[4:])
+        entry = by_selector("error")[raw[:4]]
+        values = decode_abi(entry["inputs"], raw[4:])
     except (ValueError, KeyError):
         return UNKNOWN, {"data": text[:74]} if text else {}
-    return name, {i["name"]: value for i, value in zip(inputs, values, strict=True)}
+    names = [parameter["name"] for parameter in entry["inputs"]]
+    return entry["name"], dict(zip(names, values, strict=True))
 
 
 def _claimed(v: Values) -> Refused:
@@ -106,12 +106,6 @@ _DONE: Final = {
     "NotDeprecated",
     "VoteUnchanged",
 }
-
-
-@cache
-def _selectors() -> dict[bytes, tuple[str, Parameters]]:
-    entries = [entry for contract in CONTRACTS for entry in artifact(contract)["abi"]]
-    return {selector(x): (x["name"], x["inputs"]) for x in entries if x["type"] == "error"}
 
 
 def _json(value: object) -> str | int:

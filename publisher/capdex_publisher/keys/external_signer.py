@@ -20,7 +20,8 @@ from typing import Any, Final
 import orjson
 
 from capdex.encoding.abi import parse_address
-from capdex.errors import Code, Refused, Unavailable, UsageError
+from capdex.encoding.contract_abi import by_selector, signature
+from capdex.errors import Code, Refused, Unavailable, UsageError, quoted, untrusted_text
 from capdex.net.http import redact
 from capdex_publisher.keys.signer import Signed
 from capdex_publisher.keys.signer_replies import (
@@ -33,7 +34,6 @@ from capdex_publisher.keys.signer_replies import (
 ANSWER_WAIT_S: Final = 120.0  # a person may have to press a button
 CONNECT_S: Final = 5.0
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # a full block's transaction in hex, twice over
-MAX_WORDS: Final = 300
 METHOD_NOT_FOUND: Final = -32601  # JSON-RPC 2.0, section 5.1
 
 
@@ -68,9 +68,11 @@ class ExternalSigner:
         self._show(f"{self.shown} is asked to sign a transaction; agree there if it waits")
         wire = {key: hex(x) if isinstance(x, int) else x for key, x in fields.items()}
         wire["from"] = self.address
-        # Clef has a name of its own for it.
+        called = by_selector("function").get(bytes.fromhex(fields["data"][2:10]))
+        # Clef has a name of its own for it, and refuses a call unless it is told of which function.
+        clef = [wire, signature(called)] if called else [wire]
         answer = await self._ask_first(
-            ("eth_signTransaction", [wire]), ("account_signTransaction", [wire])
+            ("eth_signTransaction", [wire]), ("account_signTransaction", clef)
         )
         return check_transaction(answer, fields, self.address)
 
@@ -100,7 +102,7 @@ class ExternalSigner:
         if not isinstance(accounts, list):
             raise refused("its list of accounts is none")
         try:
-            return [parse_address(str(account)) for account in accounts]
+            return [parse_address(untrusted_text(account)) for account in accounts]
         except UsageError as error:
             raise refused(f"its list of accounts holds no address: {error.message}") from None
 
@@ -136,15 +138,14 @@ class ExternalSigner:
         error = reply.get("error")
         if error is None:
             return reply.get("result")
-        code = error.get("code") if isinstance(error, dict) else None
-        words = error.get("message") if isinstance(error, dict) else error
-        if code == METHOD_NOT_FOUND:
+        said = error if isinstance(error, dict) else {"message": error}
+        if said.get("code") == METHOD_NOT_FOUND:
             raise _NoSuchMethod
         raise Refused(
             "the external signer said no",
             Code.SIGNER_REFUSED,
-            why=_printable(words) or f"{self.shown} gave no reason",
-            fix="agree there, then run the same command again",
+            why=f"{self.shown} says {quoted(untrusted_text(said.get('message'))[:300])}",
+            fix="agree there, or correct what it complains of, then run the same command again",
         )
 
     async def _post(self, body: bytes) -> bytes:
@@ -217,7 +218,7 @@ class ExternalSigner:
             if not line:
                 return
             left -= len(line)
-            self._show(_printable(line.decode("utf-8", "replace").rstrip()))
+            self._show(untrusted_text(line.decode("utf-8", "replace").rstrip()))
 
     def _unavailable(self, why: str) -> Unavailable:
         return Unavailable(
@@ -257,11 +258,6 @@ async def _read_bounded(stream: Any) -> bytes:
         if len(raw) > MAX_ANSWER_BYTES:
             raise refused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
     return raw
-
-
-def _printable(words: object) -> str:
-    """Return untrusted text, shortened and without control characters."""
-    return "".join(c if c.isprintable() else " " for c in str(words or "")[:MAX_WORDS])
 
 
 def _split(spec: str) -> list[str]:

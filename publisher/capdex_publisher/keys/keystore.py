@@ -85,8 +85,7 @@ def create_account(path: Path, passphrase: Secret, *, light: bool = False) -> Lo
     """Make a new account and its keystore at `path`; raises UsageError if the file exists."""
     from eth_account import Account
 
-    account = LocalSigner(bytes(Account.create().key))
-    return store_account(path, account, passphrase, light=light)
+    return store_account(path, LocalSigner(bytes(Account.create().key)), passphrase, light=light)
 
 
 def store_account(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import encode
 
+from capdex.encoding.contract_abi import CONTRACTS, artifact
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
-from capdex_publisher.ethereum.revert_reasons import CONTRACTS, UNKNOWN, artifact, decode, explain
+from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
 
 OWNER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 CALLER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex import signing
+from capdex.encoding.contract_abi import functions
+from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.external_signer import MAX_ANSWER_BYTES, ExternalSigner, open_external
@@ -156,6 +158,21 @@ async def test_clefs_own_method_names_are_tried_too():
     assert asked[:2] == ["eth_accounts", "account_list"]
 
 
+async def test_clef_is_told_which_function_a_transaction_calls():
+    call_data = functions("CapabilityRegistry")["unyank"].encode(["tea", "1.0.0", 0])
+
+    def answer(method, params):
+        if method == "eth_signTransaction":
+            return error(-32601)
+        call, *signature = params
+        if not signature or keccak(signature[0].encode())[:4].hex() != call["data"][2:10]:
+            return error(-32000, "validation failed: the ABI signature could not be found")
+        return {"raw": signed(data=call["data"])}
+
+    async with signer_at(answer) as url:
+        await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS | {"data": call_data})
+
+
 async def test_a_signer_that_cannot_sign_messages_says_so():
     async with signer_at(lambda *_: error(-32601)) as url:
         with pytest.raises(Refused, match="external signer") as refusal:
@@ -169,7 +186,7 @@ async def test_a_person_who_says_no_is_heard():
         with pytest.raises(Refused) as refusal:
             await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert refusal.value.code is Code.SIGNER_REFUSED
-    assert refusal.value.why == "request denied  [31m"
+    assert refusal.value.why == rf'{url[:-1]} says "request denied \u001b[31m"'
 
 
 async def test_of_several_accounts_one_has_to_be_named():
@@ -326,6 +343,24 @@ async def test_an_http_signer_that_talks_nonsense_is_refused(response):
     async with signer_at(lambda *_: web.Response(**response)) as url:
         with pytest.raises(Refused) as refusal:
             await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
+    assert refusal.value.code is Code.SIGNER_REFUSED
+
+
+@pytest.fixture
+def usual_recursion_limit():
+    """Python's own limit, which an import of eth_account raises and a command does not."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("reply", ['{"error": {"message": DEEP}}', '{"result": [DEEP]}'])
+async def test_a_reply_nested_deeper_than_python_formats_is_refused(reply, usual_recursion_limit):
+    deep = reply.replace("DEEP", "[" * 1015 + "]" * 1015)
+    async with signer_at(lambda *_: web.Response(text=deep)) as url:
+        with pytest.raises(Refused) as refusal:
+            await ExternalSigner(url).accounts()
     assert refusal.value.code is Code.SIGNER_REFUSED
 
 
