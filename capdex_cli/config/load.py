@@ -23,6 +23,7 @@ from capdex_cli.config.settings import (
     Network,
     Settings,
     user_directories,
+    wrong,
 )
 from capdex_cli.config.sources import (
     ACCOUNT_KEYS,
@@ -38,13 +39,11 @@ from capdex_cli.config.sources import (
     read_file,
     read_options,
     unknown,
-    wrong,
 )
 
 BUILT_IN: Final = "built-in"
 CUSTOM: Final = "custom"  # the network of variables and options, where none is chosen
 NUMBERS: Final = ("chain-id", "start-block", "confirmations")
-MAX_DIGITS: Final = 20  # chain ids and block numbers are below 2**64
 # All that `variables` may return.
 CARRIED: Final = (
     *("CAPDEX_HOME", "CAPDEX_NETWORK", *(f"XDG_{x.upper()}_HOME" for x in Directories._fields)),
@@ -88,7 +87,14 @@ OTHER_VARIABLES: Final = {
     "PROFILE": "the tools that MCP clients see: default or minimal",
 }
 
-_HTTP: Final = re.compile("https?://[^/?#]")
+_URL: Final = (re.compile("$|https?://[^/?#]"), "an http(s) URL", "http://127.0.0.1:8765")
+_ADDRESS: Final = (re.compile("$|(0x)?[0-9a-fA-F]{40}$"), "an address", "0x and 40 hex digits")
+_NUMBER: Final = (re.compile("[0-9]{1,20}$"), "a whole number", "at most 20 of the digits 0 to 9")
+FORMS: Final = {  # of settings: a pattern, and what the user is told of it
+    **dict.fromkeys(("node-url", "mcp-url", "nodes", "gateway-url"), _URL),
+    **dict.fromkeys(("registry", "votes", "signer-address"), _ADDRESS),
+    **dict.fromkeys(NUMBERS, _NUMBER),
+}
 FROM_NODE: Final = {"mcp-url": "/mcp", "gateway-url": ""}  # what a node's address alone says
 
 
@@ -139,10 +145,10 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
             origins.setdefault(key, origins["node-url"])
             values.setdefault(key, node.rstrip("/") + path)
     _check_chain(chosen, values, origins)
-    _check_nodes(values, origins)
+    _check_forms(values, origins)
     if origins.get("votes") == BUILT_IN != origins.get("registry"):
         del values["votes"], origins["votes"]  # they are votes on another registry's names
-    network = _network(chosen, values, origins) if chosen else None
+    network = _network(chosen, values) if chosen else None
     if network:
         origins["network"] = chosen_by
     paths = {x.replace("-", "_"): Path(values[x]) for x in PATH_KEYS if x in values}
@@ -168,7 +174,10 @@ def _chosen(layers: list[Layer], local: Layer | None) -> tuple[str | None, str, 
     chosen = choosing.values["network"]
     if local and chosen == LOCAL and LOCAL not in known:
         return chosen, choosing.origin, local
+    if chosen == LOCAL not in known:
+        raise wrong("no `capdex up` runs here", choosing.origin, "run it here, or change directory")
     if chosen not in (CUSTOM, *known):
+        known += [LOCAL] if local else []
         raise unknown(chosen, known, f"no network is called {chosen!r}", choosing.origin)
     return chosen, choosing.origin, None
 
@@ -182,13 +191,14 @@ def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[s
         raise wrong(message, origins["chain-id"], fix)
 
 
-def _check_nodes(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
-    """Refuse an address of a node that no request could be sent to."""
-    for key in ("node-url", "mcp-url", "nodes", "gateway-url"):
-        for url in values.get(key, "").replace(",", " ").split():
-            if not _HTTP.match(url):
-                message = f"{key} is not an http(s) URL"  # the value may hold a password
-                raise wrong(message, origins[key], "write it like http://127.0.0.1:8765")
+def _check_forms(values: Mapping[str, str], origins: Mapping[str, str]) -> None:
+    """Refuse a setting that is no URL, address or number, where it has to be one."""
+    for key in [x for x in FORMS if x in values]:
+        pattern, what, like = FORMS[key]
+        given = values[key].replace(",", " ").split() if key == "nodes" else [values[key]]
+        for text in [x for x in given if not pattern.match(x)]:
+            came = "" if FORMS[key] is _URL else f": {text[:40]!r}"  # a URL may hold a password
+            raise wrong(f"{key} is not {what}{came}", origins[key], f"write it as {like}")
 
 
 def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -238,20 +248,12 @@ def network_names() -> dict[str, str]:
     return names | {name: BUILT_IN for name in TEMPLATES if name not in names}
 
 
-def _network(name: str, values: Mapping[str, str], origins: Mapping[str, str]) -> Network:
+def _network(name: str, values: Mapping[str, str]) -> Network:
     fields: dict[str, Any] = {}
     for key in [x for x in NETWORK_KEYS if x in values]:
         text = values[key].rstrip("/") if "url" in key else values[key]
-        value = _number(key, text, origins[key]) if key in NUMBERS else text
-        fields[key.replace("-", "_")] = value
+        fields[key.replace("-", "_")] = int(text) if key in NUMBERS else text
     return Network(name, **fields)
-
-
-def _number(key: str, text: str, origin: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
-        message = f"{key} must be a whole number, not {text[:40]!r}"
-        raise wrong(message, origin, f"write it with at most {MAX_DIGITS} of the digits 0 to 9")
-    return int(text)
 
 
 def wei(text: str, key: str) -> int:

@@ -145,11 +145,25 @@ class Directories(NamedTuple):
         return self.data / "keys"
 
 
+def wrong(message: str, origin: str, fix: str) -> UsageError:
+    """Return the error for a setting that is wrong, with the source that set it."""
+    return UsageError(message, Code.CONFIG, why=f"set by {origin}", fix=fix)
+
+
+def path_of(text: str, key: str, origin: str) -> Path:
+    """Return the path of a setting; raises UsageError if it is in the home of no user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        fix = "write the path out: no user of this machine has that name"
+        raise wrong(f"{key} is not a path: {text!r}", origin, fix) from None
+
+
 def user_directories(environ: Mapping[str, str] = os.environ) -> Directories:
     """Return the directories below `CAPDEX_HOME`, else those of XDG, on Linux and macOS alike."""
     home = environ.get("CAPDEX_HOME")
     if home:
-        root = Path(home).expanduser().absolute()
+        root = path_of(home, "CAPDEX_HOME", "environment").absolute()
         return Directories(*(root / name for name in Directories._fields))
     from platformdirs.unix import Unix
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from capdex.errors import Code, UsageError
 from capdex.json import object_of
 from capdex.manifest.urls import is_loopback
-from capdex_cli.config.settings import Network, user_directories
+from capdex_cli.config.settings import Network, path_of, user_directories, wrong
 
 LOCAL: Final = "local"  # the network of a running `capdex up`
 PROJECT_FILE: Final = "capdex.toml"
@@ -49,15 +49,8 @@ class Layer:
         if text is None or key not in PATH_KEYS:
             return text
         if not text.strip():
-            name = f"CAPDEX_{key.upper().replace('-', '_')}"
-            is_variable = self.origin == "environment"
-            fix = f"unset {name}" if is_variable else f"give {key} the path of a file"
-            raise wrong(f"{name if is_variable else key} is empty", self.origin, fix)
-        try:
-            return str(self.folder / Path(text).expanduser())
-        except RuntimeError:  # ~name of no user
-            fix = "write the path out: no user of this machine has that name"
-            raise wrong(f"{key} is not a path: {text!r}", self.origin, fix) from None
+            raise wrong(f"{key} is empty", self.origin, "give it the path of a file, or unset it")
+        return str(self.folder / path_of(text, key, self.origin))
 
 
 def read_options(overrides: Sequence[str]) -> Layer:
@@ -91,7 +84,7 @@ def read_deployment(environ: Mapping[str, str]) -> Layer:
         return Layer(DEPLOYMENT)
     from capdex_publisher.deploy.deploy import read_deployment
 
-    contract = read_deployment(Path(text).expanduser())
+    contract = read_deployment(path_of(text, DEPLOYMENT, "environment"))
     values = {
         "chain-id": str(contract.chain_id),
         "registry": contract.registry,
@@ -176,11 +169,6 @@ def find_local_network(cwd: Path) -> Layer | None:
         values |= {"network": LOCAL, **dict(zip(PATH_KEYS, files, strict=True))}
         return Layer(str(path), values, folder=path.parent)
     return None
-
-
-def wrong(message: str, origin: str, fix: str) -> UsageError:
-    """Return the error for a setting that is wrong, with the source that set it."""
-    return UsageError(message, Code.CONFIG, why=f"set by {origin}", fix=fix)
 
 
 def unknown(word: str, known: Collection[str], message: str, origin: str) -> UsageError:

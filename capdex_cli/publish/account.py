@@ -17,7 +17,7 @@ import click
 from click.decorators import FC
 
 from capdex.errors import Code, UsageError
-from capdex_cli.config.settings import user_directories
+from capdex_cli.config.settings import user_directories, wrong
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import together
 from capdex_cli.terminal.prompt import passphrase
@@ -98,6 +98,9 @@ def key_source(app: App) -> KeySource:
     origins = app.settings.origins
     if origins.get("keystore") == origins.get("signer") == TYPED:
         raise UsageError("--keystore and --signer name two accounts", fix="say one of them")
+    if app.settings.signer_address and not app.settings.signer:  # another account would pay
+        fix = "name the signer, too: --signer, CAPDEX_SIGNER, or signer in your config.toml"
+        raise wrong("signer-address is set, and no signer is", origins["signer-address"], fix)
     order: tuple[KeySource, KeySource] = ("signer", "keystore")
     for key in order:
         if origins.get(key) == TYPED:

@@ -184,6 +184,6 @@ def _save_report(text: str) -> str | None:
         path = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
             f.write(f"capdex {__version__}, Python {sys.version}\n\n{text}")
-    except OSError:
+    except (OSError, UsageError):
         return None
     return str(path)

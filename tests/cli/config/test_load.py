@@ -65,7 +65,11 @@ def test_nothing_configured_means_no_network() -> None:
 def test_each_value_comes_from_the_strongest_place_that_has_it(
     folder: Path, user_file: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    user_file.write_text(SEPOLIA + 'rpc-url = "http://user"\nregistry = "0xuser"\n', "utf-8")
+    user_file.write_text(
+        SEPOLIA
+        + 'rpc-url = "http://user"\nregistry = "0x0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"\n',
+        "utf-8",
+    )
     (project.parent / "capdex.toml").write_text(
         '[networks.sepolia]\nrpc-url = "http://project"\nnode-url = "http://project/"\n', "utf-8"
     )
@@ -75,7 +79,7 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
         "sepolia",
         chain_id=11155111,
         rpc_url="http://project",
-        registry="0xuser",
+        registry="0x0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a",
         node_url="http://environment",
         mcp_url="http://flag/mcp",
         gateway_url="http://environment",
@@ -94,10 +98,10 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
 
 
 def test_a_variable_counts_without_the_spaces_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in {"CHAIN_ID": " 42 ", "REGISTRY": "0x11\n", "RPC_URL": " "}.items():
+    for name, text in {"CHAIN_ID": " 42 ", "REGISTRY": f"{REGISTRY}\n", "RPC_URL": " "}.items():
         monkeypatch.setenv(f"CAPDEX_{name}", text)
     network = load().need_network()
-    assert (network.chain_id, network.registry, network.rpc_url) == (42, "0x11", "")
+    assert (network.chain_id, network.registry, network.rpc_url) == (42, REGISTRY, "")
 
 
 def test_a_value_of_a_file_or_an_option_counts_without_the_spaces_around_it(
@@ -194,9 +198,35 @@ def test_an_address_of_a_node_that_is_no_url_is_told_before_anything_is_asked(te
     assert "4fe1c0de" not in str(caught.value.to_json())
 
 
+@pytest.mark.parametrize("name", ["CAPDEX_REGISTRY", "CAPDEX_VOTES", "CAPDEX_SIGNER_ADDRESS"])
+def test_a_setting_that_is_no_address_is_named_with_what_set_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "nan")
+    key = name.removeprefix("CAPDEX_").lower().replace("_", "-")
+    with pytest.raises(UsageError, match=f"^{key} is not an address") as caught:
+        load()
+    assert caught.value.why == "set by environment"
+
+
+def test_a_network_that_is_unknown_is_told_those_that_there_are_and_local_only_while_it_runs(
+    folder: Path,
+) -> None:
+    with pytest.raises(UsageError, match="no `capdex up` runs here") as none:
+        load(network="local")
+    assert "run it here" in none.value.fix
+    with pytest.raises(UsageError, match="no network is called 'x'") as without:
+        load(network="x")
+    assert "local" not in without.value.fix
+    up_json(folder)
+    with pytest.raises(UsageError) as beside:
+        load(network="x")
+    assert "local" in beside.value.fix
+
+
 def test_a_number_that_is_none_is_told_with_what_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPDEX_CONFIRMATIONS", "1.5")
-    with pytest.raises(UsageError, match="confirmations must be a whole number") as caught:
+    with pytest.raises(UsageError, match="confirmations is not a whole number") as caught:
         load()
     assert caught.value.why == "set by environment"
 

@@ -519,9 +519,10 @@ def test_a_gateway_is_trusted_by_hash_alone(doctor: Any, answer: Answer, status:
 def test_a_node_must_follow_this_registry(
     doctor: Any, said: dict[str, Any], status: str, words: str
 ) -> None:
-    chain = {"chain_id": 1, "registry": "0xAA", "block_number": 7}
+    registry = f"0x{'aa' * 20}"
+    chain = {"chain_id": 1, "registry": registry.upper(), "block_number": 7}
     with simulated(says(200, {"chain": chain} | said)) as url:
-        found = doctor(registry="0xaa", node_url=url)["node"]
+        found = doctor(registry=registry, node_url=url)["node"]
     assert (found["status"], words in found["result"]) == (status, True), found
     assert bool(found["fix"]) is (status != "ok")
 

@@ -66,6 +66,16 @@ def test_a_named_address_is_not_asked_for(capdex: Any) -> None:
     assert "cannot be started" in missing.stderr
 
 
+def test_the_address_of_a_signer_that_is_not_named_is_no_other_account(
+    capdex: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_SIGNER_ADDRESS", TYPED.address)
+    told = capdex("account", "show", "--keystore", key_file(folder / "k.json", CONFIGURED))
+    assert told.exit_code == 2
+    assert "signer-address is set, and no signer is" in told.stderr
+    assert "set by environment" in told.stderr
+
+
 def test_a_project_may_name_no_signer(capdex: Any, folder: Path) -> None:
     (folder / "capdex.toml").write_text('signer = "touch made"\n', encoding="utf-8")
     refused = capdex("account", "show")

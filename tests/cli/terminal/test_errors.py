@@ -209,6 +209,25 @@ def test_a_path_that_cannot_be_is_no_fault_of_ours(
     assert os.strerror(number) in said
 
 
+@pytest.mark.parametrize("name", ["CAPDEX_HOME", "CAPDEX_DEPLOYMENT"])
+def test_a_path_of_a_user_who_does_not_exist_is_no_fault_of_ours(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "~nobody-of-that-name/x")
+    told = capdex("show", "tea-timer")
+    assert told.exit_code == 2
+    assert f"{name} is not a path: '~nobody-of-that-name/x'" in told.stderr
+    assert "no user of this machine has that name" in told.stderr
+
+
+def test_a_fault_of_ours_is_told_where_no_report_can_be_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPDEX_HOME", "~nobody-of-that-name")
+    assert ending(ZeroDivisionError("wrong")) == 70
+    assert "run again with --debug" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "error",
     [
