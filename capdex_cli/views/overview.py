@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -70,8 +70,10 @@ def overview(
     return [*lines, ""]
 
 
-def versions(stream: Stream, shown: Sequence[Json], whys: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return a row for each release: version, step, date, verdict, and why it is not served."""
+def versions(
+    stream: Stream, shown: Sequence[Json], whys: Iterable[str], owner: object
+) -> list[tuple[str, ...]]:
+    """Return a row for each release: version, step, verdict, publisher but the owner, reason."""
     return [
         (
             stream.style(safe(new.get("semver", "?")), bold=True),
@@ -80,7 +82,9 @@ def versions(stream: Stream, shown: Sequence[Json], whys: Sequence[str]) -> list
             mark(stream, new),
             safe(new.get("availability") or "") if part(new, "verification", "verdict") else "",
             "latest" if new.get("latest") is True else "",
-            why,
+            why
+            if (by := part(new, "chain", "publisher")) in (None, owner)
+            else f"by {safe(by)} {why}",
         )
         for new, before, why in zip_longest(shown, shown[1:], whys)
     ]

@@ -61,7 +61,8 @@ async def list_command(app: App, mine: bool, owner: str | None) -> None:
     said = f"{len(rows)} name{'' if len(rows) == 1 else 's'} of {account}"
     if block is None:
         app.output.warn("no chain endpoint is set: these are the names it published, by the node")
-    app.output.say(app.output.err.dim(f"{said} · {source if block is None else f'block {block}'}"))
+    said += " · node" if block is None else f" · blocks {network.start_block} to {block}"
+    app.output.say(app.output.err.dim(said))
 
 
 async def _published_by(mcp_url: str, account: str) -> list[Json]:

@@ -53,7 +53,7 @@ def show_command(app: App, name: str) -> None:
         human += _details(stream, releases, as_of)
     else:
         human += _overview(stream, releases, standing, package)
-        human += versions(stream, releases, [_why(x) for x in releases])
+        human += versions(stream, releases, map(_why, releases), (standing or {}).get("owner"))
         if any(x.get("latest") is True for x in releases):
             human += ["", f"install it: capdex install {uri.name}"]
     uris = [x.get("cap_uri", "") for x in releases]

@@ -68,7 +68,9 @@ def test_tools_that_nothing_here_runs_are_named(stream: Stream) -> None:
 
 def test_versions_have_a_step_and_a_date(stream: Stream) -> None:
     found = [release("2.0.0"), release("1.1.0"), release("1.0.1"), release("1.0.0", 0)]
-    assert [line.split()[:3] for line in columns(versions(stream, found, [""] * 4), indent=0)] == [
+    assert [
+        line.split()[:3] for line in columns(versions(stream, found, [""] * 4, None), indent=0)
+    ] == [
         ["2.0.0", "major", "2026-09-21"],
         ["1.1.0", "minor", "2026-09-21"],
         ["1.0.1", "patch", "2026-09-21"],
@@ -76,11 +78,22 @@ def test_versions_have_a_step_and_a_date(stream: Stream) -> None:
     ]
 
 
+def test_versions_that_the_owner_did_not_publish_tell_who_did(stream: Stream) -> None:
+    old, new = (f"0x{digit * 40}" for digit in "ab")
+    found = [
+        release(semver) | {"chain": {"publisher": by}}
+        for semver, by in (("1.1.0", new), ("1.0.0", old))
+    ]
+    lines = columns(versions(stream, found, ["", "wrong"], new), indent=0)
+    assert "by" not in lines[0]
+    assert lines[1].endswith(f"by {old} wrong")
+
+
 @pytest.mark.parametrize("value", [None, 1, "\x1b[31m", ["\u202e"], {"a": 1}, -1, 1 << 70])
 def test_a_node_may_answer_anything(stream: Stream, value: Any) -> None:
     for key in ("semver", "acp_metadata", "verification", "chain", "latest", "availability"):
         found = [release("1.1.0") | {key: value}, release("1.0.0", timestamp=value)]
-        rows = versions(stream, found, ["", ""])
+        rows = versions(stream, found, ["", ""], None)
         lines = [*overview(stream, found[0], None, None), *columns(rows)]
         assert all(line.isprintable() for line in lines)
 
