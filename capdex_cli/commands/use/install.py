@@ -98,7 +98,7 @@ def install_command(
             plan = await installer.plan(
                 uri, allow_signer_change=allow_signer_change, folders=folders
             )
-        for warning in plan.warnings:
+        for warning in () if dry_run or plan.asks else plan.warnings:  # a question has them, too
             app.output.warn(safe(warning))
         if dry_run:
             show_proposal(app, plan.proposal())

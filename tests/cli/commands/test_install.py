@@ -225,6 +225,17 @@ def test_upgrade_previews_asks_about_what_widened_and_upgrades(capdex: Any, publ
     assert [one["status"] for one in again] == ["unchanged"]
 
 
+@pytest.mark.parametrize("more", [["--yes"], ["--dry-run"], []])
+def test_an_installation_warns_once_of_what_is_deprecated(
+    capdex: Any, publish: Any, node: Any, more: list[str]
+) -> None:
+    told = publish()
+    node.answer("resolve_capability", told | {"status": {"deprecated": True}})
+    for _ in range(2):  # the second one asks nothing
+        result = capdex("install", "weather", *more, "--format", "human")
+        assert result.stderr.count("did:nuwa:cap:weather@1.0.0 is deprecated") == 1
+
+
 @pytest.mark.parametrize("more", [["--yes"], ["--preview"], []])
 def test_an_upgrade_that_asks_nothing_warns_of_what_is_deprecated(
     capdex: Any, publish: Any, node: Any, more: list[str]
