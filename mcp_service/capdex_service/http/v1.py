@@ -22,11 +22,7 @@ def read_resolve(query: bytes) -> tuple[str, tuple[str, int | bytes | None], fro
     """Read the query string of `/v1/resolve`: what `proofs.answer` takes; raises InvalidInput."""
     given = read_parameters(query, ("uri", "include", "proof", "proof_block"), ("include",))
     include = read_include(words(given, "include"))
-    asked: dict[str, Any] = {key: given[key] for key in ("proof", "proof_block") if key in given}
-    if asked.get("proof_block", "").isdigit():
-        asked["proof_block"] = number(given, "proof_block", 0)
-    proof = proofs.read_request(asked)
-    return required(given, "uri"), proof, include
+    return required(given, "uri"), proofs.read_request(given), include
 
 
 def read_search(query: bytes) -> SearchRequest:

@@ -92,12 +92,16 @@ async def resolve(
         else:
             assert refusal is not None  # noqa: S101 - there is an answer or a refusal
             raise refusal  # only a list proves that a range is empty
-    if block is None:
+    if newest := block is None:
         if position.block_hash is None:
             raise Unavailable("the node has indexed no block yet", Code.STALLED, fix="try again")
         block = bytes.fromhex(position.block_hash.removeprefix("0x"))
     try:
         proof = await reader.prover.prove(uri.name, version, block)
+    except InvalidInput as error:
+        if newest and error.code is Code.INVALID_INPUT:  # a reorg, which the node has not read yet
+            raise Unavailable(error.message, Code.STALLED, error.why, "ask again") from None
+        raise
     except Unavailable as error:
         log.warning("cannot prove", code=str(error.code), why=str(error.__cause__ or error.why))
         raise

@@ -171,7 +171,6 @@ async def test_what_the_chain_is_not_the_reason_for_is_not_proven(
 @pytest.mark.parametrize(
     "error",
     [
-        InvalidInput("the chain has no block 7"),
         InvalidInput("too many releases", Code.TOO_LARGE),
         Unavailable("the endpoint gave no proof", Code.STALLED),
         Unavailable("too many questions", Code.RATE_LIMITED),
@@ -184,6 +183,18 @@ async def test_a_proof_that_cannot_be_made_is_an_error(
     told, failed, _ = await resolve(index, prover, "note", proof="list")
     assert failed
     assert (told["code"], told["message"]) == (str(error.code), error.message)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "code"), [({}, "STALLED"), ({"proof_block": "7"}, "INVALID_INPUT")]
+)
+async def test_a_block_that_a_reorg_replaced_is_the_askers_fault_only_if_he_chose_it(
+    index: Index, prover: SimulatedProver, chosen: dict[str, str], code: str
+) -> None:
+    prover.error = InvalidInput("the chain does not have that block", fix="without proof_block")
+    told, failed, _ = await resolve(index, prover, "note", proof="list", **chosen)
+    assert failed
+    assert (told["code"], told["retryable"]) == (code, code == "STALLED")
 
 
 async def test_a_proof_of_megabytes_is_said_once(index: Index, prover: SimulatedProver) -> None:
