@@ -48,9 +48,9 @@ class Wanted:
 def read_call(arguments: Json) -> Wanted:
     """Return the call that some arguments mean.
 
-    Put right: the whole call within `input` or another common name, the input beside the uri
-    instead of under `input`, and the input as a JSON text. `confirm` is left out: it says what the
-    model wants, and is not a consent. Raises InvalidInput without a uri or a want.
+    Put right: the whole call within `input` or another common name, some or all of the input
+    beside it, and the input as a JSON text. `confirm` is left out: it says what the model wants,
+    and is not a consent. Raises InvalidInput without a uri or a want.
     """
     named, given = _unwrap(arguments)
     for _ in range(2):  # a call within a call, as some models write it
@@ -75,11 +75,13 @@ def within(given: Json) -> Json:
 def _unwrap(arguments: Json) -> tuple[Json, Any]:
     """Return the arguments that name the call, and its input."""
     named = {name: arguments[name] for name in _NAMES if arguments.get(name) is not None}
+    known = (*_NAMES, *_INPUTS, "confirm")
+    others = {key: value for key, value in arguments.items() if key not in known}
     for name in _INPUTS:
         if arguments.get(name) is not None:
-            return named, _decoded(arguments[name])
-    others = (*_NAMES, *_INPUTS, "confirm")
-    return named, {key: value for key, value in arguments.items() if key not in others}
+            given = _decoded(arguments[name])
+            return named, others | given if isinstance(given, dict) else given
+    return named, others
 
 
 def _decoded(value: object) -> Any:

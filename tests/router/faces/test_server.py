@@ -118,6 +118,7 @@ async def test_find_without_a_wish_lists_domains(connect: Connect) -> None:
         {"uri": "echo", "text": "hi"},
         {"input": {"uri": "echo", "input": {"text": "hi"}}},
         {"arguments": {"uri": "echo", "text": "hi"}},
+        {"input": {"uri": "echo"}, "args": None, "text": "hi"},
     ],
     ids=str,
 )
