@@ -186,10 +186,8 @@ async def signer(subject: Subject) -> DoctorCheck:
     if not named:
         return none("keys are files here")
     if not named.startswith(("http://", "https://")):
-        program = shutil.which(ExternalSigner(named).shown)
-        if program is None:
-            return fail("its command is not found", "correct signer, or install it")
-        return ok(program)
+        program, fix = shutil.which(ExternalSigner(named).shown), "correct signer, or install it"
+        return ok(program) if program else fail("its command is not found", fix)
     request = {"jsonrpc": "2.0", "id": 1, "method": "web3_clientVersion", "params": []}
     headers = {"Content-Type": "application/json"}
     reply = await subject.http.request(

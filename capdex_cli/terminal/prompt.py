@@ -96,8 +96,7 @@ def _passphrase_file(app: App, key: str, of: Path) -> Path | None:
 def ask_secret(question: str, *, twice: bool = False) -> str:
     """Prompt for a secret without showing it."""
     with interruptible():
-        answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
-    return answer
+        return str(click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True))
 
 
 @contextmanager

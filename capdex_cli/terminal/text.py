@@ -67,14 +67,8 @@ def width(text: str) -> int:
     plain = _ANSI.sub("", text)
     if plain.isascii():
         return len(plain)
-    return sum(
-        0
-        if unicodedata.combining(char) or char in _JOINERS or char == "\ufe0f"
-        else 2
-        if unicodedata.east_asian_width(char) in "WF"
-        else 1
-        for char in plain
-    )
+    seen = [x for x in plain if not (unicodedata.combining(x) or x in _JOINERS or x == "\ufe0f")]
+    return len(seen) + sum(unicodedata.east_asian_width(x) in "WF" for x in seen)
 
 
 def clip(text: str, columns: int, ellipsis: str = "…") -> str:
@@ -132,13 +126,10 @@ def grouped(number: int) -> str:
 
 def duration(seconds: float) -> str:
     """Return about how long: `4 s`, `3 min`, `2 h 5 min`, `3 d 4 h`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes = whole // 60
-    if minutes < 60:
-        return f"{minutes} min"
+    minutes, rest = divmod(round(seconds), 60)
     hours = minutes // 60
-    if hours < 24:
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24} h"
+    if hours:
         return f"{hours} h {minutes % 60} min"
-    return f"{hours // 24} d {hours % 24} h"
+    return f"{minutes} min" if minutes else f"{rest} s"

@@ -140,8 +140,7 @@ def card(stream: Stream, answer: Json) -> list[tuple[str, str]]:
 def rows_of(standing: Json) -> list[tuple[str, str]]:
     """Return the rows (label, text) of a name that `capdex_publisher.registry.audit` read."""
     owner = "none: renounced for good" if standing["renounced"] else str(standing["owner"])
-    rows = [("owner", owner)]
-    rows += [("maintainer", x) for x in standing["maintainers"] or []]
+    rows = [("owner", owner), *(("maintainer", x) for x in standing["maintainers"] or [])]
     if standing["maintainers"] is None:
         rows.append(("maintainers", "not known: the endpoint does not give the name's history"))
     if standing["pending_owner"]:
