@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-import orjson
-
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json, object_of
 from capdex.manifest.urls import url_fault
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openai import tool_of
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of
+from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of, written
 from capdex_publisher.authoring.imports.servers import Server, public_address, server_of
 from capdex_publisher.authoring.imports.source import shown
 
@@ -239,7 +237,7 @@ def _fault(tool: Any, name: str, names: Sequence[str]) -> str:
         return "another tool has this name, by which a server is called"
     if object_of(tool.get("execution")).get("taskSupport") == "required":
         return "it runs as a task alone, and a package calls it and waits"
-    if len(orjson.dumps(tool | {"outputSchema": None}, default=str)) > MAX_TOOL_BYTES:
+    if len(written(tool | {"outputSchema": None}).encode(errors="replace")) > MAX_TOOL_BYTES:
         return f"it has more than {MAX_TOOL_BYTES} bytes"
     return ""
 

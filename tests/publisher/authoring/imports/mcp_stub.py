@@ -55,6 +55,13 @@ TOOLS: dict[str, Any] = {
         {"name": "odd", "title": "Odd", "execution": {"taskSupport": "forbidden"}},
     ],
     "nohints": [{**GOOD, "annotations": ["x"]}],
+    "wei": [
+        GOOD,
+        {
+            "name": "odd",
+            "inputSchema": {"properties": {"a": {"type": "integer", "maximum": 2**256}}},
+        },
+    ],
     "key": [{"name": "odd", "inputSchema": {"properties": {"api_key": {}, "q": {}}}}],
     "unseen": [
         {**GOOD, "outputSchema": {"type": "object", "properties": {"k\u200b": {}}}},

@@ -41,7 +41,9 @@ def tools(package: Imported) -> dict[str, Any]:
     return {x.name: x for x in read(package.text.encode()).require().tools}
 
 
-@pytest.mark.parametrize("case", ["notype", "empty", "noschema", "nullschema", "outarr", "badann"])
+@pytest.mark.parametrize(
+    "case", ["notype", "empty", "noschema", "nullschema", "outarr", "badann", "wei"]
+)
 async def test_one_odd_tool_does_not_fail_its_server(case: str) -> None:
     found = tools(await imported(case))
     assert set(found) == {"good", "odd"}
