@@ -40,14 +40,8 @@ def offered(manifest: Manifest) -> Iterator[Tool]:
 
 def owner(manifest: Manifest, digest: str, signer: str = "") -> Owner:
     """Return the owner of all capabilities of a package; `digest` is its sha256 in hex."""
-    return Owner(
-        "package",
-        cap.capability_id(manifest.uri.name),
-        digest,
-        manifest.memory_scope,
-        tuple(manifest.permissions),
-        signer,
-    )
+    name, verbs = cap.capability_id(manifest.uri.name), tuple(manifest.permissions)
+    return Owner("package", name, digest, manifest.memory_scope, verbs, signer)
 
 
 def owner_of(package: VerifiedPackage) -> Owner:

@@ -80,11 +80,8 @@ class Home:
                 fix="wait until it is done, and try again",
             ) from None
         except OSError as error:
-            raise unusable(
-                f"{self.path} cannot be written",
-                error,
-                fix="see who owns it, its mode, and that the disk is not full",
-            ) from None
+            fix = "see who owns it, its mode, and that the disk is not full"
+            raise unusable(f"{self.path} cannot be written", error, fix) from None
         try:
             yield
         finally:
@@ -96,9 +93,5 @@ def _check_kind(entry: Path) -> None:
         mode = entry.stat().st_mode
         wanted = _FOLDER if entry.name in _FOLDERS else _FILE if entry.suffix in _FILES else None
         if wanted not in (None, kind := _KINDS.get(stat.S_IFMT(mode), "a device")):
-            raise UsageError(
-                f"{entry} cannot be used",
-                Code.UNREADABLE,
-                why=f"expected {wanted}, it is {kind}",
-                fix="remove it, or move it away",
-            )
+            why, fix = f"expected {wanted}, it is {kind}", "remove it, or move it away"
+            raise UsageError(f"{entry} cannot be used", Code.UNREADABLE, why=why, fix=fix)

@@ -118,9 +118,6 @@ def installed(entry: Locked, cache: Cache) -> VerifiedPackage:
 
 def missing(announcement: Announcement) -> Unavailable:
     """Return the error for a package whose bytes are not on this machine."""
-    return Unavailable(
-        f"the bytes of {announcement.cap_uri} are not on this machine",
-        Code.IPFS_UNAVAILABLE,
-        why="its block in the cache is missing or damaged",
-        fix="capdex sync",
-    )
+    message = f"the bytes of {announcement.cap_uri} are not on this machine"
+    why = "its block in the cache is missing or damaged"
+    return Unavailable(message, Code.IPFS_UNAVAILABLE, why=why, fix="capdex sync")

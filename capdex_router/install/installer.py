@@ -294,12 +294,15 @@ class Installer:
     def _forget_unused(self, names: Collection[str]) -> None:
         """Remove grants for what had these names before, and for what the lock file does not name.
 
-        Where other people changed a line, the grants for what it was tell who signed it before.
+        Where other people changed a line, the grants for what it was tell who signed it before, and
+        where they removed one, which folders were written for it.
         """
         lock, gone = self.lock.packages, set()
+        placed = {x.digest for x in self.rights.read().all if x.folder}
         for grant in self.rights.read().all:
             name = grant.name.partition("#")[0].removeprefix(PREFIX)
-            if name in names or (grant.target == INSTALL and name not in lock):
+            unnamed = grant.target == INSTALL and name not in lock and grant.digest not in placed
+            if name in names or unnamed:
                 gone.add(grant.digest)
         with suppress(UsageError):  # they have no effect, and go with the next commit
             self.rights.forget(gone.difference(entry.sha256 for entry in lock.values()))

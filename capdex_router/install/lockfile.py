@@ -125,12 +125,9 @@ class Lock:
             for pattern, what in _MERGED.items():
                 if found := re.search(pattern, data):
                     why = f"line {len(data[: found.end()].splitlines())}{what}"
-            raise UsageError(
-                "the lock file cannot be read",
-                Code.CONFIG,
-                why=why,
-                fix="mend it, take it back from a copy, or move it away and install again",
-            ) from None
+            message = "the lock file cannot be read"
+            fix = "mend it, take it back from a copy, or move it away and install again"
+            raise UsageError(message, Code.CONFIG, why=why, fix=fix) from None
 
     @classmethod
     def _read(cls, content: object) -> Self:

@@ -13,8 +13,8 @@ from capdex_router.install.plan import InstallPlan
 class InstallOutcome:
     """What became of one capability, or the `error`.
 
-    `status` is `installed`, `upgraded`, `downgraded`, `unchanged`, `fetched`, `mended` or `failed`.
-    `lost` has a line for each file of a person that went with a folder.
+    `status` is `installed`, `upgraded`, `downgraded`, `unchanged`, `fetched`, `mended`, `removed`
+    or `failed`. `lost` has a line for each file of a person that went with a folder, or the folder.
     """
 
     name: str

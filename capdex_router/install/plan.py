@@ -243,11 +243,7 @@ def targets_after(
     What a person took back from the old package stays taken back.
     """
     before = frozenset() if old is None else frozenset(_targets(old))
-    return tuple(
-        target
-        for target in _targets(new)
-        if target == INSTALL or target in had or target not in before
-    )
+    return tuple(x for x in _targets(new) if x == INSTALL or x in had or x not in before)
 
 
 def _targets(package: VerifiedPackage) -> dict[str, None]:
@@ -282,11 +278,8 @@ def _widened(old: VerifiedPackage, new: VerifiedPackage, again: Sequence[Change]
 
 def _check_name(name: str, lock: Lock) -> None:
     if is_reserved(name):
-        raise VerificationFailure(
-            f"{name} is a reserved name",
-            why="no registry has it (P1), so the node lies",
-            fix="ask another node",
-        )
+        why, fix = "no registry has it (P1), so the node lies", "ask another node"
+        raise VerificationFailure(f"{name} is a reserved name", why=why, fix=fix)
     other = lock.by_skeleton.get(skeleton(name), name)
     if other != name:
         raise VerificationFailure(

@@ -109,11 +109,8 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
 def need_nodes(config: Config) -> None:
     """Raise UsageError CONFIG if there is nobody to ask."""
     if not config.nodes:
-        raise UsageError(
-            "no node is configured to ask",
-            Code.CONFIG,
-            fix="run `capdex up` here, choose a network, or set CAPDEX_MCP_URL",
-        )
+        fix = "run `capdex up` here, choose a network, or set CAPDEX_MCP_URL"
+        raise UsageError("no node is configured to ask", Code.CONFIG, fix=fix)
 
 
 async def search(
@@ -286,12 +283,8 @@ def _hit(hit: Json) -> NodeHit | None:
 
 
 def _odd(address: NodeAddress, how: str) -> Unavailable:
-    return Unavailable(
-        f"the answer of the node at {redact(address.mcp_url)} cannot be used",
-        Code.NODE_UNAVAILABLE,
-        why=how,
-        fix="name another node",
-    )
+    message = f"the answer of the node at {redact(address.mcp_url)} cannot be used"
+    return Unavailable(message, Code.NODE_UNAVAILABLE, why=how, fix="name another node")
 
 
 def _differ(

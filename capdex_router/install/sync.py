@@ -7,12 +7,15 @@ bytes, without a network; every other line is resolved and asked about like an i
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.package import verify
+from capdex.uri import PREFIX
 from capdex_router.install.facts import check as check_entry
 from capdex_router.install.facts import check_proof
 from capdex_router.install.fetch import fetch, fetch_files, open_gateways
@@ -22,7 +25,10 @@ from capdex_router.install.outcome import InstallOutcome
 from capdex_router.install.plan import InstallPlan
 from capdex_router.install.resolve import need_nodes
 from capdex_router.policy.consent import Asker
+from capdex_router.policy.grants import Grant
 from capdex_router.policy.quoting import quoted
+from capdex_router.skills.folder import take_away
+from capdex_router.skills.placing import written
 
 Drift = dict[str, str]
 
@@ -30,6 +36,7 @@ Drift = dict[str, str]
 async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
     """Fetch what is missing, and install what nobody agreed to here, each after a question.
 
+    What was written below the directory of the lock file, and is not in it any more, goes.
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
     lock file and refuses such an entry. An outcome has the error of its entry alone, which has no
     effect then: LOCK_DRIFT where `frozen` refuses, or where it does not say what its package or its
@@ -71,6 +78,7 @@ async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> l
         agreed = {x.name: x for x in entries if x.wanted.admits(x.uri) and installer.is_agreed(x)}
         outcomes = await asyncio.gather(*map(synced, agreed.values()))
         outcomes += [await synced(entry) for entry in entries if entry.name not in agreed]
+    outcomes += [_taken_away(installer, *unlisted) for unlisted in _unlisted(installer)]
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
@@ -98,6 +106,9 @@ def check(
         except CapdexError as error:
             whys.insert(0, error.line)
         drifts += [{"name": entry.name, "why": why} for why in whys]
+    for grant, folder in _unlisted(installer):
+        why = f"{folder} is not in the lock file any more"
+        drifts.append({"name": grant.name.removeprefix(PREFIX), "why": why})
     return drifts
 
 
@@ -105,13 +116,9 @@ def drift(problems: Sequence[Drift]) -> InvalidInput:
     """Return the error for some differences."""
     shown = "; ".join(f"{problem['name']}: {problem['why']}" for problem in problems[:5])
     more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
-    return InvalidInput(
-        "the lock file and this machine differ",
-        Code.LOCK_DRIFT,
-        why=shown + more,
-        fix="capdex sync",
-        details={"problems": list(problems)},
-    )
+    message, why = "the lock file and this machine differ", shown + more
+    details = {"problems": list(problems)}
+    return InvalidInput(message, Code.LOCK_DRIFT, why=why, fix="capdex sync", details=details)
 
 
 async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> InstallPlan:
@@ -143,11 +150,9 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
 
 
 def _not_announced(entry: Locked, why: str) -> VerificationFailure:
-    return VerificationFailure(
-        f"{entry.name} {entry.version} was not announced as the lock file says",
-        why=why,
-        fix=f"ask another node, or later; else: capdex remove {entry.name}, then install it again",
-    )
+    message = f"{entry.name} {entry.version} was not announced as the lock file says"
+    fix = f"ask another node, or later; else: capdex remove {entry.name}, then install it again"
+    return VerificationFailure(message, why=why, fix=fix)
 
 
 def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
@@ -160,6 +165,27 @@ def _mended(installer: Installer, entry: Locked, status: str) -> InstallOutcome:
             lost = tuple(contents.losses())
             status = "mended" if contents.mend() else status
     return InstallOutcome(entry.name, status, entry, lost=lost)
+
+
+def _unlisted(installer: Installer) -> list[tuple[Grant, Path]]:
+    """Return the folders below that of the lock file which no line has any more, with grants."""
+    listed = {x for entry in installer.lock.packages.values() for x in entry.folders}
+    beside = installer.home.lock_file.resolve().parent
+    placed = [(x, Path(x.folder)) for x in installer.rights.read().all if x.folder not in listed]
+    return [(x, at) for x, at in placed if at.is_relative_to(beside) and os.path.lexists(at)]
+
+
+def _taken_away(installer: Installer, grant: Grant, folder: Path) -> InstallOutcome:
+    """Take away what was written into a folder of a line that is gone; edited files stay."""
+    name = grant.name.removeprefix(PREFIX)
+    try:
+        with installer.home.writing():
+            take_away(folder, written(name, grant.digest, installer.cache.get))
+            installer.rights.revoke(grant.name, grant.target)
+    except CapdexError as error:
+        return InstallOutcome(name, "failed", error=error)
+    lost = f"{quoted(str(folder))} is not in the lock file any more, and was taken away"
+    return InstallOutcome(name, "removed", lost=(lost,))
 
 
 def _forged(entry: Locked) -> list[Drift]:

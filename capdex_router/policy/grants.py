@@ -33,6 +33,11 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str
     until: float | None = None
 
+    @property
+    def folder(self) -> str:
+        """The folder that it lets a package be written into; empty if it is for something else."""
+        return self.target.removeprefix("folder:") if self.target.startswith("folder:") else ""
+
     def lasts(self, now: float) -> bool:
         """Return True if the grant has not expired."""
         return self.until is None or now < self.until
@@ -77,12 +82,9 @@ class Grants:
             if file.version != 1:
                 raise ValueError(f"it has version {file.version}")
         except (ValueError, RecursionError) as error:
-            raise UsageError(
-                "the file of grants cannot be read",
-                Code.CONFIG,
-                why=str(error)[:200],
-                fix="move it away: every right is then asked for again",
-            ) from None
+            message, why = "the file of grants cannot be read", str(error)[:200]
+            fix = "move it away: every right is then asked for again"
+            raise UsageError(message, Code.CONFIG, why=why, fix=fix) from None
         return cls(file.grants)
 
     def to_bytes(self) -> bytes:

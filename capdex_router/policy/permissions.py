@@ -96,19 +96,12 @@ def line(request: Request) -> str:
 def _check_state(capability: Capability, request: StateRequest) -> None:
     owner = capability.owner
     if request.verb not in owner.permissions:
-        raise Refused(
-            f"{owner.name} may not use {request.verb}",
-            Code.PERMISSION_DENIED,
-            why="permissions.require of its package does not name it",
-            fix=AUTHOR,
-        )
-    if request.scope != owner.scope:
-        raise Refused(
-            f"{owner.name} may not use the objects of another scope",
-            Code.PERMISSION_DENIED,
-            why=f"its memory_scope is {owner.scope}",
-            fix=AUTHOR,
-        )
+        what, why = request.verb, "permissions.require of its package does not name it"
+    elif request.scope != owner.scope:
+        what, why = "the objects of another scope", f"its memory_scope is {owner.scope}"
+    else:
+        return
+    raise Refused(f"{owner.name} may not use {what}", Code.PERMISSION_DENIED, why=why, fix=AUTHOR)
 
 
 def asks_each_time(source: str, hints: ToolHints, requests: Sequence[Request]) -> bool:

@@ -26,11 +26,8 @@ def skill_document(manifest: Manifest, sha256: str) -> bytes:
     if not prompt:
         raise _no_skill(name, "it has no prompt, and a skill is one")
     if len(name) > MAX_NAME_CHARS or len(description) > MAX_DESCRIPTION_CHARS:
-        raise _no_skill(
-            name,
-            f"hosts take a name of {MAX_NAME_CHARS} characters and a description of"
-            f" {MAX_DESCRIPTION_CHARS}",
-        )
+        most = f"a name of {MAX_NAME_CHARS} characters and a description of {MAX_DESCRIPTION_CHARS}"
+        raise _no_skill(name, f"hosts take {most}")
     fields = {"name": name, "description": description}
     if license_ := manifest.metadata.get("license"):
         fields["license"] = str(license_)
@@ -47,9 +44,6 @@ def _text(value: str) -> str:
 
 
 def _no_skill(name: str, why: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} cannot be written as a skill",
-        Code.INVALID_INPUT,
-        why=why,
-        fix="leave out --to: agents reach it by capdex router",
-    )
+    message = f"{name} cannot be written as a skill"
+    fix = "leave out --to: agents reach it by capdex router"
+    return InvalidInput(message, Code.INVALID_INPUT, why=why, fix=fix)

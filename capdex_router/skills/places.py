@@ -47,11 +47,9 @@ def folder_of(to: str, name: str, *, user: bool, project: Path, environ: Mapping
             fix=f"choose one of {', '.join(PLACES)}; a new directory is ./{to.strip() or 'NAME'}",
         )
     if place is None and user:
-        raise UsageError(
-            f"{to!r} is no host",
-            why="a directory is the same for a project and for a user",
-            fix=f"choose one of {', '.join(PLACES)}, or leave out --user",
-        )
+        why = "a directory is the same for a project and for a user"
+        fix = f"choose one of {', '.join(PLACES)}, or leave out --user"
+        raise UsageError(f"{to!r} is no host", why=why, fix=fix)
     try:
         if place is None:
             root = Path(to).expanduser()

@@ -68,11 +68,9 @@ class Placed(NamedTuple):
         """Return True if a folder holds just the files of a release of this name that was here."""
         with suppress(CapdexError):
             named = _SHA256.search(read_bounded(folder / SKILL, MAX_PACKAGE_BYTES) or b"")
-            if named and (data := block(bytes.fromhex(digest := named[1].decode()))) is not None:
-                manifest = read(data).require()
-                files = {x.path: block(x.sha256) or b"" for x in manifest.resources}
-                same_name = manifest.uri.name == self.package.manifest.uri.name
-                return same_name and holds_only(folder, content(manifest, digest, files))
+            name = self.package.manifest.uri.name
+            expected = written(name, named[1].decode(), block) if named else {}
+            return bool(expected) and holds_only(folder, expected)
         return False
 
     @contextmanager
@@ -125,6 +123,15 @@ class Placed(NamedTuple):
         """Remove what was written into the folders; what was edited or added stays."""
         for folder in self.folders:
             take_away(Path(folder), self._content)
+
+
+def written(name: str, sha256: str, block: Block) -> Content:
+    """Return the files of a release by its sha256 (hex): none for another name, or if not here."""
+    data = block(bytes.fromhex(sha256))
+    manifest = None if data is None else read(data).require()
+    if manifest is None or manifest.uri.name != name:
+        return {}
+    return content(manifest, sha256, {x.path: block(x.sha256) or b"" for x in manifest.resources})
 
 
 def folder_target(folder: str) -> str:

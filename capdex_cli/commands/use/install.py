@@ -210,7 +210,8 @@ def sync_command(app: App, only_check: bool, frozen: bool) -> int:
     is resolved like an installation: the nodes (and the chain, with a trusted endpoint) must know
     the release as the line has it, and you are asked about each package. A line that fails, such as
     one whose storage proof does not hold, is told and has no effect on others. Folders of skills
-    are compared file by file, and written anew if they differ.
+    are compared file by file, and written anew if they differ; what was written beside capdex.lock
+    and is not in it any more is taken away, but for files that somebody edited or added.
     """
     from capdex_router.install.sync import check, drift, sync
 

@@ -210,3 +210,43 @@ async def test_another_signer_in_a_line_is_refused_whatever_else_was_agreed_to_b
     error = outcomes["forms"].error
     assert error is not None
     assert error.code is Code.SIGNER_CHANGED
+
+
+async def test_what_somebody_else_removed_goes_from_each_clone(
+    alice: Teammate, bob: Teammate, node: SimulatedNode
+) -> None:
+    other = bob.clone.parent / "other/forms"
+    await alice.install("forms", alice.skill, alice.clone / ".agents/skills/forms")
+    bob.pull(alice)
+    await bob.sync()
+    await bob.install("forms", other)
+    (bob.clone / ".agents/skills/forms/mine.md").write_text("mine")
+    alice.installer.remove(["forms"])
+    node.publish(making.package_bytes("tides", "1.0.0"))
+    await alice.install("tides")
+    bob.pull(alice)
+    assert f"{bob.skill} is not in the lock file any more" in str(check(bob.installer))
+    await bob.install("tides")
+    outcomes = await bob.sync(frozen=True)
+    assert outcomes["forms"].status == "removed"
+    assert not bob.skill.exists()
+    assert [x.name for x in (bob.clone / ".agents/skills/forms").iterdir()] == ["mine.md"]
+    assert (other / "SKILL.md").exists()  # as that of a project whose lock file was this one
+    assert check(bob.installer) == []
+    assert list(await bob.sync()) == ["tides"]
+
+
+async def test_a_folder_that_somebody_else_took_out_of_a_line_goes_from_each_clone(
+    alice: Teammate, bob: Teammate
+) -> None:
+    second = Path(".agents/skills/forms")
+    await alice.install("forms", alice.skill, alice.clone / second)
+    bob.pull(alice)
+    await bob.sync()
+    alice.installer.remove(["forms"])
+    await alice.install("forms", alice.skill)
+    bob.pull(alice)
+    assert (await bob.sync())["forms"].status == "removed"
+    assert bob.skill.exists()
+    assert not (bob.clone / second).exists()
+    assert check(bob.installer) == []
