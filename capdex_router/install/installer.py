@@ -42,7 +42,7 @@ from capdex_router.policy.consent import Asker, agree
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import INSTALL
-from capdex_router.skills.placing import Placed, folder_target
+from capdex_router.skills.placing import Placed, folder_target, losses, written
 
 AT_ONCE: Final = 8  # packages that are resolved and fetched at the same time
 
@@ -191,11 +191,17 @@ class Installer:
             folders=folders,
         )
         plan = replace(plan, absent=tuple(x for x in plan.entry.folders if not os.path.lexists(x)))
-        plan.placed.check(plan.had, self.cache.get)
-        if old is not None and plan.had and not plan.same:
-            with suppress(CapdexError):  # its bytes are not here: everything is asked about
-                plan = replace(plan, widened=(*plan.widened, *self.contents(old).losses()))
-        return plan
+        ours = self._placed(plan.entry.name)
+        plan.placed.check(ours)
+        lost: list[str] = []
+        for folder in filter(ours.__contains__, plan.placed.folders):
+            lost += losses(folder, written(plan.entry.name, ours[folder], self.cache.get))
+        return replace(plan, widened=(*plan.widened, *lost))
+
+    def _placed(self, name: str) -> dict[str, str]:
+        """Return the folders that packages of a name were written into, each with its sha256."""
+        granted = self.rights.read().by_name.get(f"{PREFIX}{name}", ())
+        return {x.folder: x.digest for x in granted if x.folder}
 
     def _signers(self, name: str) -> set[str]:
         """Return the signers of the contents that a person agreed to here under a name."""
@@ -214,7 +220,7 @@ class Installer:
         """Write blocks, grants and the lock file; return False if nothing was to be done."""
         entry, old = plan.entry, plan.old
         self.cache.put([plan.package.data, *plan.files.values()])
-        plan.placed.check(plan.had, self.cache.get)
+        plan.placed.check(self._placed(entry.name))
         with self.home.writing(), plan.placed.staged() as put:
             lock = self.lock
             if lock.packages.get(entry.name) != old:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from capdex.errors import CapdexError
-from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.manifest import read
-from capdex.net.files import read_bounded
 from capdex.package import VerifiedPackage
 from capdex_router.policy.proposal import Access
 from capdex_router.policy.quoting import quoted
-from capdex_router.skills.document import SKILL
 from capdex_router.skills.folder import (
     Content,
     check_free,
@@ -28,7 +24,6 @@ from capdex_router.skills.folder import (
 )
 
 Block = Callable[[bytes], bytes | None]
-_SHA256: Final = re.compile(rb'\n  sha256: "([0-9a-f]{64})"\n---\n')  # as SKILL.md has it
 MAX_LOST: Final = 8  # files of a folder that are named
 _WORDS: Final = {
     "missing": "missing",
@@ -50,28 +45,17 @@ class Placed(NamedTuple):
         package = self.package
         return content(package.manifest, package.announcement.sha256.hex(), self.files)
 
-    def check(self, granted: Collection[str], block: Block) -> None:
-        """Check that the folders can be written: others than `granted` (targets) must be free.
+    def check(self, ours: Collection[str]) -> None:
+        """Check that the folders can be written: others than `ours` must be free.
 
-        As good is one that holds just these files, as after a clone of a project, or just those of
-        another release of this name, whose line somebody else changed. `block` returns the bytes of
-        a sha256 that are on this machine.
+        One that holds just these files already, as after a clone of a project, is as good.
 
         Raises InvalidInput for a package that is no skill, UsageError for a place that is taken.
         """
         expected = self._content if self.folders else {}
-        for folder in (Path(x) for x in self.folders if folder_target(x) not in granted):
-            if not holds_only(folder, expected) and not self._is_of_another(folder, block):
+        for folder in map(Path, self.folders):
+            if str(folder) not in ours and not holds_only(folder, expected):
                 check_free(folder)
-
-    def _is_of_another(self, folder: Path, block: Block) -> bool:
-        """Return True if a folder holds just the files of a release of this name that was here."""
-        with suppress(CapdexError):
-            named = _SHA256.search(read_bounded(folder / SKILL, MAX_PACKAGE_BYTES) or b"")
-            name = self.package.manifest.uri.name
-            expected = written(name, named[1].decode(), block) if named else {}
-            return bool(expected) and holds_only(folder, expected)
-        return False
 
     @contextmanager
     def staged(self) -> Iterator[Callable[[], None]]:
@@ -97,12 +81,7 @@ class Placed(NamedTuple):
 
     def losses(self) -> Iterator[str]:
         """Yield a line for each file, edited or added by somebody, that goes with its folder."""
-        for folder, states in self._differences():
-            lost = sorted(path for path, what in states.items() if what in ("edited", "extra"))
-            for path in lost[:MAX_LOST]:
-                yield f"{quoted(str(Path(folder, path)))}, {_WORDS[states[path]]}, is lost"
-            if len(lost) > MAX_LOST:
-                yield f"{len(lost) - MAX_LOST} more files in {quoted(folder)} are lost"
+        return chain.from_iterable(losses(folder, self._content) for folder in self.folders)
 
     def mend(self) -> bool:
         """Write each folder that differs anew, whole; return True if one did."""
@@ -132,6 +111,16 @@ def written(name: str, sha256: str, block: Block) -> Content:
     if manifest is None or manifest.uri.name != name:
         return {}
     return content(manifest, sha256, {x.path: block(x.sha256) or b"" for x in manifest.resources})
+
+
+def losses(folder: str, expected: Content) -> Iterator[str]:
+    """Yield a line for each file, edited or added by somebody, that a folder has."""
+    states = differences(Path(folder), expected)
+    lost = sorted(path for path, what in states.items() if what in ("edited", "extra"))
+    for path in lost[:MAX_LOST]:
+        yield f"{quoted(str(Path(folder, path)))}, {_WORDS[states[path]]}, is lost"
+    if len(lost) > MAX_LOST:
+        yield f"{len(lost) - MAX_LOST} more files in {quoted(folder)} are lost"
 
 
 def folder_target(folder: str) -> str:

@@ -168,7 +168,7 @@ async def test_a_branch_with_an_older_version_and_back_again_needs_no_folder_mov
         assert check(alice.installer) == []
 
 
-async def test_an_edited_folder_of_the_version_before_is_not_replaced(
+async def test_what_is_lost_of_a_person_with_the_version_before_is_asked_about_by_name(
     alice: Teammate, bob: Teammate
 ) -> None:
     await alice.install("forms@1.0.0", alice.skill)
@@ -177,10 +177,15 @@ async def test_an_edited_folder_of_the_version_before_is_not_replaced(
     (bob.skill / "mine.md").write_text("mine")
     await alice.install("forms")
     bob.pull(alice)
+    bob.person.agrees = False
     error = (await bob.sync())["forms"].error
     assert error is not None
-    assert "is there already, with other content" in error.message
+    assert error.code is Code.NO_CONSENT
+    assert f'"{bob.skill}/mine.md", not of the package, is lost' in bob.person.lines
     assert (bob.skill / "mine.md").read_text() == "mine"
+    bob.person.agrees = True
+    assert (await bob.sync())["forms"].status == "installed"
+    assert check(bob.installer) == []
 
 
 async def test_a_folder_of_another_package_is_not_one_of_ours(
