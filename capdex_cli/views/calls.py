@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,8 +68,9 @@ def read_input(arguments: str) -> Any:
     if len(given) > MAX_INPUT_BYTES:
         raise InvalidInput(f"the input has more than {MAX_INPUT_BYTES} bytes", Code.TOO_LARGE)
     try:
-        return orjson.loads(given)
-    except orjson.JSONDecodeError as error:
+        orjson.loads(given)
+        return json.loads(given)  # as text: orjson rounds an integer of more than 64 bits
+    except (orjson.JSONDecodeError, RecursionError) as error:
         raise InvalidInput(
             "the input is not JSON", why=str(error), fix="write it as in '{\"a\": 1}'"
         ) from None

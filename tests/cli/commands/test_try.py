@@ -155,6 +155,9 @@ def test_a_call_of_an_mcp_service_is_listed(capdex: Any, file: Path) -> None:
         (["#tide", "{}"], '"beach" is a required property'),
         (["#tide", '{"beach": "x", "sea": 1}'], "sea"),
         (["#tide", "{"], "the input is not JSON"),
+        (["#tide", '{"beach": 1e400}'], "the input is not JSON"),
+        (["#tide", '{"beach": ' + "[" * 1000 + "]" * 1000 + "}"], "the input is not JSON"),
+        (["#tide", '{"beach": 123456789012345678901}'], "give numbers within 64 bits"),
         (["", "{}"], "tools with a binding: tide, note, remote"),
         (["#other", "{}"], "tools with a binding: tide, note, remote"),
         (
