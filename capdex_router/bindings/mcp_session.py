@@ -103,7 +103,7 @@ class McpSession:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._unused.wait(), DRAIN_S)
         self._end.set()
-        await asyncio.wait([self._task], timeout=CLOSE_S)
+        await asyncio.wait([self._task], timeout=CLOSE_S if self._opened.done() else 0)
         self._task.cancel()
         await asyncio.wait([self._task])
 

@@ -412,6 +412,16 @@ async def test_a_server_that_never_answers_meets_the_deadline(tmp_path: Path) ->
     assert late.value.code == Code.TIMEOUT
 
 
+async def test_a_server_that_never_greets_is_given_no_time_to_say_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("CONNECT_S", "CLOSE_S"):
+        monkeypatch.setattr(mcp_session, name, 3600.0)
+    mute = StdioServerParameters(command="sleep", args=["3600"])
+    async with asyncio.timeout(60), mounted("mute", mute) as source:
+        await source.awake(0.1)
+
+
 @pytest.mark.parametrize("mode", ["silent", "stubborn"])
 async def test_a_server_ends_with_its_mount(mode: str, tmp_path: Path) -> None:
     async with hostile(mode, tmp_path / "pid"):
