@@ -328,6 +328,8 @@ async def test_the_state_of_a_registry_is_what_its_logs_say(
         logs = await rpc.logs(contracts.registry, 0, newest)
         ledger, head = rebuild(logs)
         cast = await rpc.logs(contracts.votes, 0, newest)
+        assert logs, f"{OPERATIONS} transactions are too few for an event of each kind: take 1000"
+        assert cast, f"{OPERATIONS} transactions are too few for an event of each kind: take 1000"
         votes, polled = count_votes(cast)
 
         pairs = list(expected(contracts, history, ledger, head, votes, polled))
@@ -343,5 +345,5 @@ async def test_the_state_of_a_registry_is_what_its_logs_say(
         f"{len(pairs)} views compared"
     )
     never = {TOPICS["Committed"]} if ages == (0, 0) else set()
-    assert set(kinds) == set(TOPICS.values()) - never
+    assert set(kinds) == set(TOPICS.values()) - never, f"{OPERATIONS} transactions are too few"
     assert len(logs) > history.made // 4
