@@ -81,6 +81,6 @@ def write(name: str, data: bytes) -> None:
 def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:
     why = error.strerror or "" if isinstance(error, OSError) else "it is not UTF-8"
     why = why if name else "the name of the file is empty"
-    return UsageError(
-        f"cannot read {name or repr(name)}", Code.UNREADABLE, why=why, fix="check the path"
-    )
+    meant = f"{name}.acp.yaml"  # as `init` writes it
+    fix = f"did you mean {meant}?" if Path(meant).is_file() else "check the path"
+    return UsageError(f"cannot read {name or repr(name)}", Code.UNREADABLE, why=why, fix=fix)

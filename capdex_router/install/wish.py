@@ -19,15 +19,15 @@ async def choose(
 ) -> CapabilityURI:
     """Return the capability that a name, a URI or a wish in words means.
 
-    What can be a name or a URI is one, and is not searched for. For a wish the hit whose name it
-    spells is taken, or the only hit, unless it has to be `certain`. Raises InvalidInput AMBIGUOUS
-    with candidates, or NOT_FOUND; UsageError CONFIG for a wish without a node to ask.
+    What can be a name, a URI or a file is none, and is not searched for. For a wish the hit whose
+    name it spells is taken, or the only hit, unless it has to be `certain`. Raises InvalidInput
+    AMBIGUOUS with candidates, or NOT_FOUND; UsageError CONFIG for a wish without a node to ask.
     """
     text = " ".join(want.split())
     try:
         return CapabilityURI.loose(text)
     except InvalidInput:
-        if " " not in text and ("@" in text or "#" in text or text.startswith("did:")):
+        if " " not in text and any(x in text for x in ("@", "#", "did:", "//", "./", ".yaml")):
             raise
     need_nodes(config)
     return pick(text, await search(text, MAX_CANDIDATES, config, audit), certain=certain)

@@ -99,6 +99,15 @@ def test_an_unreadable_file_exits_with_2_and_the_others_are_still_judged(
     assert json.loads(result.stdout)["ok"] is False
 
 
+def test_a_name_in_place_of_its_file_is_told_the_file(capdex: Any, folder: Path) -> None:
+    for file in ("tea-timer.acp.yaml", "weather.yaml"):
+        (folder / file).touch()
+    told = capdex("validate", "tea-timer")
+    assert told.exit_code == 2
+    assert "fix: did you mean tea-timer.acp.yaml?" in told.stderr
+    assert "fix: check the path" in capdex("validate", "weather").stderr
+
+
 def test_an_empty_name_of_a_file_is_told_as_one(capdex: Any) -> None:
     result = capdex("validate", "")
     assert "cannot read ''" in result.stderr

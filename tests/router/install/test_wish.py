@@ -22,7 +22,13 @@ async def test_names_and_uris_are_not_searched_for() -> None:
         assert (await choose(text, Config())).name == "weather"
 
 
-@pytest.mark.parametrize("text", ["Weather@1", "did:nuwa:cap:Weather", "weather@banana"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Weather@1", "did:nuwa:cap:Weather", "weather@banana", "weather.acp.yaml"),
+        *("./weather", "../weather", "https://example.org/weather"),
+    ],
+)
 async def test_a_wrong_name_is_not_taken_for_a_wish(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         await choose(text, Config())
