@@ -136,11 +136,13 @@ def rpc_error(
     answered: bool = False,
 ) -> RpcError:
     """Return the error of the endpoint with this label."""
+    limited = fault is RpcFault.RATE  # some refuse a long range of blocks in the same words
+    see = "try again later" if limited else "see that it runs and is reachable"
     return RpcError(
         f"the RPC endpoint {label} did not answer as it should",
-        Code.RATE_LIMITED if fault is RpcFault.RATE else Code.RPC_UNAVAILABLE,
+        Code.RATE_LIMITED if limited else Code.RPC_UNAVAILABLE,
         why=why,
-        fix="see that it runs and is reachable, or name another endpoint with --rpc-url",
+        fix=f"{see}, or name another endpoint with --rpc-url",
         details={"endpoint": label, "fault": str(fault)},
         fault=fault,
         retry_after_s=retry_after_s,

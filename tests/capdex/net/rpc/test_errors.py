@@ -164,3 +164,8 @@ def test_any_data_gives_a_bounded_hint_or_none(data):
 def test_a_range_in_brackets_is_counted_with_both_ends(first, more):
     span = f"this block range should work: [{hex(first)}, {hex(first + more)}]"
     assert suggested_blocks(span) == more + 1
+
+
+def test_an_endpoint_that_limits_its_requests_is_not_said_to_be_down() -> None:
+    assert refusal("a", {"code": 429, "message": "Too Many Requests"}).fix.startswith("try again")
+    assert refusal("a", {"code": -32000, "message": "x"}).fix.startswith("see that it runs")
