@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.core import augment_usage_errors
 from click.decorators import FC
 
 from capdex.errors import UsageError
@@ -37,10 +38,8 @@ def _set_global(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if not typed or ctx.resilient_parsing:
         return
     options = ctx.find_root().ensure_object(App).options
-    if param.name in ("json", "plain"):
-        options.format = Format(param.name)
-    elif param.name == "format":
-        options.format = Format(value)
+    if param.name in ("json", "plain", "format"):
+        options.format = Format(value if param.name == "format" else param.name)
     elif param.name in ("quiet", "verbose"):
         options.verbosity += value if param.name == "verbose" else -1
     elif param.name == "config":
@@ -104,8 +103,7 @@ def together(*options: Callable[[FC], FC]) -> Callable[[FC], FC]:
 def hash(typed: str) -> bytes:
     """Return a hash of 32 bytes, typed as 0x and 64 hexadecimal digits."""
     if not re.fullmatch("0x[0-9a-fA-F]{64}", typed):
-        message = f"{typed[:80]!r} is not a hash"
-        raise UsageError(message, fix="write 0x and 64 hexadecimal digits")
+        raise UsageError(f"{typed[:80]!r} is not a hash", fix="write 0x and 64 hexadecimal digits")
     return bytes.fromhex(typed[2:])
 
 
@@ -149,6 +147,11 @@ class Command(click.Command):
         kwargs["context_settings"] = CONTEXT | (kwargs.get("context_settings") or {})
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and say in an error of the parser which command it is about."""
+        with augment_usage_errors(ctx):
+            return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return its own parameters, then each global option whose name is not among them."""
@@ -250,11 +253,8 @@ def run_group(name: str, **attributes: object) -> Callable[[Callable[..., Any]],
             alone = click.get_current_context().invoked_subcommand is None
             return function(*args, **options) if alone else None
 
-        words = "[COMMAND [ARGS]...]"
-        group = click.group(
-            name, Group, invoke_without_command=True, subcommand_metavar=words, **attributes
-        )
-        return group(click.pass_obj(run))
+        more = {"invoke_without_command": True, "subcommand_metavar": "[COMMAND [ARGS]...]"}
+        return click.group(name, Group, **attributes, **more)(click.pass_obj(run))
 
     return make
 

@@ -263,6 +263,13 @@ def test_the_base_of_all_errors_is_never_raised() -> None:
         CapdexError("x", Code.INTERNAL)
 
 
+@pytest.mark.parametrize("option", ["--tag", "--no-prompt=x"])
+def test_an_option_with_a_value_too_few_or_too_many_leads_to_the_help_of_its_command(
+    capdex: Any, option: str
+) -> None:
+    assert "fix: capdex search --help lists what there is" in capdex("search", option).stderr
+
+
 def test_a_choice_that_is_missing_is_told_in_one_line(capdex: Any) -> None:
     assert "Choose from: bash, zsh, fish" in capdex("completion").stderr
 
