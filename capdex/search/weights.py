@@ -8,6 +8,7 @@ posting never changes, and the order of hits is better: weights and constants we
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -15,8 +16,10 @@ from typing import Final
 from capdex.search.analyser import document_terms
 from capdex.search.document import FIELDS, TOOLS, Document
 
-WEIGHTS_VERSION: Final = 1  # raised whenever the same document gets other impacts
+WEIGHTS_VERSION: Final = 2  # raised whenever the same document gets other impacts
 MAX_FIELD_TOKENS: Final = 2048  # of one field that count
+MOST_IN_TEXT: Final = 2  # times that a word counts in one text, so that repeating it gains nothing
+MOST_IN_ALL: Final = 10.0  # and in all texts together, each time as its field weighs
 SATURATION: Final = 2.0  # BM25's k1
 USUAL_LENGTH: Final = 40.0  # tokens, each as often as its field weighs
 LENGTH_POWER: Final = 0.6  # long documents are held back less than with BM25's b of 1
@@ -87,11 +90,13 @@ def _count(texts: Iterable[_Text]) -> tuple[dict[str, float], float]:
         if text:
             tokens, written = document_terms(text)
             length += weight * len(tokens[:MAX_FIELD_TOKENS])
-            for term in tokens[:MAX_FIELD_TOKENS] + written[:MAX_FIELD_TOKENS]:
-                counts[term] = counts.get(term, 0.0) + weight
+            here = Counter(tokens[:MAX_FIELD_TOKENS] + written[:MAX_FIELD_TOKENS])
+            for term, times in here.items():
+                counts[term] = counts.get(term, 0.0) + weight * min(times, MOST_IN_TEXT)
     return counts, length
 
 
 def _impacts(counts: dict[str, float], length: float) -> Impacts:
     norm = SATURATION * (length / USUAL_LENGTH) ** LENGTH_POWER
-    return {term: count / (count + norm) for term, count in counts.items()}
+    weighed = ((term, min(count, MOST_IN_ALL)) for term, count in counts.items())
+    return {term: count / (count + norm) for term, count in weighed}

@@ -53,6 +53,28 @@ def test_a_query_finds_the_documents_with_its_words(query: str, found: list[str]
     assert names(query) == found
 
 
+STUFFED = "weather in a city " * 30
+
+
+@pytest.mark.parametrize(
+    "stuffed",
+    [
+        Document("best-thing", {"description": STUFFED}),
+        Document("best-thing", {"description": "The best thing.", "tags": STUFFED}),
+        Document("best-thing", {"description": "The best thing.", "triggers": STUFFED}),
+        Document("best-thing", tools=(ToolText("best", STUFFED),)),
+        Document("best-thing", tools=tuple(ToolText(f"best_{n}", STUFFED) for n in range(30))),
+        replace(WEATHER, name="weather-best", fields={**WEATHER.fields, "tags": STUFFED}),
+    ],
+    ids=["description", "tags", "triggers", "tool", "thirty tools", "copy"],
+)
+def test_a_document_that_repeats_the_query_stands_below_one_that_answers_it(
+    stuffed: Document,
+) -> None:
+    engine = Engine().add([WEATHER, NOTES, CITY, stuffed])
+    assert names("weather in a city", engine=engine)[0] == "weather-now"
+
+
 @pytest.mark.parametrize("changed", ["grown", "shrunk"])
 def test_a_page_goes_on_after_the_last_hit_whatever_came_or_went_since(changed: str) -> None:
     some = [Document(f"rain-{n}", {"description": "rain " + "and sun " * n}) for n in range(8)]

@@ -37,15 +37,15 @@ def count(texts: Iterable[tuple[str, float]]) -> tuple[dict[str, float], float]:
     for text, weight in texts:
         tokens, written = document_terms(text)
         length += weight * len(tokens)
-        for term in tokens + written:
-            counts[term] = counts.get(term, 0.0) + weight
+        for term, times in Counter(tokens + written).items():
+            counts[term] = counts.get(term, 0.0) + weight * min(times, 2)
     return counts, length
 
 
 def shares(counts: Mapping[str, float], length: float) -> dict[str, np.float32]:
     return {
         term: np.float32(count / (count + 2.0 * (length / 40.0) ** 0.6))
-        for term, count in counts.items()
+        for term, count in ((x, min(y, 10.0)) for x, y in counts.items())
     }
 
 
