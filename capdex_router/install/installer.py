@@ -194,8 +194,9 @@ class Installer:
         ours = self._placed(plan.entry.name)
         plan.placed.check(ours)
         lost: list[str] = []
-        for folder in filter(ours.__contains__, plan.placed.folders):
-            lost += losses(folder, written(plan.entry.name, ours[folder], self.cache.get))
+        for folder, states in plan.placed.differences():
+            if states and folder in ours:
+                lost += losses(folder, written(plan.entry.name, ours[folder], self.cache.get))
         return replace(plan, widened=(*plan.widened, *lost))
 
     def _placed(self, name: str) -> dict[str, str]:

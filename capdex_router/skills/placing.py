@@ -75,7 +75,7 @@ class Placed(NamedTuple):
 
     def drifts(self) -> Iterator[str]:
         """Yield a line for each file in the folders that is not as it was written."""
-        for folder, states in self._differences():
+        for folder, states in self.differences():
             for path, what in sorted(states.items()):
                 yield f"{Path(folder, path)} is {_WORDS[what]}"
 
@@ -86,7 +86,7 @@ class Placed(NamedTuple):
     def mend(self) -> bool:
         """Write each folder that differs anew, whole; return True if one did."""
         mended = False
-        for folder, states in self._differences():
+        for folder, states in self.differences():
             drop_leftovers(Path(folder).parent)
             if states:
                 with staged(Path(folder), self._content) as put:
@@ -94,7 +94,8 @@ class Placed(NamedTuple):
                 mended = True
         return mended
 
-    def _differences(self) -> Iterator[tuple[str, dict[str, str]]]:
+    def differences(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield each folder, with what is not in it as it should be."""
         for folder in self.folders:
             yield folder, differences(Path(folder), self._content)
 

@@ -255,3 +255,16 @@ async def test_a_folder_that_somebody_else_took_out_of_a_line_goes_from_each_clo
     assert bob.skill.exists()
     assert not (bob.clone / second).exists()
     assert check(bob.installer) == []
+
+
+async def test_a_folder_that_git_brought_to_the_new_version_loses_nothing(
+    alice: Teammate, bob: Teammate
+) -> None:
+    await alice.install("forms@1.0.0", alice.skill)
+    bob.pull(alice)
+    await bob.sync()
+    await alice.install("forms")
+    bob.pull(alice)
+    (bob.skill / "SKILL.md").write_bytes((alice.skill / "SKILL.md").read_bytes())
+    assert (await bob.sync())["forms"].status == "installed"
+    assert "is lost" not in bob.person.lines
