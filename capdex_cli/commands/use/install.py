@@ -155,6 +155,9 @@ async def _upgrade(
             f"be yanked, as capdex show {safe(outcome.name)} tells"
         )
         return replace(outcome, plan=None)
+    if plan.same and plan.fresh:
+        what = f"{safe(outcome.name)} {safe(plan.entry.version)}"
+        app.output.warn(f"nobody agreed to {what} on this machine: capdex sync asks about it")
     if preview or plan.same or not plan.asks:
         for warning in plan.warnings:
             app.output.warn(safe(warning))

@@ -293,6 +293,20 @@ def test_sync_checks_and_mends(capdex: Any, publish: Any) -> None:
     assert capdex("sync", "--check").exit_code == 0
 
 
+def test_an_upgrade_leads_to_sync_for_a_line_that_nobody_agreed_to_here(
+    capdex: Any, publish: Any
+) -> None:
+    publish()
+    assert capdex("install", "weather", "--yes").exit_code == 0
+    (home() / "grants.json").unlink()
+    result = capdex("upgrade", "--yes", "--format", "human")
+    assert "unchanged" in result.stdout
+    assert "nobody agreed to weather 1.0.0 on this machine: capdex sync asks" in result.stderr
+    assert not (home() / "grants.json").exists()  # it may have been taken back
+    assert capdex("sync", "--yes").exit_code == 0
+    assert "nobody agreed" not in capdex("upgrade", "--yes").stderr
+
+
 def test_plain_values_are_those_of_the_lines_that_did_not_fail(capdex: Any, publish: Any) -> None:
     for name in ("tides", "weather"):
         publish(name=name)
