@@ -49,7 +49,10 @@ class Layer:
         if text is None or key not in PATH_KEYS:
             return text
         if not text.strip():
-            raise wrong(f"{key} is empty", self.origin, "give it the path of a file, or unset it")
+            name = f"CAPDEX_{key.upper().replace('-', '_')}"
+            is_variable = self.origin == "environment"
+            fix = f"unset {name}" if is_variable else f"give {key} the path of a file"
+            raise wrong(f"{name if is_variable else key} is empty", self.origin, fix)
         return str(self.folder / path_of(text, key, self.origin))
 
 

@@ -73,7 +73,11 @@ def overview(
 def versions(
     stream: Stream, shown: Sequence[Json], whys: Iterable[str], owner: object
 ) -> list[tuple[str, ...]]:
-    """Return a row for each release: version, step, verdict, publisher but the owner, reason."""
+    """Return a row for each release: version, step, verdict, publisher but the owner, reason.
+
+    Without an owner, the publisher of the first release stands for it.
+    """
+    owner = owner or (part(shown[0], "chain", "publisher") if shown else None)
     return [
         (
             stream.style(safe(new.get("semver", "?")), bold=True),

@@ -84,9 +84,10 @@ def test_versions_that_the_owner_did_not_publish_tell_who_did(stream: Stream) ->
         release(semver) | {"chain": {"publisher": by}}
         for semver, by in (("1.1.0", new), ("1.0.0", old))
     ]
-    lines = columns(versions(stream, found, ["", "wrong"], new), indent=0)
-    assert "by" not in lines[0]
-    assert lines[1].endswith(f"by {old} wrong")
+    for owner in (new, None):
+        lines = columns(versions(stream, found, ["", "wrong"], owner), indent=0)
+        assert "by" not in lines[0]
+        assert lines[1].endswith(f"by {old} wrong")
 
 
 @pytest.mark.parametrize("value", [None, 1, "\x1b[31m", ["\u202e"], {"a": 1}, -1, 1 << 70])
