@@ -7,7 +7,6 @@ bytes, without a network; every other line is resolved and asked about like an i
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -172,7 +171,8 @@ def _unlisted(installer: Installer) -> list[tuple[Grant, Path]]:
     listed = {x for entry in installer.lock.packages.values() for x in entry.folders}
     beside = installer.home.lock_file.resolve().parent
     placed = [(x, Path(x.folder)) for x in installer.rights.read().all if x.folder not in listed]
-    return [(x, at) for x, at in placed if at.is_relative_to(beside) and os.path.lexists(at)]
+    here = [(x, at) for x, at in placed if at.is_relative_to(beside) and at.is_dir()]
+    return [(x, at) for x, at in here if at.resolve() == at]  # no link that came later leads there
 
 
 def _taken_away(installer: Installer, grant: Grant, folder: Path) -> InstallOutcome:

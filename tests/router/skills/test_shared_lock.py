@@ -268,3 +268,18 @@ async def test_a_folder_that_git_brought_to_the_new_version_loses_nothing(
     (bob.skill / "SKILL.md").write_bytes((alice.skill / "SKILL.md").read_bytes())
     assert (await bob.sync())["forms"].status == "installed"
     assert "is lost" not in bob.person.lines
+
+
+async def test_nothing_is_taken_away_where_a_link_leads_that_came_later(
+    alice: Teammate, bob: Teammate
+) -> None:
+    await alice.install("forms", alice.skill)
+    bob.pull(alice)
+    await bob.sync()
+    home = bob.clone.parents[1] / "mine"
+    (bob.clone / ".claude").rename(home)
+    (bob.clone / ".claude").symlink_to(home)
+    alice.installer.remove(["forms"])
+    bob.pull(alice)
+    assert await bob.sync() == {}
+    assert (home / "skills/forms/SKILL.md").exists()
