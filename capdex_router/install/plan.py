@@ -205,7 +205,8 @@ def make(
     changed_signer = bool(before) and _did(entry.signer) not in before
     if changed_signer and not allow_signer_change:
         known_by = "was agreed to here" if agreed else "the lock file names"
-        raise _of_another_signer(entry, before, known_by)
+        line = entry if old is None or old.version != entry.version else old
+        raise _of_another_signer(replace(entry, request=line.request), before, known_by)
     compared = old_package if had else None
     plan = InstallPlan(
         package,

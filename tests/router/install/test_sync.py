@@ -232,6 +232,8 @@ async def test_a_line_that_swaps_in_another_signer_is_refused_as_an_upgrade_is(
     outcome = next(x for x in await sync(installed.installer, person) if x.name == "weather")
     assert outcome.error is not None
     assert outcome.error.code is Code.SIGNER_CHANGED
+    # With the version it would be pinned for all who share the file.
+    assert outcome.error.fix.endswith("capdex install 'weather' --allow-signer-change")
     assert person.asked == []
 
 
