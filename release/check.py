@@ -17,6 +17,7 @@ from zipfile import ZipFile
 from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).resolve().parents[1]
+MAX_NOTES = 120_000  # GitHub takes 125 000 characters for the page of a release
 HEADING = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 
 
@@ -46,6 +47,8 @@ def entries(changelog: str) -> dict[str, tuple[str, str]]:
 def message(version: str, changelog: str) -> str:
     """Return the message of the tag: a title, and the entry without signs that git takes away."""
     text = re.sub("^#+ ", "", entries(changelog)[version][1], flags=re.MULTILINE)
+    if len(text) > MAX_NOTES:
+        text = f"CHANGELOG.md has the entry of {version}, which is too long for this page."
     return f"capdex {version}\n\n{text}\n"
 
 
@@ -83,10 +86,8 @@ def of_tag(tag: str, version: str, wanted: str) -> Iterator[str]:
         return
     if commit != git("rev-parse", "HEAD"):
         yield f"{tag} is not at this commit"
-    if (
-        git("tag", "-l", "--format=%(contents:subject)%0a%0a%(contents:body)", tag)
-        != wanted.strip()
-    ):
+    said = git("tag", "-l", "--format=%(contents:subject)%0a%0a%(contents:body)", tag)
+    if said != wanted.strip():
         yield f"the message of {tag} is not the entry of CHANGELOG.md"
 
 

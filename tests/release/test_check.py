@@ -59,6 +59,12 @@ def test_an_entry_without_a_fault_is_taken_and_is_the_message_of_the_tag(check: 
     assert check.message("0.5.0", CHANGELOG) == MESSAGE
 
 
+def test_an_entry_that_is_too_long_for_github_is_not_the_message_of_the_tag(check: Any) -> None:
+    short = check.message("0.5.0", CHANGELOG.replace("A thing.", "A thing. " * 20_000))
+    assert short.startswith("capdex 0.5.0\n\nCHANGELOG.md has the entry")
+    assert len(short) < 200
+
+
 @pytest.mark.parametrize(
     ("version", "old", "new", "said"),
     [

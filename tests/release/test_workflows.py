@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,18 @@ def test_python_is_the_oldest_and_the_newest_that_the_package_names() -> None:
     [job] = WORKFLOWS["ci"]["jobs"].values()
     assert job["strategy"]["matrix"]["python"] == [named[0], named[-1]]
     assert f'requires-python = ">={named[0]},<3.{int(named[-1][2:]) + 1}"' in project
+
+
+def test_the_page_of_a_candidate_is_that_of_a_pre_release() -> None:
+    (script,) = [x["run"] for x in WORKFLOWS["release"]["jobs"]["page"]["steps"] if "run" in x]
+    said = {}
+    for tag in ("v0.5.0", "v0.5.0rc1"):
+        shown = subprocess.run(
+            ["bash", "-c", script.replace("gh release create", "echo")],
+            capture_output=True,
+            text=True,
+            env={"GITHUB_REF_NAME": tag},
+            check=True,
+        )
+        said[tag] = shown.stdout.split()[-1]
+    assert said == {"v0.5.0": "--prerelease=false", "v0.5.0rc1": "--prerelease"}
