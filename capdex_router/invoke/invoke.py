@@ -286,13 +286,8 @@ class Invoker:
         if not verbs:
             return None
         owner = call.capability.owner
-        return Token(
-            owner.digest,
-            owner.scope or "",
-            frozenset(request.verb for request in verbs),
-            frozenset(request.schema_uri for request in verbs),
-            time.time() + left,
-        )
+        named, schemas = frozenset(x.verb for x in verbs), frozenset(x.schema_uri for x in verbs)
+        return Token(owner.digest, owner.scope or "", named, schemas, time.time() + left)
 
     def _check_output(self, capability: Capability, output: object) -> Json:
         try:

@@ -107,11 +107,8 @@ class Grants:
 
     def digests(self, target: str, now: float) -> frozenset[str]:
         """Return the contents to which a target is granted for all tools."""
-        return frozenset(
-            grant.digest
-            for grant in self.all
-            if (grant.target, grant.tool) == (target, EVERY_TOOL) and grant.lasts(now)
-        )
+        granted = (x for x in self.all if (x.target, x.tool) == (target, EVERY_TOOL))
+        return frozenset(x.digest for x in granted if x.lasts(now))
 
     def plus(self, new: Iterable[Grant], now: float) -> Self:
         """Return the grants with some more; expired ones go, and an equal one is renewed.
