@@ -73,10 +73,7 @@ def overview(
 def versions(
     stream: Stream, shown: Sequence[Json], whys: Iterable[str], owner: object
 ) -> list[tuple[str, ...]]:
-    """Return a row for each release: version, step, verdict, publisher but the owner, reason.
-
-    Without an owner, the publisher of the first release stands for it.
-    """
+    """Return a row for each release; its publisher is told if it is not `owner`, or the first."""
     owner = owner or (part(shown[0], "chain", "publisher") if shown else None)
     return [
         (
