@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl
 
 from capdex.errors import InvalidInput
-from capdex.json_schema.arguments import one_of
+from capdex.json_schema.arguments import came, one_of
 
 MAX_PARAMETERS: Final = 80  # 64 values of filters, and what else a search takes
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
@@ -78,10 +78,12 @@ def several(given: Parameters, name: str) -> list[str]:
     return given[name].split("\0") if name in given else []
 
 
-def number(given: Parameters, name: str, default: int) -> Any:
-    """Return a parameter as a whole number; the text that it is, for its reader to refuse."""
-    text = given.get(name)
-    return default if text is None else int(text) if _NUMBER.fullmatch(text) else text
+def number(given: Parameters, name: str, default: int) -> int:
+    """Return a parameter as a whole number; raises InvalidInput."""
+    if not _NUMBER.fullmatch(text := given.get(name, str(default))):
+        what, fix = f"{name} is not a whole number", "give one, or leave it out"
+        raise InvalidInput(what, why=came(text), fix=fix)
+    return int(text)
 
 
 def choice(given: Parameters, name: str, choices: Sequence[str], default: str) -> str:
