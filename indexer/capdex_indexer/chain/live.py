@@ -29,7 +29,7 @@ class LiveReader:
     async def headers(self, first: int, head: Header) -> list[Header]:
         """Return at most MAX_LIVE_BLOCKS linked blocks from `first` on; raise ChainChanged.
 
-        Until a step is taken, each time half as many: the newest may not be served in full yet.
+        Until their logs are served, each time half as many: those of the newest may be missing.
         """
         if first == head.number:
             return [head]
@@ -51,6 +51,7 @@ class LiveReader:
             if error.fault in (RpcFault.UNKNOWN_BLOCK, RpcFault.BEYOND_HEAD):
                 raise ChainChanged("it no longer knows a block it has just shown") from None
             raise
+        self._most = MAX_LIVE_BLOCKS
         if log_head is None:
             self._check_blooms(headers, logs)
         refs = tuple(header.ref for header in headers)
@@ -58,10 +59,9 @@ class LiveReader:
         times = {header.number: header.timestamp for header in headers}
         return BlockRange(log_rows, times, refs, refs[-1], head, finalized, log_head)
 
-    def taken(self) -> None:
-        """Forget what failed; to be called once a step was taken."""
+    def reset_rereads(self) -> None:
+        """Reset the counts of bloom filters read again; to be called once a step was taken."""
         self._rereads.clear()
-        self._most = MAX_LIVE_BLOCKS
 
     def _check_blooms(self, headers: Sequence[Header], logs: Sequence[LogColumns]) -> None:
         # A node may show a block before it has indexed its logs. The contract's log head reveals
@@ -69,7 +69,6 @@ class LiveReader:
         pairs = zip(headers, logs, strict=True)
         lacking = [x for x, own in pairs if not own and x.may_hold_logs_of(self._registry)]
         self._rereads.update(header.hash for header in lacking)
-        self._most = MAX_LIVE_BLOCKS
         for header in lacking:
             if self._rereads[header.hash] <= MAX_BLOOM_REREADS:
                 why = f"block {header.number} promises logs that it does not give"

@@ -123,7 +123,7 @@ class ChainReader:
                         step = await self._live.block_range(headers, head.number, final)
                         yield step
                         self.reorgs.take(step)
-                        self._live.taken()
+                        self._live.reset_rereads()
                     unsettled = 0
                 except ChainChanged as changed:
                     unsettled += 1
