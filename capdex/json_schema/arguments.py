@@ -21,6 +21,7 @@ from capdex.json import list_of, object_of
 MAX_NAME_CHARS: Final = 64  # of a name in an error
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
+_JSON: Final = re.compile(r"\s*(?:[\[{]|null\s*$)")
 _EMPTY: Final[tuple[Any, ...]] = ("", [], {})
 
 
@@ -31,8 +32,8 @@ def read_arguments(
 
     Null is left out, and so is an empty text, list or object for an argument that is not required.
     Digits are read as a number, `true` and `false` as a boolean and a word of an enumeration as
-    that word, in any case; JSON text as the list or object that it holds, a text with commas as a
-    list, and a single value as a list of it. All else stays as it is, and so do arguments that the
+    that word, in any case; JSON text as the list, object or null that it holds, a text with commas
+    as a list, and a single value as a list of it. All else stays, and so do arguments that the
     schema does not have. Without `texts` a text is never left out, none is taken apart at its
     commas, and null stays in lists, where it keeps the places of the others.
     """
@@ -100,9 +101,11 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
     if isinstance(value, str):
         if kind == "boolean" or isinstance(words, list):
             return _word(value, kind, words)
-        if kind in ("array", "object") and value.strip()[:1] in ("[", "{"):
+        if kind in ("array", "object", "integer", "number") and _JSON.match(value):
             with suppress(ValueError):
                 value = orjson.loads(value)
+        if kind == "array" and texts and isinstance(value, str) and value:
+            value = [x.strip() for x in value.split(",") if x.strip()]
     match kind, value:
         case "integer", str() if _DIGITS.fullmatch(value):
             return int(value)
@@ -115,18 +118,15 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
         case "array", dict() | None | "":
             return value
         case "array", list():
-            return [_read(items, x, texts) for x in value if x is not None or not texts]
-        case "array", str() if texts:
-            return [_read(items, x.strip(), texts) for x in value.split(",") if x.strip()]
+            return [y for x in value if (y := _read(items, x, texts)) is not None or not texts]
         case "array", _:
             return [_read(items, value, texts)]
     return value
 
 
 def _word(value: str, kind: object, words: Any) -> Any:
-    """Return the boolean, or the one word of an enumeration, that a text is in any case."""
+    """Return the boolean, the one word of an enumeration or the null that a text is in any case."""
     word = value.strip().lower()
-    if word in ("true", "false") and kind == "boolean":
-        return word == "true"
+    meant = {"null": None} | ({"true": True, "false": False} if kind == "boolean" else {})
     alike = [x for x in words or () if isinstance(x, str) and x.lower() == word]
-    return alike[0] if len(alike) == 1 else value
+    return alike[0] if len(alike) == 1 else meant.get(word, value)
