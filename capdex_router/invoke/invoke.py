@@ -281,13 +281,10 @@ class Invoker:
         raise late
 
     def _token(self, call: _Call, left: float) -> Token | None:
-        """Return a token for the state verbs of this call alone, until its deadline."""
-        verbs = [request for request in call.requests if isinstance(request, StateRequest)]
-        if not verbs:
-            return None
-        owner = call.capability.owner
-        named, schemas = frozenset(x.verb for x in verbs), frozenset(x.schema_uri for x in verbs)
-        return Token(owner.digest, owner.scope or "", named, schemas, time.time() + left)
+        """Return a token for the state requests of this call alone, until its deadline."""
+        requests = frozenset(x for x in call.requests if isinstance(x, StateRequest))
+        digest = call.capability.owner.digest
+        return Token(digest, requests, time.time() + left) if requests else None
 
     def _check_output(self, capability: Capability, output: object) -> Json:
         try:

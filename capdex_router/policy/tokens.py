@@ -1,4 +1,4 @@
-"""Scope tokens: the state verbs of one call, on one scope, for one content, until its deadline.
+"""Scope tokens: the state requests of one call, for one content, until its deadline.
 
 They are like ZCAP (a scope, caveats), not ZCAP-LD. A token never leaves the process, so it needs no
 signature: only the pipeline makes one, and the executor of that call alone finds it.
@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from capdex.errors import Code, Refused
+from capdex_router.model.requests import StateRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,7 @@ class Token:
     """The rights of one call. `package` is a digest, `expires` in seconds since 1970."""
 
     package: str
-    scope: str
-    verbs: frozenset[str]
-    schema_uris: frozenset[str]
+    requests: frozenset[StateRequest]
     expires: float
 
 
@@ -43,19 +42,15 @@ def bearer() -> Token | None:
     return _bearer.get()
 
 
-def check(now: float, *, package: str, verb: str, scope: str, schema: str) -> None:
-    """Raise Refused PERMISSION_DENIED unless the token of the call allows a state verb."""
+def check(now: float, package: str, request: StateRequest) -> None:
+    """Raise Refused PERMISSION_DENIED unless the token of the call allows a state request."""
     token = bearer()
     if token is None:
         why = "there is none"
     elif now >= token.expires:
         why = "it has expired"
-    elif package != token.package or scope != token.scope:
-        why = "it is for another package or scope"
-    elif verb not in token.verbs:
-        why = f"it does not allow {verb}"
-    elif schema not in token.schema_uris:
-        why = "it is for another schema"
+    elif package != token.package or request not in token.requests:
+        why = "it is for another package, verb, scope or schema"
     else:
         return
     what = "the scope token does not allow this"

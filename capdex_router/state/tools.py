@@ -64,15 +64,8 @@ class StateTool:
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Run the verb; raises Refused PERMISSION_DENIED without a token for just this."""
         request = self._request(arguments)
-        tokens.check(
-            time.time(),
-            package=self.owner.digest,
-            verb=request.verb,
-            scope=request.scope,
-            schema=request.schema_uri,
-        )
-        # The policy refuses another scope before a token is made; here it could not be reached.
-        if request.scope != self.owner.scope:
+        tokens.check(time.time(), self.owner.digest, request)
+        if request.scope != self.owner.scope:  # whatever the token says
             raise _denied("the objects are of another scope")
         run = {
             "state.create": self._create,

@@ -433,8 +433,7 @@ async def test_a_call_on_state_carries_a_token_for_its_verbs_alone(runtime: Make
     assert (await run.call("t", {"text": ""}, Person()))["ok"]
     (token,) = keeps.seen
     assert token is not None
-    assert (token.package, token.scope) == ("aa", "sc:demo")
-    assert (token.verbs, token.schema_uris) == ({"state.create"}, {"u#v1"})
+    assert (token.package, token.requests) == ("aa", {CREATE})
     assert tokens.bearer() is None
 
 

@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from capdex.errors import Code, Refused
+from capdex_router.model.requests import StateRequest
 from capdex_router.policy.tokens import Token, bearer, carrying, check
 
 NOW = 1_000.0
-TOKEN = Token(
-    "aa", "sc:note", frozenset({"state.create", "state.query"}), frozenset({"u#v1"}), NOW + 60
-)
-WANTED = {"package": "aa", "verb": "state.create", "scope": "sc:note", "schema": "u#v1"}
+CREATE = StateRequest("state.create", "sc:note", "u#v1")
+QUERY = replace(CREATE, verb="state.query")
+TOKEN = Token("aa", frozenset((CREATE, QUERY)), NOW + 60)
+ELSE = "it is for another package, verb, scope or schema"
 
 
-def test_a_token_allows_its_verbs_in_its_scope_until_it_expires() -> None:
+def test_a_token_allows_its_requests_until_it_expires() -> None:
     with carrying(TOKEN):
-        check(NOW, **WANTED)
-        check(NOW + 59, **WANTED | {"verb": "state.query"})
+        check(NOW, "aa", CREATE)
+        check(NOW + 59, "aa", QUERY)
 
 
 @pytest.mark.parametrize(
-    ("changes", "wanted", "now", "why"),
+    ("now", "package", "wanted", "why"),
     [
-        ({}, {"verb": "state.delete"}, NOW, "it does not allow state.delete"),
-        ({}, {"scope": "sc:other"}, NOW, "it is for another package or scope"),
-        ({}, {"package": "bb"}, NOW, "it is for another package or scope"),
-        ({}, {"schema": "u#v2"}, NOW, "it is for another schema"),
-        ({"schema_uris": frozenset()}, {}, NOW, "it is for another schema"),
-        ({}, {}, NOW + 60, "it has expired"),
+        (NOW, "aa", replace(CREATE, verb="state.delete"), ELSE),
+        (NOW, "aa", replace(CREATE, scope="sc:other"), ELSE),
+        (NOW, "aa", replace(CREATE, schema_uri="u#v2"), ELSE),
+        (NOW, "aa", replace(CREATE, hard=True), ELSE),
+        (NOW, "bb", CREATE, ELSE),
+        (NOW + 60, "aa", CREATE, "it has expired"),
     ],
 )
-def test_nothing_else_is_allowed(
-    changes: dict[str, Any], wanted: dict[str, str], now: float, why: str
-) -> None:
-    with carrying(replace(TOKEN, **changes)), pytest.raises(Refused) as refused:
-        check(now, **WANTED | wanted)
+def test_nothing_else_is_allowed(now: float, package: str, wanted: StateRequest, why: str) -> None:
+    with carrying(TOKEN), pytest.raises(Refused) as refused:
+        check(now, package, wanted)
     assert (refused.value.code, refused.value.why) == (Code.PERMISSION_DENIED, why)
 
 
@@ -49,4 +47,4 @@ def test_the_token_of_a_call_is_with_that_call_alone() -> None:
         with carrying(None):
             assert bearer() is None
     with pytest.raises(Refused, match="does not allow"):
-        check(NOW, **WANTED)
+        check(NOW, "aa", CREATE)

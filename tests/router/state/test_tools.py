@@ -39,7 +39,10 @@ SCHEMA: Json = {
     "additionalProperties": False,
 }
 OWNER = Owner("package", "did:nuwa:cap:note", "aa" * 32, "sc:note", BUILT_IN)
-TOKEN = Token(OWNER.digest, "sc:note", frozenset(BUILT_IN), frozenset({URI}), float("inf"))
+REQUESTS = frozenset(
+    StateRequest(verb, "sc:note", URI, hard) for verb in BUILT_IN for hard in (False, True)
+)
+TOKEN = Token(OWNER.digest, REQUESTS, float("inf"))
 
 
 class Note:
@@ -135,11 +138,11 @@ async def test_bad_arguments_change_nothing(note: Note, verb: str, arguments: Js
     "changes",
     [
         {"expires": time.time() - 1},
-        {"scope": "sc:other"},
         {"package": "bb" * 32},
-        {"verbs": frozenset({"state.query"})},
-        {"schema_uris": frozenset({"did:nuwa:state:other#v1"})},
-        {"schema_uris": frozenset()},
+        {"requests": frozenset({StateRequest("state.create", "sc:other", URI)})},
+        {"requests": frozenset({StateRequest("state.query", "sc:note", URI)})},
+        {"requests": frozenset({StateRequest("state.create", "sc:note", f"{URI}.1")})},
+        {"requests": frozenset()},
     ],
 )
 async def test_a_token_for_something_else_is_refused(note: Note, changes: Json) -> None:
@@ -168,8 +171,9 @@ async def test_without_a_token_nothing_is_read(note: Note) -> None:
 )
 async def test_another_scope_or_schema_is_refused(note: Note, arguments: Json) -> None:
     for scope in ("sc:note", "sc:other"):  # not even with a token for it
-        uris = frozenset({URI, "did:nuwa:state:other#v1"})
-        note.token = replace(TOKEN, scope=scope, schema_uris=uris)
+        uris = (URI, "did:nuwa:state:other#v1")
+        wanted = frozenset(StateRequest("state.query", scope, uri) for uri in uris)
+        note.token = replace(TOKEN, requests=wanted)
         with pytest.raises(Refused) as caught:
             await note("query", **arguments)
         assert caught.value.code is Code.PERMISSION_DENIED
