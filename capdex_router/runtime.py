@@ -11,7 +11,7 @@ from pathlib import Path
 from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.catalog.catalog import CapabilitySource, Catalog, Fixed
-from capdex_router.catalog.mcp_mount import START_S, Mounted, mount_proposal, mounted
+from capdex_router.catalog.mcp_mount import START_S, Mounted, mount_proposal
 from capdex_router.catalog.search import Search
 from capdex_router.catalog.skill_folder import skills
 from capdex_router.commands.learning import Learning
@@ -76,7 +76,7 @@ async def open_runtime(
             audit.write("mount", **proposal.audited(), agreed=True)
 
         servers = [
-            await stack.enter_async_context(mounted(name, server, noted))
+            await stack.enter_async_context(Mounted(name, server, noted))
             for name, server in mounts.servers.items()
         ]
         await asyncio.gather(*(server.awake(START_S) for server in servers))

@@ -9,10 +9,10 @@ import asyncio
 import hashlib
 import math
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import mcp_types as types
 import orjson
@@ -44,30 +44,18 @@ MAX_URI_CHARS: Final = 2_048
 _SILENT: Final = "look at what the server prints: its stdout is for answers of MCP alone"
 
 
-@asynccontextmanager
-async def mounted(
-    name: str, server: StdioServerParameters, noted: Callable[[Mounted], None] = lambda _: None
-) -> AsyncIterator[Mounted]:
-    """Give the tools of an MCP server as `mcp:<name>#<tool>`.
-
-    `noted` is called at each start and each change of its list.
-    """
-    source = Mounted(name, server, noted)
-    try:
-        yield source
-    finally:
-        await source.close()
-
-
 class Mounted(Fixed):
-    """A server: its tools, and its resources, which are asked for whenever they are wanted.
+    """A server: its tools, `mcp:<name>#<tool>`, and its resources, asked for when they are wanted.
 
     One that does not run is started at its next use, at most once in RETRY_S, and half as often
-    each time that it ends soon after.
+    each time that it ends soon after. `noted` is called at each start and each change of its list.
     """
 
     def __init__(
-        self, name: str, server: StdioServerParameters, noted: Callable[[Mounted], None]
+        self,
+        name: str,
+        server: StdioServerParameters,
+        noted: Callable[[Mounted], None] = lambda _: None,
     ) -> None:
         super().__init__(domain="mcp")
         self.name, self._server, self._noted = name, server, noted
@@ -78,6 +66,17 @@ class Mounted(Fixed):
         self._error: CapdexError = Unavailable(ENDED, Code.NODE_UNAVAILABLE)
         self._starting: asyncio.Task[None] | None = None
         self._pause_s, self._next = 0.0, asyncio.get_running_loop().time()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the server."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
+        if self._session is not None:
+            await self._session.close()
 
     @property
     def down(self) -> CapdexError | None:
@@ -116,14 +115,6 @@ class Mounted(Fixed):
         except CapdexError as fault:
             raise self.down or fault from None
         return session
-
-    async def close(self) -> None:
-        """End the server."""
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.wait([self._starting])
-        if self._session is not None:
-            await self._session.close()
 
     async def _start(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -23,7 +23,7 @@ from capdex.json import Json
 from capdex_router.bindings import mcp_session, mcp_transport
 from capdex_router.bindings.mcp_transport import MAX_LINE_BYTES
 from capdex_router.catalog import mcp_mount
-from capdex_router.catalog.mcp_mount import Mounted, mounted
+from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import Wanted
 from capdex_router.faces.tools import LEVELS, MAX_HITS
@@ -58,7 +58,7 @@ def hostile_server(mode: str, file: Path) -> StdioServerParameters:
 @asynccontextmanager
 async def started(name: str, server: StdioServerParameters) -> AsyncIterator[Mounted]:
     """A server that runs; raises Unavailable."""
-    async with mounted(name, server) as source:
+    async with Mounted(name, server) as source:
         await source.session()
         yield source
 
@@ -418,7 +418,7 @@ async def test_a_server_that_never_greets_is_given_no_time_to_say_goodbye(
     for name in ("CONNECT_S", "CLOSE_S"):
         monkeypatch.setattr(mcp_session, name, 3600.0)
     mute = StdioServerParameters(command="sleep", args=["3600"])
-    async with asyncio.timeout(60), mounted("mute", mute) as source:
+    async with asyncio.timeout(60), Mounted("mute", mute) as source:
         await source.awake(0.1)
 
 
