@@ -31,22 +31,14 @@ Key = tuple[Any, ...]  # a rank and a value for each field of the order, then th
 _CLAUSES: Final = ("select", "from", "where", "filter", "order", "limit", "cursor")
 
 
+@dataclass(frozen=True, slots=True)
 class _Descending:
     """A value that is less than what is less than it."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
     def __lt__(self, other: _Descending) -> bool:
         return bool(other.value < self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(self.value == other.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import tomlkit
@@ -102,8 +103,7 @@ def _name(values: object) -> Iterator[str]:
 
 
 def _is_valid(text: str) -> bool:
-    try:
-        tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return False
-    return True
+    with suppress(InvalidInput):
+        read(text)
+        return True
+    return False
