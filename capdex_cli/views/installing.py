@@ -109,8 +109,8 @@ def outcome_json(outcome: InstallOutcome) -> Json:
     if outcome.plan is not None:
         fields["changes"] = [change.to_json() for change in outcome.plan.changes]
         fields["widened"] = list(outcome.plan.widened)
-        fields["warnings"] = list(outcome.plan.warnings)
-        fields["proven"] = outcome.plan.proven
+        fields["warnings"] = list(outcome.plan.release.warnings)
+        fields["proven"] = outcome.plan.release.proven
         fields["proposal"] = outcome.plan.proposal().to_json()
     if outcome.error is not None:
         fields |= {"verdict": None, "error": outcome.error.to_json()}

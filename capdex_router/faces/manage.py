@@ -97,7 +97,7 @@ def _said(outcome: InstallOutcome, *, leads_on: bool = False) -> str:
     version = "" if outcome.entry is None else f" {outcome.entry.version}"
     replaced = outcome.status in ("upgraded", "downgraded")
     was = f", before {outcome.old.version}" if outcome.old and replaced else ""
-    warnings = outcome.plan.warnings if outcome.plan is not None else ()
+    warnings = outcome.plan.release.warnings if outcome.plan is not None else ()
     lines = [f"{outcome.name}{version}: {outcome.status}{was}"]
     if outcome.pinned:
         lines.append(outcome.pinned)

@@ -74,15 +74,13 @@ class Installer:
 
     # install and upgrade ------------------------------------------------------------------------
 
-    async def install(
-        self, uri: CapabilityURI, asker: Asker, *, allow_signer_change: bool = False
-    ) -> InstallOutcome:
+    async def install(self, uri: CapabilityURI, asker: Asker) -> InstallOutcome:
         """Install the release that a URI means, after a person agreed.
 
         Raises the errors of `resolve`, `fetch` and `plan.make`, Refused NO_CONSENT or
         CONFIRM_NEEDED, and InvalidInput LOCK_DRIFT if the package was changed meanwhile.
         """
-        plan = await self.plan(uri, allow_signer_change=allow_signer_change)
+        plan = await self.plan(uri)
         plan = replace(plan, entry=replace(plan.entry, explicit=True))
         return await self.carry_out(plan, asker)
 

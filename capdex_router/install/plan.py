@@ -37,7 +37,7 @@ _NO_LINT: Final = "text lint: nothing found"
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """One package to be installed. `old` is the entry that it replaces.
+    """One package to be installed, as it was resolved. `old` is the entry that it replaces.
 
     `changes` are all changes of meaning since `old`; `widened` are those that a person must agree
     to again, each in one line. They are empty if `old` is None: then everything is asked.
@@ -47,14 +47,12 @@ class InstallPlan:
     """
 
     package: VerifiedPackage
+    release: Release
     entry: Locked
     old: Locked | None
     granted: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     widened: tuple[str, ...] = ()
-    proven: str = ""
-    asked: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
     had: frozenset[str] = frozenset()
     files: Mapping[str, bytes] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
@@ -101,7 +99,7 @@ class InstallPlan:
         changes = [f"new: {line}" for line in self.widened if line in new]
         rest = (x for x in self.changes if not _asked_again(x) and not is_shown_whole(x))
         changes += [f"changed: {visible(change.message)}" for change in rest]
-        warnings = [f"warning: {visible(warning)}" for warning in self.warnings]
+        warnings = [f"warning: {visible(warning)}" for warning in self.release.warnings]
         old = self.old if kind == "upgrade" else None
         was = f" {old.version} to" if old else ""
         verb = "Downgrade" if old and entry.uri.version < old.uri.version else kind.title()
@@ -133,8 +131,9 @@ class InstallPlan:
         yield from _broad(self.package)
         yield from self._files()
         yield f"published by: {entry.chain['publisher']}"
-        asked = f" ({escaped(', '.join(self.asked))})" if self.asked else ""
-        yield f"proof: {self.proven or f'none, only the word of the nodes that were asked{asked}'}"
+        hosts = f" ({escaped(', '.join(self.release.asked))})" if self.release.asked else ""
+        unproven = f"none, only the word of the nodes that were asked{hosts}"
+        yield f"proof: {self.release.proven or unproven}"
 
     def _files(self) -> Iterator[str]:
         if self.entry.folders:
@@ -157,8 +156,9 @@ class InstallPlan:
                 yield f"some hosts read it without SKILL.md: {quoted(file.path)}"
         if others:
             rest = len(others) - MAX_FILES_NAMED
-            names = ", ".join(others[:MAX_FILES_NAMED]) + f" and {rest} more" * (rest > 0)
-            yield f"other files, which commands may read or run: {names}"
+            more = f" and {rest} more" if rest > 0 else ""
+            names = ", ".join(others[:MAX_FILES_NAMED])
+            yield f"other files, which commands may read or run: {names}{more}"
         if self.entry.folders and self.package.manifest.tools:
             yield "its tools are not in the folder: agents reach them by capdex router"
 
@@ -210,12 +210,10 @@ def make(
     compared = old_package if had else None
     plan = InstallPlan(
         package,
+        release,
         entry,
         old,
         (*targets_after(compared, package, had), *map(folder_target, all_folders)),
-        proven=release.proven,
-        asked=release.asked,
-        warnings=release.warnings,
         had=had,
         files=files or {},
     )

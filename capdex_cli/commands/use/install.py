@@ -98,8 +98,9 @@ def install_command(
             plan = await installer.plan(
                 uri, allow_signer_change=allow_signer_change, folders=folders
             )
-        for warning in () if dry_run or plan.asks else plan.warnings:  # a question has them, too
-            app.output.warn(safe(warning))
+        if not dry_run and not plan.asks:  # a question has them, too
+            for warning in plan.release.warnings:
+                app.output.warn(safe(warning))
         if dry_run:
             show_proposal(app, plan.proposal())
             return InstallOutcome(plan.entry.name, "planned", plan.entry, plan.old, plan)
@@ -159,7 +160,7 @@ async def _upgrade(
         what = f"{safe(outcome.name)} {safe(plan.entry.version)}"
         app.output.warn(f"nobody agreed to {what} on this machine: capdex sync asks about it")
     if preview or plan.same or not plan.asks:
-        for warning in plan.warnings:
+        for warning in plan.release.warnings:
             app.output.warn(safe(warning))
         for line in dict.fromkeys((*plan.widened, *(x.message for x in plan.changes))):
             app.output.say(f"  {safe(outcome.name)}: {safe(line)}")
