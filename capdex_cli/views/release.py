@@ -7,6 +7,7 @@ from typing import Any
 
 from capdex.errors import quoted
 from capdex.json import Json, list_of, object_of
+from capdex.uri import PREFIX
 from capdex_cli.terminal.output import Stream
 from capdex_cli.terminal.text import clip, safe, short
 
@@ -52,7 +53,7 @@ def lint_of(answer: Json) -> str:
 def name_of(answer: Json) -> str:
     """Return the name in the capability URI."""
     uri = safe(answer.get("cap_uri", "?"))
-    return uri.removeprefix("did:nuwa:cap:").partition("@")[0]
+    return uri.removeprefix(PREFIX).partition("@")[0]
 
 
 def summary_of(answer: Json) -> str:

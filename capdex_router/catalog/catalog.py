@@ -17,6 +17,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.keywords import words_of
 from capdex.manifest.triggers import Trigger
+from capdex.uri import PREFIX
 from capdex.version import Version
 from capdex_router.model.capability import Capability, Kind
 from capdex_router.model.refs import CapabilityRef
@@ -30,7 +31,6 @@ MAX_SEARCHED_CHARS: Final = 1_000  # of a description: a mounted server may have
 MAX_CANDIDATES: Final = 5
 TOOLS_SHOWN: Final = 20
 MAX_ID_CHARS: Final = 256  # as the audit log keeps; a name has at most 128 characters (MCP)
-PREFIX: Final = "did:nuwa:cap:"
 NOT_HERE: Final = "look for it with find"
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from capdex_router.catalog.catalog import PREFIX, Catalog, Listed, split
+from capdex.uri import PREFIX
+from capdex_router.catalog.catalog import Catalog, Listed, split
 
 if TYPE_CHECKING:
     from capdex.search.document import Document

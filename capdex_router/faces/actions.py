@@ -18,8 +18,8 @@ import orjson
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.arguments import came, check_names, one_of, read_arguments
+from capdex.uri import PREFIX as PACKAGE
 from capdex_router.catalog.catalog import NOT_HERE, TOOLS_SHOWN, Catalog, Listed, split
-from capdex_router.catalog.catalog import PREFIX as PACKAGE
 from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.catalog.search import CatalogHit, Search
 from capdex_router.commands.learning import Learning

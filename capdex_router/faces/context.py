@@ -23,16 +23,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.manifest.prompt import fill
 from capdex.profiles import cap
-from capdex_router.catalog.catalog import PREFIX, Listed
+from capdex.uri import PREFIX
+from capdex_router.catalog.catalog import Listed
 from capdex_router.catalog.skill_folder import PREFIX as SKILL
-from capdex_router.faces.actions import Actions
+from capdex_router.faces.actions import LINE_CHARS, Actions
 from capdex_router.policy.consent import clean
 
 MAX_PROMPTS: Final = 50  # that are listed: some frameworks make a tool of each
 PAGE: Final = 100  # resources
 MESSAGE: Final = "message"  # an argument of each prompt: what the person wants
 RESOURCE_NOT_FOUND: Final = -32002  # up to 2025-11-25; 2026-07-28 has INVALID_PARAMS instead
-LINE_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import time
 import click
 
 from capdex.errors import UsageError
+from capdex.uri import PREFIX
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
 from capdex_cli.terminal.prompt import confirm
@@ -47,7 +48,7 @@ def grant_command(
     content: an upgrade of the capability needs a new one. Without a tool it is for all its tools;
     --revoke then takes back those of all its tools, too.
     """
-    from capdex_router.catalog.catalog import PREFIX, split
+    from capdex_router.catalog.catalog import split
     from capdex_router.home.audit_log import AuditLog
     from capdex_router.policy.grant_file import GrantFile
     from capdex_router.policy.proposal import Access, Proposal

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from capdex.uri import PREFIX, CapabilityURI
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, Group, command
 from capdex_cli.terminal.prompt import confirm
@@ -28,9 +29,7 @@ def _store() -> ObjectStore:
 
 def _owner(name: str) -> str:
     """Return the name that state belongs to: the URI of a package without its version."""
-    from capdex.uri import CapabilityURI
-
-    return f"did:nuwa:cap:{CapabilityURI.loose(name).name}"
+    return f"{PREFIX}{CapabilityURI.loose(name).name}"
 
 
 @command("list", examples=["capdex state list"])

@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from capdex.errors import CapdexError, InvalidInput
-from capdex_router.catalog.catalog import PREFIX, Catalog
+from capdex.uri import PREFIX
+from capdex_router.catalog.catalog import Catalog
 from capdex_router.catalog.installed import Installed
 from capdex_router.faces.cap import Cap, read_ref
 from capdex_router.invoke.invoke import Caller
