@@ -12,7 +12,6 @@ from typing import Final, Literal, NamedTuple
 
 from capdex.errors import CapdexError, UsageError
 from capdex.net.http import HttpClient, HttpError
-from capdex.registry.logs import BlockRef
 from capdex_cli.config.settings import Network, Settings
 from capdex_cli.terminal.app import App
 
@@ -41,8 +40,8 @@ class Subject:
     settings: Settings
     config_error: UsageError | None
     http: HttpClient
-    chain_id: int | None = None  # as the RPC endpoint answered; None if it did not
-    head: BlockRef | None = None  # its newest block
+    chain_id: int = 0  # as the RPC endpoint answered; 0 if it did not
+    block_time: int = 0  # of its newest block, in seconds since 1970
 
     @property
     def network(self) -> Network:
@@ -56,11 +55,15 @@ class Subject:
 
 
 class CheckRow(NamedTuple):
-    """One row of a table of checks; `fix` is shown unless the result has one of its own."""
+    """One row of a table of checks; `fix` is shown unless the result has one of its own.
+
+    A check that `needs_rpc` does not apply where the RPC endpoint did not answer.
+    """
 
     name: str
     examine: Callable[[Subject], DoctorCheck | Awaitable[DoctorCheck]]
     fix: str
+    needs_rpc: bool = False
 
 
 # The results: nothing wrong, what may fail later, what does not work, a check that does not apply.
@@ -68,10 +71,13 @@ ok: Final = partial(DoctorCheck, "", "ok")
 warn: Final = partial(DoctorCheck, "", "warn")
 fail: Final = partial(DoctorCheck, "", "fail")
 none: Final = partial(DoctorCheck, "", "none")
+NO_RPC: Final = none("needs an RPC endpoint")
 
 
 async def run(row: CheckRow, subject: Subject) -> DoctorCheck:
     """Run one check; a timeout, an error of ours and one of a path is a failed check."""
+    if row.needs_rpc and not subject.chain_id:
+        return replace(NO_RPC, name=row.name)
     try:
         async with asyncio.timeout(EACH_S):
             result = row.examine(subject)

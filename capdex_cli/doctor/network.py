@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
 from capdex_cli.doctor import node_endpoints
-from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
+from capdex_cli.doctor.check import NO_RPC, CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
 from capdex_publisher.ethereum.transaction import ether
 from capdex_publisher.keys.external_signer import ExternalSigner
@@ -39,7 +40,6 @@ PROBE_S: Final = 1.5  # less than a check may take
 MAX_BYTES: Final = 1 << 20  # of a reply
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 EMPTY: Final = Cid.of(b"")  # the one block that every gateway can serve
-NO_RPC: Final = none("needs an RPC endpoint")
 
 
 async def rpc(subject: Subject) -> DoctorCheck:
@@ -57,15 +57,13 @@ async def rpc(subject: Subject) -> DoctorCheck:
         head = await client.block("latest")
     if head is None:
         return fail(f"{redact(network.rpc_url)} has no newest block")
-    subject.chain_id, subject.head = chain_id, head
+    subject.chain_id, subject.block_time = chain_id, head.timestamp
     return ok(f"{redact(network.rpc_url)} is at block {head.number}, {took_s * 1000:.0f} ms")
 
 
 def chain_id(subject: Subject) -> DoctorCheck:
     """Compare the endpoint's chain id with the network's."""
     actual, network = subject.chain_id, subject.network
-    if actual is None:
-        return NO_RPC
     if network.chain_id is None:
         return warn(
             f"{actual}; none is configured to compare it with",
@@ -78,8 +76,6 @@ def chain_id(subject: Subject) -> DoctorCheck:
 
 async def abilities(subject: Subject) -> DoctorCheck:
     """Probe what the endpoint can do, and say what follows from what it cannot."""
-    if subject.chain_id is None:
-        return NO_RPC
     async with Rpc([subject.network.rpc_url], max_attempts=1) as client:
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_S):
@@ -117,8 +113,6 @@ async def second_rpc(subject: Subject) -> DoctorCheck:
 async def registry(subject: Subject) -> DoctorCheck:
     """Look for the registry contract, and read how old a commitment has to be there."""
     network = subject.network
-    if subject.chain_id is None:
-        return NO_RPC
     if not network.registry:
         return none("no registry is configured")
     low = await _view(network.rpc_url, network.registry, "MIN_COMMITMENT_AGE")
@@ -137,8 +131,6 @@ async def registry(subject: Subject) -> DoctorCheck:
 async def votes(subject: Subject) -> DoctorCheck:
     """Compare the registry that the votes contract names with the configured one."""
     network = subject.network
-    if subject.chain_id is None:
-        return NO_RPC
     if not network.votes:
         return none("none are configured")
     about = await _view(network.rpc_url, network.votes, "REGISTRY")
@@ -150,8 +142,6 @@ async def votes(subject: Subject) -> DoctorCheck:
 async def account(subject: Subject) -> DoctorCheck:
     """Read what the publishing account can spend."""
     network = subject.network
-    if subject.chain_id is None:
-        return NO_RPC
     if subject.config_error is not None or not has_account(subject.app):
         return none("there is none; capdex account new makes one")
     address = await account_address(subject.app)
@@ -166,9 +156,7 @@ async def account(subject: Subject) -> DoctorCheck:
 
 def clock(subject: Subject) -> DoctorCheck:
     """Compare this machine's clock with the newest block's time."""
-    if subject.head is None:
-        return NO_RPC
-    age_s, public = time.time() - subject.head.timestamp, subject.chain_id != DEV_CHAIN_ID
+    age_s, public = time.time() - subject.block_time, subject.chain_id != DEV_CHAIN_ID
     if -age_s > SKEW_S:
         result = f"the newest block is {-age_s:.0f} s in the future"
         return fail(result) if public else warn(result)
@@ -322,16 +310,17 @@ async def _view(url: str, address: str, name: str) -> int | None:
 
 _RPC_FIX: Final = "see that it runs and is reachable, or name another with --rpc-url"
 _CONTRACT_FIX: Final = "correct its address in this network, or deploy it: capdex deploy"
+_of_chain: Final = partial(CheckRow, needs_rpc=True)
 CHECKS: Final = (  # the first one is run before the others, which use what it found
     CheckRow("RPC", rpc, _RPC_FIX),
-    CheckRow("chain id", chain_id, "correct the endpoint or the chain id of this network"),
-    CheckRow("abilities", abilities, _RPC_FIX),
+    _of_chain("chain id", chain_id, "correct the endpoint or the chain id of this network"),
+    _of_chain("abilities", abilities, _RPC_FIX),
     node_endpoints.CHECK,
     CheckRow("second RPC", second_rpc, "correct trust-rpc-url"),
-    CheckRow("registry", registry, _CONTRACT_FIX),
-    CheckRow("votes", votes, f"{_CONTRACT_FIX} --votes"),
-    CheckRow("account", account, _RPC_FIX),
-    CheckRow("clock", clock, "set the clock, and keep it by NTP (timedatectl set-ntp true)"),
+    _of_chain("registry", registry, _CONTRACT_FIX),
+    _of_chain("votes", votes, f"{_CONTRACT_FIX} --votes"),
+    _of_chain("account", account, _RPC_FIX),
+    _of_chain("clock", clock, "set the clock, and keep it by NTP (timedatectl set-ntp true)"),
     CheckRow("signer", signer, "see that it runs"),
     CheckRow("IPFS", ipfs, "start it (ipfs daemon), or use a directory: --ipfs dir:PATH"),
     CheckRow("gateway", gateway, "name another trustless gateway: gateway-url"),
