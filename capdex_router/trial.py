@@ -23,7 +23,6 @@ from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, bound, moving
 from capdex_router.bindings.egress import OWN_HEADERS, Egress, Reply
 from capdex_router.bindings.mcp import McpServices
-from capdex_router.bindings.pins import Pins
 from capdex_router.catalog.catalog import Fixed
 from capdex_router.catalog.packages import owner, tool_of
 from capdex_router.home.directory import Home
@@ -100,8 +99,8 @@ async def _opened(
     egress: Egress,
 ) -> AsyncIterator[tuple[Capability, Invoker]]:
     """Open the pipeline over one tool of a file."""
-    # Pins in memory: what a service says may change between two trials.
-    wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress), at)
+    # Without pins: what a service says may change between two trials.
+    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress), at)
     manifest = file.require()
     binding, capability = manifest.bindings[tool.name], manifest.uri.name
     executor = bound(binding, capability=capability, wiring=wiring)

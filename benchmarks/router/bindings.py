@@ -26,7 +26,6 @@ from mcp.server.mcpserver import MCPServer
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
 from capdex_router.bindings.mcp import McpServices, McpTool
-from capdex_router.bindings.pins import Pins
 from capdex_router.policy.secrets import SecretFile, Secrets
 
 WARM_UP = 50
@@ -117,7 +116,7 @@ async def http(url: str, count: int, folder: Path) -> None:
 
 async def services(url: str, count: int) -> None:
     egress = Egress(addresses={DID: f"{url}/mcp"})
-    pool = McpServices(egress, Pins())
+    pool = McpServices(egress)
     binding = {"type": "mcp_service", "service_uri": DID, "mcp_action": "echo"}
     tool = McpTool(binding, capability="bench", services=pool)
     async with mcp.Client(f"{url}/mcp") as client:

@@ -43,9 +43,12 @@ class McpTool:
 
 
 class McpServices:
-    """Sessions with MCP services, opened at first use and kept; close it after use."""
+    """Sessions with MCP services, opened at first use and kept; close it after use.
 
-    def __init__(self, egress: Egress, pins: Pins) -> None:
+    Without `pins` a service may change its tools.
+    """
+
+    def __init__(self, egress: Egress, pins: Pins | None = None) -> None:
         self.egress = egress
         self._pins = pins
         self._sessions: dict[str, McpSession] = {}
@@ -93,8 +96,9 @@ class McpServices:
                         why=uri[:200],
                         fix=f"{AUTHOR}, or call another of its tools",
                     )
-                digest = fingerprint(tool.name, tool.description, tool.input_schema)
-                self._pins.check(capability, uri, action, digest)
+                if self._pins is not None:
+                    digest = fingerprint(tool.name, tool.description, tool.input_schema)
+                    self._pins.check(capability, uri, action, digest)
                 return await session.call(action, arguments)
             finally:
                 if session.broken:

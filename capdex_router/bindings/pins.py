@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from capdex.errors import Code, Refused
 from capdex_router.home.shared_file import texts_file
-
-_Pins = dict[str, str]
 
 
 def fingerprint(name: str, description: str | None, input_schema: dict[str, Any]) -> str:
@@ -26,23 +23,22 @@ def fingerprint(name: str, description: str | None, input_schema: dict[str, Any]
 
 
 class Pins:
-    """Fingerprints by capability, service and tool; kept in a file if a path is given.
+    """Fingerprints by capability, service and tool, kept in a file.
 
     Several routers share the file: what one of them pins holds for all.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         # A damaged file is not taken as empty: that would accept whatever the services say now.
         fix = "remove it, and look at the tools of your MCP services again"
-        self._file = None if path is None else texts_file(path, fix)
-        self._kept: _Pins = {}  # without a file
+        self._file = texts_file(path, fix)
 
     def check(self, capability: str, service_uri: str, action: str, current: str) -> None:
         """Pin a tool that is new; raise Refused PERMISSION_DENIED for one that changed."""
         key = _key(capability, service_uri, action)
-        pinned = (self._kept if self._file is None else self._file.read()).get(key)
+        pinned = self._file.read().get(key)
         if pinned is None:  # unless another router pinned it meanwhile
-            pinned = self._change(lambda pins: {key: current, **pins}).get(key, current)
+            pinned = self._file.change(lambda pins: {key: current, **pins}).get(key, current)
         if pinned != current:
             raise Refused(
                 f"the service changed its tool {action[:64]!r} since it was installed",
@@ -55,13 +51,9 @@ class Pins:
     def forget(self, capability: str) -> None:
         """Remove the pins of a capability, as its removal does."""
         mine = _key(capability, "", "").removesuffix('"",""]')
-        self._change(lambda pins: {key: x for key, x in pins.items() if not key.startswith(mine)})
-
-    def _change(self, to: Callable[[_Pins], _Pins]) -> _Pins:
-        if self._file is not None:
-            return self._file.change(to)
-        before, self._kept = self._kept, to(self._kept)
-        return before
+        self._file.change(
+            lambda pins: {key: x for key, x in pins.items() if not key.startswith(mine)}
+        )
 
 
 def _key(capability: str, service_uri: str, action: str) -> str:

@@ -35,7 +35,6 @@ from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress, Reply
 from capdex_router.bindings.mcp import McpServices
-from capdex_router.bindings.pins import Pins
 from capdex_router.catalog.catalog import Catalog, Fixed
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.home.config import Config
@@ -257,7 +256,7 @@ class Recorded(Egress):
 async def called(found: VerifiedPackage, given_: Json, person: Person, folder: Path) -> Recorded:
     """Call the tool of a package as the router does."""
     egress, secrets = Recorded(), Secrets(SecretFile(folder / "secrets.json"))
-    wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
+    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress))
     with AuditLog(folder / "audit.jsonl") as audit:
         invoker = Invoker(
             Catalog([Fixed(capabilities_of(found, partial(executor, wiring=wiring)))]),

@@ -22,7 +22,6 @@ from capdex_router.bindings.build import Wiring, bound, executor, moved, moving
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
 from capdex_router.bindings.mcp import McpServices, McpTool
-from capdex_router.bindings.pins import Pins
 from capdex_router.policy.secrets import Secrets
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
@@ -64,7 +63,7 @@ def package() -> VerifiedPackage:
 async def wire(stack: AsyncExitStack, secrets: Secrets) -> Any:
     def make(**addresses: str) -> Wiring:
         egress = Egress(addresses={"https://api.weather.example": addresses.get("api", "http://x")})
-        wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
+        wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress))
         stack.push_async_callback(wiring.close)
         return wiring
 
@@ -141,7 +140,7 @@ async def test_an_agent_is_reached_where_this_call_says(
 
     at = {"did:web:bob.example": f"{await serve(take)}/in"}
     egress = moving(at)
-    wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress), at)
+    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress), at)
     stack.push_async_callback(wiring.close)
     tool = executor(package, "agent", wiring=wiring)
     assert tool is not None

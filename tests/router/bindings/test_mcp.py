@@ -115,7 +115,7 @@ def weather() -> Weather:
 def open_services(stack: AsyncExitStack) -> Callable[..., McpServices]:
     def make(addresses: dict[str, str], pins: Pins | None = None, **options: Any) -> McpServices:
         egress = Egress(addresses=addresses, **options)
-        services = McpServices(egress, pins or Pins())
+        services = McpServices(egress, pins)
         stack.push_async_callback(egress.close)
         stack.push_async_callback(services.close)
         return services

@@ -24,7 +24,6 @@ from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import McpServices
-from capdex_router.bindings.pins import Pins
 from capdex_router.policy.secrets import SecretFile, Secrets
 from tests.router.simulated import capabilities_of
 from tests.router.small_runtime import Person, Runtime
@@ -159,7 +158,7 @@ async def run(
     secrets = Secrets(SecretFile(tmp_path / "secrets.json"))
     secrets.set("weather-reporter", HOST, "WEATHER_API_KEY", SECRET)
     egress = Egress(addresses={f"https://{HOST}": f"http://127.0.0.1:{port}"})
-    wiring = Wiring(egress, secrets, McpServices(egress, Pins()), Agents(egress))
+    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress))
     found = capabilities_of(package, lambda one, tool: executor(one, tool, wiring=wiring))
     yield runtime(*found, redact=secrets.redact)
     await wiring.close()
