@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ def adding(host: Host, file: Path, entry: Mapping[str, Any], owned: Collection[s
     before, text = _read(file)
     known = _servers(host, file, text).get(NAME)
     wanted = host.shape(entry)
-    form, path = _form(file), (host.key, NAME)
+    path = (host.key, NAME)
     changes: dict[tuple[str, ...], Any] = {path: wanted}
     if isinstance(known, dict):
         for key, value in wanted.items():
@@ -57,14 +57,7 @@ def adding(host: Host, file: Path, entry: Mapping[str, Any], owned: Collection[s
                 wanted[key] = {**kept, **value}
         changes = {(*path, k): v for k, v in wanted.items() if known.get(k) != v}
         wanted = {**known, **wanted}
-
-    def edited() -> str:
-        after = text
-        for place, value in changes.items():
-            after = form.put(after, place, value)
-        return after
-
-    after = _checked(host, file, text, edited, wanted)
+    after = _edited(host, file, text, changes, wanted)
     if after == text and known is not None:
         return Edit(file, "unchanged", before, before or b"", known, known)
     action: Action = "added" if known is None else "replaced"
@@ -77,8 +70,7 @@ def removing(host: Host, file: Path) -> Edit:
     known = _servers(host, file, text).get(NAME)
     if known is None:
         return Edit(file, "unchanged", before, before or b"")
-    form = _form(file)
-    after = _checked(host, file, text, lambda: form.remove(text, (host.key, NAME)), None)
+    after = _edited(host, file, text, {(host.key, NAME): None}, None)
     return Edit(file, "removed", before, after.encode(), known)
 
 
@@ -143,18 +135,21 @@ def _servers(host: Host, file: Path, text: str) -> dict[str, Any]:
     return servers
 
 
-def _checked(host: Host, file: Path, text: str, edited: Callable[[], str], entry: object) -> str:
-    """Return a text after its edit, which may change the router's entry alone.
+def _edited(
+    host: Host, file: Path, text: str, changes: Mapping[tuple[str, ...], Any], entry: object
+) -> str:
+    """Return a text after changes by path, which make the router's entry, or take it out for None.
 
-    Raises InvalidInput, which says what to write by hand.
+    Raises InvalidInput, which says what to write by hand, if anything else would change.
     """
-    expected = _values(file, text)
+    expected, form, after = _values(file, text), _form(file), text
     servers = dict(expected.pop(host.key, None) or {})
     servers.pop(NAME, None)
     if entry is not None:
         servers[NAME] = entry
     with suppress(InvalidInput):
-        after = edited()
+        for path, value in changes.items():
+            after = form.remove(after, path) if entry is None else form.put(after, path, value)
         values = _values(file, after)
         if (values.pop(host.key, None) or {}) == servers and values == expected:
             return after
