@@ -69,8 +69,11 @@ class RouterInvocable:
 
 
 @dataclass(frozen=True, slots=True)
-class RouterPrompts:
-    """The prompt of a skill as a PromptProvider."""
+class RouterSkill:
+    """A skill as a PromptProvider and a ResourceProvider.
+
+    Resources that are not held here are given by a URI.
+    """
 
     skill: Capability
 
@@ -88,13 +91,6 @@ class RouterPrompts:
         if id != self.skill.ref.capability_id or self.skill.prompt is None:
             raise CapabilityUnavailable(f"there is no prompt {id[:64]!r}", {"code": "NOT_FOUND"})
         return PromptContents((Item("system", self.skill.prompt),))
-
-
-@dataclass(frozen=True, slots=True)
-class RouterResources:
-    """The resources of a skill as a ResourceProvider; those not held here are given by a URI."""
-
-    skill: Capability
 
     async def list_resources(self) -> Sequence[ResourceDescriptor]:
         """Return the resources; a file has the path that it is written to as its name."""
@@ -129,12 +125,12 @@ class RouterProvider:
 
     def resources(self) -> Sequence[ResourceProvider]:
         """Return the provider of the package's own file, its schema and the files it names."""
-        return [RouterResources(self.skill)] if self.skill is not None else []
+        return [RouterSkill(self.skill)] if self.skill is not None else []
 
     def prompts(self) -> Sequence[PromptProvider]:
         """Return the provider of the package's prompt, if it has one."""
         skill = self.skill
-        return [RouterPrompts(skill)] if skill is not None and skill.prompt is not None else []
+        return [RouterSkill(skill)] if skill is not None and skill.prompt is not None else []
 
 
 @dataclass(frozen=True, slots=True)
