@@ -60,7 +60,6 @@ async def open_agent(
             Session(runtime.catalog),
             Packages(installer) if installer is not None else None,
             runtime.learned,
-            runtime.learning,
             runtime.servers,
         )
         yield Agent(runtime, actions)

@@ -22,7 +22,6 @@ from capdex.uri import PREFIX as PACKAGE
 from capdex_router.catalog.catalog import NOT_HERE, TOOLS_SHOWN, Catalog, Listed, split
 from capdex_router.catalog.mcp_mount import Mounted
 from capdex_router.catalog.search import CatalogHit, Search
-from capdex_router.commands.learning import Learning
 from capdex_router.commands.source import LearnedTools
 from capdex_router.faces.arguments import Wanted, example, read_input, within
 from capdex_router.faces.manage import Packages, next_calls
@@ -54,7 +53,6 @@ class Actions:
     routing: Session | None = None
     packages: Packages | None = None
     learned: LearnedTools | None = None
-    learner: Learning | None = None
     servers: Sequence[Mounted] = ()
 
     async def find(self, want: str, limit: int = 5, *, remote: bool = True) -> str:
@@ -153,8 +151,8 @@ class Actions:
             return "\n".join(lines) or "nothing is installed"
         if not target:
             raise InvalidInput(f"{action} needs a target", fix="give a name as target")
-        if action == "learn" and self.learner is not None:
-            known = await self.learner.learn(target, asker)
+        if action == "learn" and self.learned is not None:
+            known = await self.learned.learning.learn(target, asker)
             ids = [x.ref.capability_id for x in self.catalog.latest()]
             names = [x for x in ids if x.startswith(f"{known}#")]
             return f"{known}: learned\n{next_calls(names)}"

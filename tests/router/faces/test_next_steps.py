@@ -129,7 +129,7 @@ async def test_a_program_that_is_not_there_is_not_told_to_be_given_by_its_path(
     async with open_runtime(tmp_path) as runtime:
         actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
-            learner=runtime.learning,
+            learned=runtime.learned,
         )  # fmt: skip
         async with Client(build_server(actions)) as client:
             for target in ("no-such-program", "/bin/ls"):

@@ -483,7 +483,7 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
     async with open_runtime(tmp_path / "router", work=tmp_path / "work") as runtime:
         actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
-            learned=runtime.learned, learner=runtime.learning,
+            learned=runtime.learned,
         )  # fmt: skip
         server = build_server(actions)
         async with Client(server, mode=ERAS[era], elicitation_callback=user) as client:
