@@ -26,7 +26,7 @@ from capdex_cli.publish.account import (
 )
 from capdex_cli.publish.allowances import Allowed, allow_options
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import FILE, FILE_NAME, Group, command
+from capdex_cli.terminal.click_commands import FILE, FILE_NAME, Group, command, together
 from capdex_cli.terminal.file_arguments import expand, package_file, read
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import safe, short
@@ -44,9 +44,14 @@ DEFAULT_PORT = 8767
 SUFFIX = ".publication.json"
 OTHER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # an account for the examples
 
-HOURS = click.option(
-    "--hours", type=click.IntRange(1, 24 * 365), default=24,
-    help="How long the signature is valid.",
+signing_options = together(
+    click.option(
+        "--hours", type=click.IntRange(1, 24 * 365), default=24,
+        help="How long the signature is valid.",
+    ),
+    allow_options,
+    author_options,
+    account_options,
 )  # fmt: skip
 
 
@@ -59,10 +64,7 @@ HOURS = click.option(
 )
 @click.argument("file", type=FILE_NAME, metavar="FILE")
 @click.option("--out", type=FILE, metavar="FILE", help="Where the signed publication goes.")
-@HOURS
-@allow_options
-@author_options
-@account_options
+@signing_options
 async def sign_command(
     app: App, file: str, out: Path | None, hours: int, **allowed: Unpack[Allowed]
 ) -> None:
@@ -103,10 +105,7 @@ async def sign_command(
 )
 @click.argument("file", type=FILE_NAME, metavar="FILE")
 @click.option("--to", required=True, metavar="URL", help="The sponsor.")
-@HOURS
-@allow_options
-@author_options
-@account_options
+@signing_options
 async def send_command(
     app: App, file: str, to: str, hours: int, **allowed: Unpack[Allowed]
 ) -> None:
@@ -277,9 +276,7 @@ async def _sign(
     urls = dict.fromkeys(filter(None, (network.node_url, network.gateway_url)))
     async with AsyncExitStack() as parts:
         registry = await parts.enter_async_context(open_registry(app))
-        sources = [Gateway(url) for url in urls]
-        for source in sources:
-            parts.push_async_callback(source.close)
+        sources = [await parts.enter_async_context(Gateway(url)) for url in urls]
         try:
             request = await sign_request(
                 package,

@@ -162,14 +162,9 @@ def mirror_command(app: App, directory: Path, base_url: str | None, db: str | No
     from capdex_indexer.mirror.directory import write_mirror
 
     gateway = None if base_url is None else _gateway(base_url)
-    status = StatusLine(app.output)
-    try:
-        with reading(database_url(app, db)) as connection:
-            written = write_mirror(
-                connection, directory, gateway=gateway, report=partial(status.count, "names")
-            )
-    finally:
-        status.clear()
+    with StatusLine(app.output) as status, reading(database_url(app, db)) as connection:
+        report = partial(status.count, "names")
+        written = write_mirror(connection, directory, gateway=gateway, report=report)
     value = {
         "directory": str(directory),
         **written.digest.to_json(),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from capdex_cli.node.options import (
     blocks_option,
@@ -19,10 +17,6 @@ from capdex_cli.node.options import (
 )
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
-
-if TYPE_CHECKING:
-    from capdex_indexer.query.index import Index
-    from capdex_indexer.query.status import IndexStatus
 
 
 @command("mcp", examples=["capdex mcp --db sqlite:///index.db"])
@@ -55,21 +49,25 @@ def mcp_command(
     tools = PROFILES[profile]
     verdicts = served_verdicts(serve_signed)
     if not (Path(db.removeprefix("sqlite:///")).is_file() or db.startswith("postgres")):
-        with _index(db):  # it says what is wrong with the URL
-            pass
+        from capdex_indexer.query.index import Index
+
+        with closing(Index(db)) as index:
+            index.status()  # it says what is wrong with the URL
     stdio = Stdio(tools.introduction)
 
     async def serve() -> None:
         from capdex.net.ipfs.block_store import BlockDirectory
         from capdex_cli.node.serve import open_prover
         from capdex_cli.terminal import logs
+        from capdex_indexer.query.index import Index
         from capdex_indexer.query.search.mapped_encoder import MappedEncoder
         from capdex_indexer.query.search.snapshots import directory_of
         from capdex_service.mcp.server import serve_stdio
         from capdex_service.queries.reader import Reader
 
         logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
-        with _index(db) as (index, state):
+        with closing(Index(db)) as index:
+            state = index.status()
             proving = open_prover(rpc_url, chain_id=state.chain_id, registry=state.registry)
             async with proving if rpc_url else nullcontext() as prover:
                 kept = blocks or default_blocks(db, state.chain_id)
@@ -83,12 +81,3 @@ def mcp_command(
                     await serve_stdio(reader, stdio, tools)
 
     return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))
-
-
-@contextmanager
-def _index(db: str) -> Iterator[tuple[Index, IndexStatus]]:
-    """Open a database; raises for one that is no index of this version, or cannot be read."""
-    from capdex_indexer.query.index import Index
-
-    with closing(Index(db)) as index:
-        yield index, index.status()

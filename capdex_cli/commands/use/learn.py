@@ -17,7 +17,6 @@ from capdex_cli.views.installing import router_home, show_proposal
 if TYPE_CHECKING:
     from capdex_router.commands.intents.manifest import CommandTool
     from capdex_router.commands.learned import Learned
-    from capdex_router.commands.learning import Learning
 
 EXISTING = click.Path(exists=True, path_type=Path)
 
@@ -80,19 +79,16 @@ def learn_command(
         visible = [path.resolve() for path in readable]
         work = learning.study(program, adapter, writable=writable, readable=visible)
         learned = app.run(work)
-        _learn(app, learning, learned, dry_run=dry_run)
-
-
-def _learn(app: App, learning: Learning, learned: Learned, *, dry_run: bool) -> None:
-    if learning.is_known(learned):
-        _show(app, learned, "unchanged", [f"{safe(learned.tool.manifest.name)} is learned already"])
-        return
-    show_proposal(app, learning.proposal(learned))
-    if dry_run:
-        _show(app, learned, "planned", ["nothing was changed"])
-        return
-    confirm(app, "Learn it?")
-    learning.keep(learned)
+        if learning.is_known(learned):
+            known = f"{safe(learned.tool.manifest.name)} is learned already"
+            _show(app, learned, "unchanged", [known])
+            return
+        show_proposal(app, learning.proposal(learned))
+        if dry_run:
+            _show(app, learned, "planned", ["nothing was changed"])
+            return
+        confirm(app, "Learn it?")
+        learning.keep(learned)
     human = [f"learned; call it as {call['capability_id']}" for call in _calls(learned)]
     _show(app, learned, "learned", human)
 
