@@ -195,7 +195,12 @@ async def test_publications_at_once_do_not_go_over_the_budget(
         allowed=[author.address for author in authors],
         fee_cap_wei=cap,
     )
-    ends = await asyncio.gather(*map(sponsor.publish, requests), return_exceptions=True)
+    local_chain.call("evm_setAutomine", False)  # a block would give back what the first left over
+    open_ = [asyncio.create_task(sponsor.publish(request)) for request in requests]
+    await until(lambda: sum(each.done() for each in open_) == 2 and waiting(local_chain))
+    local_chain.call("evm_setAutomine", True)
+    local_chain.call("anvil_mine")
+    ends = await asyncio.gather(*open_, return_exceptions=True)
     refused = [end for end in ends if isinstance(end, Refused)]
     assert [end.code for end in refused] == [Code.FEE_OVER_CAP] * 2
     assert len(await published(registry)) == 1
