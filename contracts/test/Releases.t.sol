@@ -62,6 +62,38 @@ contract ReleasesTest is RegistryTest {
         assertEq(registry.indexOf("note", SEMVER_30), 1, "index of the short one");
     }
 
+    /// @dev The bytes behind a text in calldata are the sender's to choose, and no part of it.
+    function test_WhatIsBehindATextInCalldataIsNeitherStoredNorLogged() public {
+        string memory cid = Reference.rawCid(DIGEST);
+        bytes memory call = abi.encodePacked(
+            registry.publish.selector,
+            abi.encode(uint256(128), uint256(192), uint256(256), DIGEST),
+            abi.encodePacked(uint256(4), "note", ~bytes28(0)),
+            abi.encodePacked(uint256(5), "1.0.0", ~bytes27(0)),
+            abi.encodePacked(uint256(59), cid, ~bytes5(0))
+        );
+        vm.recordLogs();
+        (bool done,) = address(registry).call(call);
+        assertTrue(done, "published");
+        bytes memory clean = abi.encode(uint64(1), "did:nuwa:cap:note@1.0.0", "1.0.0", cid, DIGEST);
+        assertEq(keccak256(vm.getRecordedLogs()[0].data), keccak256(clean), "data of the event");
+        bytes32 releases = keccak256(abi.encode(keccak256("note"), 4));
+        bytes32 word = vm.load(address(registry), keccak256(abi.encode(0, releases)));
+        assertEq(word, bytes32(bytes7(hex"0005312e302e30")), "word of the release");
+        assertEq(registry.indexOf("note", "1.0.0"), 0, "found");
+    }
+
+    function test_RevertIf_TwoEntriesOfABatchAreOnePlaceInCalldata() public {
+        bytes memory entry = abi.encode(publication("note", "1.0.0")); // begins with its own offset
+        bytes memory heads = abi.encode(uint256(32), uint256(2), uint256(96), uint256(96));
+        vm.expectRevert(
+            abi.encodeWithSelector(ICapabilityRegistry.VersionAlreadyPublished.selector, "note", "1.0.0")
+        );
+        (bool done,) = address(registry).call(bytes.concat(registry.publishBatch.selector, heads, entry));
+        done; // forge has looked at it
+        assertEq(registry.releaseCount("note"), 0, "nothing");
+    }
+
     function test_RevertIf_NameBelongsToAnother() public {
         publish(ALICE, "note", "1.0.0", DIGEST);
         vm.expectRevert(abi.encodeWithSelector(ICapabilityRegistry.NotMaintainer.selector, "note", BOB));

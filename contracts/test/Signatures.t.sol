@@ -7,7 +7,7 @@ import {ICapabilityRegistry} from "../src/interfaces/ICapabilityRegistry.sol";
 import {Reference} from "./Reference.sol";
 import {RegistryTest} from "./RegistryTest.sol";
 import {TypedData} from "./TypedData.sol";
-import {HostileWallet, ParrotWallet, Wallet} from "./Wallets.sol";
+import {EndlessWallet, HostileWallet, ParrotWallet, Wallet} from "./Wallets.sol";
 
 /// @notice Bob pays for what Alice has signed. Her key is here; a contract's signature is what the contract says.
 contract SignaturesTest is RegistryTest {
@@ -172,6 +172,23 @@ contract SignaturesTest is RegistryTest {
     function test_RevertIf_TheKeyOfAWalletsOwnerSignsForTheWallet() public {
         Wallet wallet = new Wallet();
         _isInvalid(_one(), address(wallet), 0, DEADLINE, _signed(_one(), address(wallet), 0, DEADLINE));
+    }
+
+    /// @dev EIP-7702 gives a key code. From then on the code is asked, and the key alone signs nothing.
+    function test_RevertIf_AKeyWhoseAccountHasCodeSigns() public {
+        bytes memory signature = _signed(_one(), author, 0, DEADLINE);
+        vm.etch(author, address(new Wallet()).code);
+        _isInvalid(_one(), author, 0, DEADLINE, signature);
+        Wallet(author).approve(digestOf(_one(), author, 0, DEADLINE));
+        _send(_one(), author, DEADLINE, "");
+    }
+
+    function test_AWalletThatUsesUpAllGasUsesUpNoNonce() public {
+        address wallet = address(new EndlessWallet());
+        bytes memory call = abi.encodeCall(registry.publishWithSignature, (_one(), wallet, DEADLINE, ""));
+        (bool done,) = address(registry).call{gas: 1_000_000}(call);
+        assertTrue(!done, "refused");
+        assertEq(registry.nonces(wallet), 0, "nonce");
     }
 
     function test_RevertIf_AWalletDoesNotSayExactlyYes() public {

@@ -28,6 +28,14 @@ contract ParrotWallet {
     }
 }
 
+/// @notice A wallet that never answers.
+contract EndlessWallet {
+    function isValidSignature(bytes32, bytes calldata) external pure returns (bytes4) {
+        while (true) {}
+        return this.isValidSignature.selector;
+    }
+}
+
 /// @notice A wallet that, while it is asked for one signature, tries to use it a second time, and to change the registry
 /// in every other way; and then says yes.
 contract HostileWallet {
