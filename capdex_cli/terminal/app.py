@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Coroutine, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -75,6 +76,7 @@ class App:
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Run one coroutine to its end and return its result."""
-        import asyncio
+        with closing(work):  # it may be interrupted before it is awaited
+            import asyncio
 
-        return asyncio.run(work)
+            return asyncio.run(work)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import inspect
 import json
 import os
 import signal
 import stat
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 
 from capdex.codes import error_codes
 from capdex.errors import CapdexError, Code, InvalidInput, Refused
+from capdex_cli.terminal.app import App
 from capdex_cli.terminal.errors import exit_code, guard, show, worst
 from capdex_cli.terminal.output import Format, Output
 
@@ -287,3 +290,15 @@ def test_only_an_option_that_the_command_has_is_named(
     monkeypatch.setenv("HOME", str(folder))
     result = capdex(*args)
     assert (result.exit_code, f"fix: {fix}\n" in result.stderr) == (4, True)
+
+
+def test_work_that_is_interrupted_before_it_begins_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        raise AssertionError
+
+    monkeypatch.setitem(sys.modules, "asyncio", None)  # its import ends there
+    with pytest.raises(ImportError):
+        App().run(begun := work())
+    assert inspect.getcoroutinestate(begun) == inspect.CORO_CLOSED
