@@ -122,3 +122,14 @@ def version_exists(name: str, semver: str, sha256: str = "") -> InvalidInput:
         why=f"the registry holds sha256 {sha256}" if sha256 else "a version is never used twice",
         fix="raise the version in metadata.id, sign again and publish that",
     )
+
+
+def not_signed(publisher: str) -> Refused:
+    """Return the error for a signature that an account has not made or does not accept."""
+    return Refused(
+        f"the signature is not one of {publisher} over this publication",
+        Code.PERMISSION_DENIED,
+        why="the account, the package, the chain, the registry, the number or the deadline differs;"
+        " or the account has code (EIP-7702: also that of a key), which does not accept it",
+        fix="sign again (capdex sponsor sign) with the publishing account, without code if by key",
+    )

@@ -301,6 +301,7 @@ def _read_receipt(tx_hash: str, value: Any) -> tuple[Mined, bool] | None:
     if value is None or not _get(value, "blockHash"):  # some nodes answer for the pool too
         return None
     gas_used, logs = quantity(value.get("gasUsed")), value.get("logs")
+    below = quantity(value.get("l1Fee") or "0x0")  # what an OP Stack rollup takes besides the gas
     if not isinstance(logs, list):
         raise ValueError("a receipt has no logs")
     if hex_(unhex(value.get("transactionHash"))) != tx_hash:
@@ -310,7 +311,7 @@ def _read_receipt(tx_hash: str, value: Any) -> tuple[Mined, bool] | None:
         block_number=quantity(value.get("blockNumber")),
         block_hash=hex_(unhex(value["blockHash"])),
         gas_used=gas_used,
-        fee_wei=gas_used * quantity(value.get("effectiveGasPrice")),
+        fee_wei=gas_used * quantity(value.get("effectiveGasPrice")) + below,
         logs=tuple(read_columns(logs)),
     )
     return mined, quantity(value.get("status")) == 1

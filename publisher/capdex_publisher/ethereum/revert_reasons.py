@@ -88,6 +88,7 @@ _EXPLANATIONS: Final[dict[str, Callable[[Values], CapdexError]]] = {
     ),
     "VersionAlreadyPublished": lambda v: errors.version_exists(v["name"], v["semver"]),
     "NoSuchRelease": lambda v: errors.no_such_release(v["name"], v["semver"]),
+    "InvalidSignature": lambda v: errors.not_signed(v["publisher"]),
     "NoSuchName": lambda v: errors.no_such_name(v["name"]),
     "NoVotingPower": lambda v: Refused(
         f"a vote of {v['voter']} weighs nothing here",

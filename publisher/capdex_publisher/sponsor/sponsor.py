@@ -28,6 +28,7 @@ from capdex_publisher.commit_reveal import (
     price_commits,
     retry_until_mature,
 )
+from capdex_publisher.errors import not_signed
 from capdex_publisher.ethereum.contract import Receipt
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent
 from capdex_publisher.keys.signer import Signer
@@ -107,8 +108,9 @@ class Sponsor:
         package = await asyncio.to_thread(request.verify)
         key = f"{request.publisher}-{package.announcement.sha256.hex()}"
         if (running := self._open.get(key)) is None:
-            if not request.is_signed_by_key(package):
-                await self._check_contract(request)
+            by_key, chain = request.is_signed_by_key(package), self._registry.chain
+            if not by_key and not await chain.code(request.publisher):  # code has ERC-1271
+                raise not_signed(request.publisher)
             # Another request may have started it while this one waited for the chain.
             running = self._open.get(key) or self._start(key, request, package)
         return await asyncio.shield(running)
@@ -151,17 +153,6 @@ class Sponsor:
                 Code.WRONG_CHAIN,
                 why=f"this sponsor pays for {ours[1]} on chain {ours[0]}",
                 fix="sign for that registry (--network), or use another sponsor",
-            )
-
-    async def _check_contract(self, request: SponsorRequest) -> None:
-        """Refuse a signature of another key, unless a contract may accept it (ERC-1271)."""
-        if not await self._registry.chain.code(request.publisher):
-            raise Refused(
-                f"the signature is not one of {request.publisher} over this publication",
-                Code.PERMISSION_DENIED,
-                why="the account, the package, the chain, the registry, the number or the deadline "
-                "differs",
-                fix="sign again with the publishing account: capdex sponsor sign",
             )
 
     async def _publish(

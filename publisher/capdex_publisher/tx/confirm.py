@@ -116,13 +116,7 @@ class _Confirmation:
                 f"{timeout_s:g} s it was not seen {self.chain.confirmations} blocks deep"
             )
             fix += "; where blocks are made for transactions alone, set --confirmations 1"
-        return Unavailable(
-            what,
-            Code.TIMEOUT,
-            why=self.why,
-            fix=fix,
-            details={"tx_hash": tx_hash},
-        )
+        return Unavailable(what, Code.TIMEOUT, why=self.why, fix=fix, details={"tx_hash": tx_hash})
 
     async def _is_deep(self, mined: Mined) -> bool:
         wanted = self.chain.confirmations

@@ -38,10 +38,6 @@ OnSigned = Callable[[Sent], None]
 SentBefore = Callable[[], Awaitable[Sent | None]]
 
 
-async def _nothing() -> None:
-    """Return what was sent before for a transaction that has no file."""
-
-
 async def submit(
     chain: Chain,
     signer: Signer,
@@ -49,7 +45,7 @@ async def submit(
     *,
     on_signed: OnSigned | None = None,
     earlier: tuple[str, ...] = (),
-    sent_before: SentBefore = _nothing,
+    sent_before: SentBefore | None = None,
 ) -> Sent:
     """Sign a priced transaction and send it under the account's next nonce.
 
@@ -60,7 +56,7 @@ async def submit(
     Unavailable.
     """
     async with _locked(chain, signer, transaction) as last:
-        if (before := await sent_before()) is not None:
+        if sent_before is not None and (before := await sent_before()) is not None:
             return before
         for attempt in range(TRIES):
             nonce = await last.next_nonce()
@@ -233,13 +229,15 @@ class _LastSent:
 
 
 async def _not_sent(chain: Chain, transaction: Transaction, refusal: RpcError) -> CapdexError:
+    fix = "run the same command again, or use another endpoint (--rpc-url)"
     if re.search("insufficient ?funds|upfront cost", refusal.why, re.IGNORECASE):
         try:
             await chain.check_balance(transaction.sender, transaction.max_fee_wei)
         except CapdexError as error:
             return error
+        fix = f"send more to {transaction.sender}: this chain takes more than the fee of the gas"
     return dataclasses.replace(
         refusal,
         message=f"the RPC endpoint {chain.rpc.endpoint} refused the transaction",
-        fix="run the same command again, or use another endpoint (--rpc-url)",
+        fix=fix,
     )

@@ -568,6 +568,50 @@ async def test_a_refusal_is_understood_by_its_words_and_by_what_the_endpoint_has
     assert count(local_chain, signer.address) == 1
 
 
+async def test_what_a_rollup_takes_for_the_chain_below_it_is_in_the_fee(
+    registry, signer, local_chain, endpoint_before, tmp_path
+):
+    """OP Stack: the field `l1Fee` of a receipt is paid besides its gas."""
+
+    def answer(method, params):
+        if method != "eth_getTransactionReceipt":
+            return None
+        receipt = local_chain.raw(method, *params)
+        if receipt["result"]:
+            receipt["result"]["l1Fee"] = hex(7)
+        return receipt
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as rollup,
+    ):
+        before = await rollup.chain.balance(signer.address)
+        errand = Errand(rollup, signer)
+        receipt = await errand.wait(await errand.send())
+        paid = before - await rollup.chain.balance(signer.address)
+    assert receipt.fee_wei == paid + 7
+
+
+async def test_an_account_that_pays_the_gas_and_no_more_is_told_to_send_more(
+    registry, signer, endpoint_before, tmp_path
+):
+    """A rollup refuses what cannot pay for the chain below it: no estimate has that."""
+    words = "insufficient funds for gas * price + value: balance 100, tx cost 120, overshot 20"
+
+    def answer(method, params):
+        refused = {"error": {"code": -32000, "message": words}}
+        return refused if method == "eth_sendRawTransaction" else None
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as rollup,
+    ):
+        with pytest.raises(Unavailable) as poor:
+            await Errand(rollup, signer).send()
+    assert poor.value.why == words
+    assert poor.value.fix.startswith(f"send more to {signer.address}")
+
+
 async def test_a_gas_estimate_that_was_too_low_is_told_as_that(
     registry, signer, endpoint_before, tmp_path
 ):

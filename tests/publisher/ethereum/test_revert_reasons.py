@@ -64,7 +64,7 @@ def test_every_custom_error_is_explained_by_words_or_by_its_values(name):
         ("CommitmentTooYoung", Unavailable, Code.TIMEOUT),
         ("CommitmentMissing", InvalidInput, Code.REVERTED),
         ("CommitmentExpired", InvalidInput, Code.REVERTED),
-        ("InvalidSignature", InvalidInput, Code.REVERTED),
+        ("InvalidSignature", Refused, Code.PERMISSION_DENIED),
         ("NoVotingPower", Refused, Code.PERMISSION_DENIED),
         *(
             (name, InvalidInput, Code.ALREADY_DONE)

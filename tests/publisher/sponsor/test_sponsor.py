@@ -384,6 +384,19 @@ async def test_what_is_not_signed_for_it_is_refused(registry, open_sponsor, auth
     assert (await published(registry), sponsor.budget.left_wei) == ([], ETHER)
 
 
+async def test_a_key_whose_account_has_code_is_told_why_its_signature_does_not_count(
+    registry, open_sponsor, author, local_chain
+):
+    delegation = "0xef0100" + registry.address[2:]  # EIP-7702: to code without ERC-1271
+    local_chain.call("anvil_setCode", author.address, delegation)
+    sponsor = open_sponsor()
+    with pytest.raises(Refused, match="the signature is not one of") as refusal:
+        await sponsor.publish(body(await signed(registry, author)))
+    assert refusal.value.code is Code.PERMISSION_DENIED
+    assert "EIP-7702" in refusal.value.why
+    assert (await published(registry), sponsor.budget.left_wei) == ([], ETHER)
+
+
 async def test_an_account_that_is_not_allowed(registry, open_sponsor, author):
     sponsor = open_sponsor(allowed=[])
     with pytest.raises(Refused, match="does not pay for") as refusal:
