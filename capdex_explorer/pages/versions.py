@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import unified_diff
-from itertools import accumulate, takewhile
+from itertools import accumulate, takewhile, zip_longest
 from typing import Final
 
 from capdex.diff.change import Change
@@ -20,7 +20,7 @@ from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
 from capdex_explorer.views.text import cut
 from capdex_indexer.query.history import read_block_history, read_name_history
 from capdex_service.queries.history import chain_events
-from capdex_service.queries.releases import list_versions
+from capdex_service.queries.releases import PAGE, list_versions
 
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
 MAX_LINE_CHARS: Final = 400
@@ -34,11 +34,12 @@ async def versions(site: Site, request: PageRequest) -> View:
     name = request.parts["name"]
     _, _, head = await open_page(site, request, "versions")
     listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
-    releases = listed["releases"]
+    rows = listed["releases"]
+    listed["releases"] = releases = rows[:PAGE]
     if not releases:
         raise not_found(f"{name} has no page {listed['page']} of versions", "see the first page")
     await add_growth(site, releases)
-    for release, before in zip(releases, [*releases[1:], None], strict=True):
+    for release, before in zip_longest(releases, rows[1:]):
         release["step"] = _step(before, release)
         release["before"] = before and before["semver"]
     return _view("versions.html", f"Versions of {name}", head | {"listed": listed})

@@ -40,10 +40,10 @@ def _rows(schema: object, path: str, depth: int) -> Iterator[Row]:
         yield from _rows(inner, at, depth + 1)
     items = schema.get("items")
     if isinstance(items, dict):
-        at = f"{path}[]"
-        if path == "":
-            yield _row(at, items, False)
-        yield from _rows(items, at, depth + 1)
+        row = _row(f"{path}[]", items, False)
+        if not path or row["limits"] or row["description"]:
+            yield row
+        yield from _rows(items, row["path"], depth + 1)
 
 
 def _row(path: str, schema: object, required: bool) -> Row:

@@ -59,7 +59,8 @@ async def find_release(reader: Reader, name: str, version: str | None = None) ->
         chosen = wanted and read_version(connection, name, wanted)
         if not chosen:
             what = f"no release of {name} is {version}" if version else f"{name} has no release"
-            raise InvalidInput(what, Code.NOT_FOUND, fix="search for it, or see all versions")
+            fix = "search for it, or see all versions" if first else "search for it"
+            raise InvalidInput(what, Code.NOT_FOUND, fix=fix)
         chosen = chosen.redacted(reader.index.denial_cache.read(connection))
         state, (_, position) = read_name_state(connection, name), read_revision(connection)
         body = name_head(name, state) | {
@@ -93,14 +94,14 @@ async def find_by_hash(reader: Reader, text: str) -> IndexedRelease | None:
 
 
 async def list_versions(reader: Reader, name: str, page: int) -> Json:
-    """Return a page (from 1) of the releases of a name, highest version first.
+    """Return a page (from 1) of the releases of a name, highest version first, and one more.
 
     Raises InvalidInput NOT_FOUND.
     """
 
     def read(connection: Connection) -> Json:
         denials = reader.index.denial_cache.read(connection)
-        releases = read_versions(connection, name, PAGE, (page - 1) * PAGE)
+        releases = read_versions(connection, name, PAGE + 1, (page - 1) * PAGE)
         total = count_versions(connection, name)
         if not total:
             raise InvalidInput(f"{name} has no release", Code.NOT_FOUND, fix="search for it")

@@ -95,7 +95,9 @@ def test_what_no_page_is_of_is_named_without_a_link(growing: Growing) -> None:
     page = Answer(f"{growing.base}/p/{ACCOUNT}", **HTML)
     assert "Name claimed empty" in page.words
     assert "/c/empty" not in page.text
-    assert "empty has no release" in Answer(f"{growing.base}/c/empty", **HTML).words
+    for path, said in (("", "empty has no release"), ("/1.0.0", "no release of empty is 1.0.0")):
+        empty = Answer(f"{growing.base}/c/empty{path}", **HTML).words
+        assert f"{said} What to do: search for it Code" in empty
     nobody = Answer(f"{growing.base}/p/did:web:nobody.example", **HTML).words
     assert "Key did:web:nobody.example" in nobody
     assert "signs" not in nobody

@@ -101,6 +101,46 @@ def test_a_comparison_shows_the_versions_that_it_compares(growing: Growing) -> N
     assert re.findall("<option selected>(.*)</option>", shown) == ["1.0.0", "1.200.0"]
 
 
+def test_the_last_version_of_a_page_has_its_step_too(growing: Growing) -> None:
+    releases = [growing.chain.release("note", f"1.{i}.0") for i in range(100)]
+    growing.chain.mine(*releases)
+    growing.publish("note", "1.100.0")
+    shown = "".join(pages(growing.base, "/c/note/versions", "Lower versions"))
+    assert re.findall("minor step since ([0-9.]+)", shown) == [
+        f"1.{i}.0" for i in range(99, -1, -1)
+    ]
+
+
+def test_only_a_name_of_several_versions_promises_that_they_differ(growing: Growing) -> None:
+    assert "How each version differs" not in page(growing.base, "/c/first")
+    growing.publish("first", "1.0.1")
+    assert "How each version differs" in page(growing.base, "/c/first")
+
+
+def test_a_link_to_a_tool_leads_to_the_page_that_has_it(growing: Growing) -> None:
+    many = {f"field_{i}": "A field." for i in range(50)}
+    growing.publish("note", tools=[making.tool(f"do_{i}", "Does.", **many) for i in range(9)])
+    links = re.findall(
+        r'href="(/c/note/1.0.0/tools[^"]*)#(tool-do_\d)"', page(growing.base, "/c/note")
+    )
+    assert [anchor for _, anchor in links] == [f"tool-do_{i}" for i in range(9)]
+    for address, anchor in links:
+        assert f'id="{anchor}"' in page(growing.base, unescape(address)), anchor
+    assert '<a href="/c/note/1.0.0/tools">← First tools</a>' in page(growing.base, links[-1][0])
+
+
+def test_the_page_of_tools_says_of_each_what_it_may_do(growing: Growing) -> None:
+    tools = [making.tool("look"), making.tool("wipe")]
+    kinds = {"look": "http_get", "wipe": "http_post"}
+    urls = {name: {"type": x, "url": "https://api.acme.dev/"} for name, x in kinds.items()}
+    growing.publish("note", tools=tools, bindings=urls)
+    for address in ("/c/note", "/c/note/1.0.0/tools"):
+        marks = re.findall(
+            "(may change or delete|said to only read)</span>", page(growing.base, address)
+        )
+        assert marks == ["said to only read", "may change or delete"], address
+
+
 def test_a_line_that_is_cut_in_a_comparison_says_so(growing: Growing) -> None:
     for version in ("1.0.0", "1.0.1"):
         growing.publish("note", version, prompt=f"{'x' * 600}{version}")

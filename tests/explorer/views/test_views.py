@@ -109,6 +109,16 @@ def test_nested_properties_and_items_are_rows_by_their_paths() -> None:
     assert rows["f"]["type"] == "string or #/schema"
 
 
+def test_what_a_list_may_hold_is_a_row_of_its_own() -> None:
+    days = {"type": "array", "items": {"enum": ["mon", "tue"]}}
+    names = {"type": "array", "items": {"type": "string", "description": "Of a city."}}
+    plain = {"type": "array", "items": {"type": "string"}}
+    rows = schema_rows({"properties": {"days": days, "names": names, "plain": plain}})
+    assert [row["path"] for row in rows] == ["days", "days[]", "names", "names[]", "plain"]
+    assert rows[1]["limits"] == ['one of "mon", "tue"']
+    assert rows[3]["description"] == "Of a city."
+
+
 def test_every_verdict_has_a_badge_with_its_meaning() -> None:
     assert set(BADGES) == set(Verdict)
     assert len({badge.word for badge in BADGES.values()}) == len(BADGES)
