@@ -50,9 +50,8 @@ async def badge(site: Site, request: PageRequest) -> bytes:
     try:
         shown = await find_release(site.reader, name, None if version == LATEST else version)
     except InvalidInput as error:
-        return badge_svg(
-            visible(name[:40]), MISSING, str(error.code).replace("_", " ").lower()
-        ).encode()
+        why = str(error.code).replace("_", " ").lower()
+        return badge_svg(visible(name[:40]), MISSING, why).encode()
     release = shown.json["release"]
     await add_growth(site, [release])
     badge, marks = badge_of(release), marks_of(release)

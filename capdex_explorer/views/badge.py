@@ -11,6 +11,7 @@ from capdex_explorer.views.verdicts import Badge
 _COLOURS: Final = {"good": "#17603a", "fair": "#7a4b00", "poor": "#9b1c1c", "plain": "#5a6068"}
 _GLYPH_WIDTH: Final = 6.7  # of the font at this size, on average
 _PAD: Final = 7
+_FITS: Final = 'y="15" lengthAdjust="spacingAndGlyphs"'  # so that no wide name covers the verdict
 
 
 def badge_svg(label: str, badge: Badge, version: str) -> str:
@@ -25,6 +26,6 @@ def badge_svg(label: str, badge: Badge, version: str) -> str:
         f'<rect width="{left + right}" height="22" rx="4" fill="{_COLOURS[badge.kind]}"/>'
         f'<path d="M4 0h{left - 4}v22H4a4 4 0 0 1-4-4V4a4 4 0 0 1 4-4z" fill="#3a3f47"/>'
         '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
-        f'<text x="{_PAD}" y="15">{label}</text>'
-        f'<text x="{left + _PAD}" y="15">{value}</text></g></svg>'
+        f'<text x="{_PAD}" {_FITS} textLength="{left - 2 * _PAD}">{label}</text>'
+        f'<text x="{left + _PAD}" {_FITS} textLength="{right - 2 * _PAD}">{value}</text></g></svg>'
     )
