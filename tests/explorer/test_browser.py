@@ -259,6 +259,7 @@ def test_rights_of_a_package_with_many_hosts_stand_together(
     browser: Browser, growing: Growing
 ) -> None:
     names = [f"do_{i}" for i in range(40)]
+    own: dict[str, Any] = {f"x-acme-field-{i}": 1 for i in range(40)}
     growing.publish(
         "many",
         tools=[making.tool(x, "It does something. " * 9) for x in names],
@@ -270,13 +271,16 @@ def test_rights_of_a_package_with_many_hosts_stand_together(
             }
             for i, x in enumerate(names)
         },
-        description="| a " * 150 + "\n" + "|---" * 150,
+        description="| column " * 150 + "\n" + "|---" * 150,
+        permissions={"require": [f"right.{i}" for i in range(40)]},
         prompt="Do it.\n" * 3000,
+        **own,
     )
     with visit(browser, growing.base, width=360) as seen:
         seen.go("/c/many")
         assert seen.page.locator("#may ~ dl").bounding_box()["height"] < 2 * 640  # type: ignore[index]
-        assert seen.page.get_by_text("and 32 more").count() == 2
+        assert seen.page.get_by_text("and 32 more").count() == 4
+        assert seen.page.locator(".prose th").first.bounding_box()["height"] < 50  # type: ignore[index]
         assert seen.axe() == []
         seen.page.get_by_text("and 32 more").first.click()
         assert seen.page.get_by_text("do-39.a-long-name.example.org").first.is_visible()
@@ -346,6 +350,47 @@ def _tab_to(page: Any, label: str) -> None:
     pytest.fail(f"the button {label!r} has no place in the tab order")
 
 
+def test_what_is_no_word_of_a_text_is_24_pixels_high(browser: Browser, base: str) -> None:
+    with visit(browser, base) as seen:
+        for address in ("/", "/c/forecast/1.1.0", "/c/city-weathr", "/search?q=weather", "/browse"):
+            seen.go(address)
+            low = seen.page.evaluate(
+                """() => [...document.querySelectorAll("a,button,summary")].filter((one) =>
+                  one.checkVisibility() && getComputedStyle(one).display !== "inline" &&
+                  one.offsetHeight < 24 && one.offsetWidth > 1).map((one) => one.outerHTML)"""
+            )
+            assert low == [], address
+
+
+def test_without_script_no_place_is_kept_for_what_needs_one(browser: Browser, base: str) -> None:
+    with visit(browser, base, script=False) as seen:
+        seen.go("/c/city-weather")
+        assert seen.page.locator(".copy").first.bounding_box() is None
+        assert seen.page.locator("#theme").bounding_box() is None
+
+
+def test_no_name_covers_the_verdict_on_its_badge(browser: Browser, growing: Growing) -> None:
+    with visit(browser, growing.base) as seen:
+        for name in ("m" * 60, "i" * 60, "city-weather"):
+            growing.publish(name)
+            seen.go(f"/c/{name}/badge.svg")
+            ends = seen.page.evaluate(
+                """() => [...document.querySelectorAll("text")].map((one) =>
+                  [one.getBBox().x, one.getBBox().x + one.getBBox().width])"""
+            )
+            assert ends[0][1] < ends[1][0], name
+            assert ends[1][1] < seen.page.evaluate("document.documentElement.width.baseVal.value")
+
+
+def test_a_long_badge_keeps_its_shape(browser: Browser, base: str) -> None:
+    with visit(browser, base, script=False) as seen:
+        seen.go("/c/forecast")
+        assert (
+            seen.page.locator("#embed ~ p img").evaluate("x => getComputedStyle(x).objectFit")
+            == "contain"
+        )
+
+
 def test_the_badge_opens_the_checks_behind_it(browser: Browser, base: str) -> None:
     with visit(browser, base, script=False) as seen:
         seen.go("/c/city-weather")
@@ -381,6 +426,9 @@ def test_a_dropped_file_is_checked(browser: Browser, base: str) -> None:
         seen.page.locator("textarea").fill("metadata:\n  id: x\n")
         seen.page.get_by_role("button", name="Check", exact=True).click()
         seen.page.get_by_role("link", name="BAD_ID").first.wait_for()
+        for scheme in ("light", "dark"):
+            seen.page.emulate_media(color_scheme=scheme)
+            assert seen.axe() == []
         assert seen.faults == []
 
 
