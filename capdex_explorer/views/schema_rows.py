@@ -24,7 +24,8 @@ Row = dict[str, Any]
 def schema_rows(schema: object) -> list[Row]:
     """Return the properties of a schema as rows, in order; at most MAX_ROWS.
 
-    A row has `path`, `type`, `required`, `default`, `limits` (texts) and `description`.
+    A row has `path`, `type`, `required` (None for what a list holds), `default`, `limits` (texts)
+    and `description`.
     """
     return list(islice(_rows(schema, "", 0), MAX_ROWS))
 
@@ -40,13 +41,13 @@ def _rows(schema: object, path: str, depth: int) -> Iterator[Row]:
         yield from _rows(inner, at, depth + 1)
     items = schema.get("items")
     if isinstance(items, dict):
-        row = _row(f"{path}[]", items, False)
+        row = _row(f"{path}[]", items, None)
         if not path or row["limits"] or row["description"]:
             yield row
         yield from _rows(items, row["path"], depth + 1)
 
 
-def _row(path: str, schema: object, required: bool) -> Row:
+def _row(path: str, schema: object, required: bool | None) -> Row:
     known = object_of(schema)
     limits = [f"{key} {_text(known[key])}" for key in _LIMITS if key in known]
     if isinstance(choices := known.get("enum"), list):

@@ -129,6 +129,17 @@ def test_a_link_to_a_tool_leads_to_the_page_that_has_it(growing: Growing) -> Non
     assert '<a href="/c/note/1.0.0/tools">← First tools</a>' in page(growing.base, links[-1][0])
 
 
+def test_the_first_page_lists_what_a_tool_takes_and_not_what_its_lists_hold(
+    growing: Growing,
+) -> None:
+    tool = making.tool("find", "Finds.", **{"ids[]": "Of things."})
+    days = {"type": "array", "items": {"enum": ["mon", "tue"]}}
+    tool["parameters"]["properties"]["days"] = days
+    growing.publish("note", tools=[tool])
+    taken = re.findall('<bdi class="mono">([a-z]+(?:\\[\\])?)</bdi>', page(growing.base, "/c/note"))
+    assert taken == ["ids[]", "days"]
+
+
 def test_the_page_of_tools_says_of_each_what_it_may_do(growing: Growing) -> None:
     tools = [making.tool("look"), making.tool("wipe")]
     kinds = {"look": "http_get", "wipe": "http_post"}
