@@ -174,6 +174,14 @@ def test_no_event_of_a_full_block_is_left_out(growing: Growing) -> None:
         assert len(seen) == len(set(seen)) == events, address
 
 
+def test_the_text_of_a_badge_has_its_marks(growing: Growing) -> None:
+    growing.publish("gone")
+    growing.chain.mine(making.yanked("gone"))
+    making.follow(growing.store, growing.chain)
+    assert 'alt="gone: authentic, yanked"' in page(growing.base, "/c/gone/1.0.0")
+    assert 'alt="first: authentic"' in page(growing.base, "/c/first")
+
+
 def test_the_badge_of_any_address_is_an_image(growing: Growing) -> None:
     growing.publish("gone")
     growing.chain.mine(making.yanked("gone"))
