@@ -249,12 +249,13 @@ def _check_url(url: URL, inside: bool) -> None:
     elif not inside:
         why = host_fault(f"[{host}]" if ":" in host else host)
     if why is not None:
-        raise Refused(
-            f"the router does not contact {url.raw_authority[:200]!r}",
-            Code.PERMISSION_DENIED,
-            why=why,
-            fix="if you run the service yourself, start the router with --at https://HOST=URL",
-        )
+        raise _not_contacted(repr(url.raw_authority[:200]), why)
+
+
+def _not_contacted(whom: object, why: str) -> Refused:
+    fix = "if you run the service yourself, start the router with --at https://HOST=URL"
+    message = f"the router does not contact {whom}"
+    return Refused(message, Code.PERMISSION_DENIED, why=why, fix=fix)
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
@@ -297,12 +298,7 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
     host = url.host_port_subcomponent
     cause = getattr(error, "os_error", None)
     if isinstance(cause, _AddressRefused) or _REFUSED in str(cause):
-        return Refused(
-            f"the router does not contact {host}",
-            Code.PERMISSION_DENIED,
-            why=str(cause)[:500],
-            fix="if you run the service yourself, start the router with --at https://HOST=URL",
-        )
+        return _not_contacted(host, str(cause)[:500])
     if isinstance(error, aiohttp.ClientSSLError):
         return ExecutionFailed(f"{host} has no certificate that this machine trusts", fix=SERVICE)
     if isinstance(error, aiohttp.ClientConnectionError):

@@ -25,11 +25,11 @@ class LearnedStore:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._seen: object = None
+        self._seen: tuple[tuple[str, int, int, int], ...] | None = None
         self._tools: dict[str, Learned] = {}
 
     @property
-    def revision(self) -> object:
+    def revision(self) -> tuple[tuple[str, int, int, int], ...]:
         """A value that is equal as long as no tool is learned, learned again or forgotten."""
         entries = []
         with suppress(FileNotFoundError), os.scandir(self._directory) as folders:
@@ -43,8 +43,7 @@ class LearnedStore:
         """Return the tools by name, in order; one whose file is damaged is left out, and logged."""
         revision = self.revision
         if revision != self._seen:
-            names = [entry[0] for entry in revision] if isinstance(revision, tuple) else []
-            pairs = ((name, self._read(name)) for name in names)
+            pairs = ((name, self._read(name)) for name, *_ in revision)
             self._tools = {name: learned for name, learned in pairs if learned is not None}
             self._seen = revision
         return self._tools

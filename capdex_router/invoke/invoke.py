@@ -166,7 +166,11 @@ class Invoker:
         if call is None:
             return prompt_of(capability, arguments)
         self.audit.check()
-        audited["consent"] = await self._consent(call, caller, audited)
+        proposal = self._proposal(call, audited)
+        if proposal is not None:
+            await agree(proposal, caller.asker, self.audit.write, **audited)
+            self.rights.grant(proposal.grants(time.time()))
+        audited["consent"] = "granted" if proposal is None else "asked"
         return self._check_output(capability, await self._execute(call, caller))
 
     def _call(self, capability: Capability, arguments: object, audited: Json) -> _Call | None:
@@ -200,15 +204,6 @@ class Invoker:
         if why is not None:
             raise InvalidInput("the input breaks the input schema", why=self.redact(why))
         return given
-
-    async def _consent(self, call: _Call, caller: Caller, audited: Json) -> str:
-        """Return how the call was agreed to; raises Refused."""
-        proposal = self._proposal(call, audited)
-        if proposal is None:
-            return "granted"
-        await agree(proposal, caller.asker, self.audit.write, **audited)
-        self.rights.grant(proposal.grants(time.time()))
-        return "asked"
 
     def _proposal(self, call: _Call, audited: Json) -> Proposal | None:
         """Return what a person must agree to before the call runs; None if all is granted."""

