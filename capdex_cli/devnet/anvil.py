@@ -105,15 +105,13 @@ def _download(scratch: Path, wanted: Archive, output: Output) -> Path:
         "--cache", str(scratch / "cache"), "--pack-destination", str(scratch),
         "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--no-update-notifier",
     ]  # fmt: skip
-    line = StatusLine(output)
-    with ThreadPoolExecutor(1) as thread:
+    with StatusLine(output) as line, ThreadPoolExecutor(1) as thread:
         run = thread.submit(
             npm, command, return_completed_process=True, cwd=scratch, capture_output=True
         )
         while not run.done():
             line.show(_progress(scratch, wanted.size))
             time.sleep(POLL_S)
-    line.clear()
     done = run.result()
     archive = next(scratch.glob("*.tgz"), None)
     if done.returncode or archive is None:

@@ -215,14 +215,9 @@ def _examples(named: Path | None) -> Path | None:
     """
     if named is not None:
         return named
-    here = Path(__file__).resolve()
-    for folder in (
-        Path.cwd() / "examples",
-        here.parents[1] / "examples",
-        here.parents[2] / "examples",
-    ):
-        if any(folder.glob("*.acp.yaml")):
-            return folder
+    for above in (Path.cwd(), *Path(__file__).resolve().parents[1:3]):
+        if any(above.glob("examples/*.acp.yaml")):
+            return above / "examples"
     return None
 
 

@@ -81,7 +81,7 @@ async def abilities(subject: Subject) -> DoctorCheck:
             async with asyncio.timeout(PROBE_S):
                 await client.look()
         able = client.abilities
-    shown = f"{', '.join(name for name, has in able.known().items() if has)}"
+    shown = ", ".join(name for name, has in able.known().items() if has)
     shown += f"; logs of {able.blocks} blocks, batches of {able.batch} calls"
     if untold := ", ".join(name for name in PROBED if name not in able.known()):
         shown += f"; not told in time: {untold}"

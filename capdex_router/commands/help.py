@@ -96,7 +96,8 @@ def listed(line: str) -> list[dict[str, str]]:
     same = False
     while column.startswith("-") and (match := _OPTION.match(column)):
         name, value = match[1], match[2] or ""
-        options += [] if same else [{}]
+        if not same:
+            options.append({})
         options[-1].setdefault(re.sub(r"\[.*?\]", "", name), value)
         options[-1].setdefault(re.sub(r"[\[\]]", "", name), value)
         rest = column[match.end() :]

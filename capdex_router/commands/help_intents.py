@@ -120,7 +120,7 @@ def _words(
         for word in _SEVERAL.sub("... ", re.sub(r" \| *\S+", "", form)).split():
             plain = word.strip("?(){}")
             operand = _parameter(plain.lower(), word)
-            name = operand.name + "_" * (operand.name in options)
+            name = f"{operand.name}_" if operand.name in options else operand.name
             if plain == "--" or _OPTIONS.fullmatch(plain):
                 found[plain if plain == "--" else OPTIONS] = None
             elif re.match(r"\w", plain) and len(words.keys() | found) < MAX_WORDS:

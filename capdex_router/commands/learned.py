@@ -128,9 +128,10 @@ def parse_samples(value: Mapping[str, Any], intents: int) -> tuple[ProbeValues, 
         samples = tuple(
             ProbeValues(intent, dict(values)) for intent, values in value.get("samples", ())
         )
+        known = all(sample.intent in range(intents) for sample in samples)
     except (ValueError, TypeError):
-        samples = (ProbeValues(-1, {}),)
-    if len(samples) > MAX_SAMPLES or not all(sample.intent in range(intents) for sample in samples):
+        samples, known = (), False
+    if len(samples) > MAX_SAMPLES or not known:
         raise InvalidInput(
             "the samples of an adapter are wrong",
             why=f"expected at most {MAX_SAMPLES} pairs of the number of an intent and its values",

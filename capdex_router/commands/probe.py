@@ -90,14 +90,16 @@ async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tupl
     """
     text = await _help((str(program),), run)
     rows = [line.strip().partition("  ") for line in lines(text)]
-    about = {head.rstrip(":*"): said.strip() for head, _, said in reversed(rows)}
+    about = {head.rstrip(":*"): words.strip() for head, _, words in reversed(rows)}
     intents: list[Intent] = []
     for command in (*parse_help(text).subcommands[:MAX_COMMANDS], ""):
         with contextlib.suppress(Unavailable):  # it waits for something: no tool of an agent
             page = await _help((str(program), command), run) if command else text
             intent = made(name, command, page, about.get(command, ""), writable=writable)
             # The help of the program again is that of no subcommand.
-            intents += [intent] if intent and (page != text or not (command or intents)) else []
+            repeated = page == text and (command or intents)
+            if intent is not None and not repeated:
+                intents.append(intent)
     if not intents:
         what = f"the help of {name} lists no options and no usage"
         why = said(text.decode(errors="replace")) if text.strip() else ""
@@ -109,8 +111,8 @@ async def _help(argv: tuple[str, ...], run: Run) -> bytes:
     # `git status --help` is a page of a manual, which a sandbox does not have; `-h` is a text.
     first = b""
     for option in ("--help", "-h"):
-        said = await run((*argv, option))
-        text = max(said.stdout, said.stderr, key=len)
+        ran = await run((*argv, option))
+        text = max(ran.stdout, ran.stderr, key=len)
         if made("x", "", text, "", writable=True):
             return text
         first = first or text

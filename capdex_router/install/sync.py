@@ -134,8 +134,10 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
         raise _not_announced(entry, "the nodes know no such release") from None
     said = plan.entry.chain
     ours, theirs = ({**x.chain, "cid": x.cid, "sha256": x.sha256} for x in (entry, plan.entry))
-    # What a sync may not write anew has to be right already: the place on chain, too.
-    for field in ("cid", "sha256", "publisher", *("contract", "block_number", "sequence") * frozen):
+    compared = ["cid", "sha256", "publisher"]
+    if frozen:  # what a sync may not write anew has to be right already: the place on chain, too
+        compared += ["contract", "block_number", "sequence"]
+    for field in compared:
         if field in ours and ours[field] != theirs.get(field):
             here, there = quoted(str(ours[field])), theirs.get(field, "unknown")
             raise _not_announced(entry, f"its {field} is {there}, the lock file has {here}")

@@ -141,4 +141,5 @@ def _why(hit: TriggerHit) -> str:
 
 def _shown(text: str) -> str:
     """Return a text in quotes, which it cannot close, cut and on one line."""
-    return f'"{escaped(text[:MAX_SHOWN_CHARS])}{"…" * (len(text) > MAX_SHOWN_CHARS)}"'
+    more = "…" if len(text) > MAX_SHOWN_CHARS else ""
+    return f'"{escaped(text[:MAX_SHOWN_CHARS])}{more}"'

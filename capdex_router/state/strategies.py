@@ -8,7 +8,7 @@ visibility. Where NIP-8 leaves a choice, the rule stands here or in `capdex_rout
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal
@@ -92,7 +92,7 @@ def model(uri: str, schema: Json) -> Model:
         for name, value in fields.items()
     }
     for name, value in fields.items():
-        if any(_inner_marks(value)):
+        if _has_inner_mark(value):
             warnings.append(f"{name!r}: an x-crdt inside of it is not used: it merges as a whole")
     return Model(
         uri,
@@ -156,16 +156,17 @@ def _resolved(value: object, schema: Json) -> Json:
     return merged
 
 
-def _inner_marks(value: object) -> Iterator[bool]:
+def _has_inner_mark(value: object) -> bool:
     rest = list(object_of(value).values())
     while rest:
         inner = rest.pop()
         if isinstance(inner, dict):
             if "x-crdt" in inner:
-                yield True
+                return True
             rest += inner.values()
         elif isinstance(inner, list):
             rest += inner
+    return False
 
 
 def _ttl(value: object, warnings: list[str]) -> float | None:

@@ -150,7 +150,8 @@ def node_command(
     if reads and standby:
         fix = "leave --standby out; a node that takes over has --role both or writer"
         raise UsageError("a node of --role reader has no --standby", fix=fix)
-    missing = [] if reads else ["rpc_url"] * (not rpc_url) + ["registry"] * (not registry)
+    needed = {} if reads else {"rpc_url": rpc_url, "registry": registry}
+    missing = [name for name, value in needed.items() if not value]
     if (chain_id is not None and not missing) or (reads and db):
         network = Network("command line", chain_id=chain_id)
     elif app.settings.network is None:

@@ -138,8 +138,8 @@ class CommandTemplate:
             elif behind or (element.name and not element.literal and previous not in valued):
                 operands.append(Element(element.literal, element.name))
             elif element.name and not element.literal:
-                glued = previous.startswith("--")
-                options[-1] = Element(previous + (" ", "=")[glued], element.name, joined=glued)
+                end = "=" if previous.startswith("--") else " "
+                options[-1] = Element(previous + end, element.name, joined=end == "=")
             else:
                 options.append(element)
         dashes = [Element("--")] if operands else []
