@@ -138,19 +138,17 @@ class _Compiler:
             raise _wrong("$elemMatch takes a filter or operators")
         if any(key.startswith("$") and key not in ("$and", "$or", "$nor") for key in value):
             test = self._test(value, depth - 1)
-            return lambda values: any(
-                test((item,))
-                for array in values
-                if isinstance(array, list)
-                for item in self._spent(array)
-            )
+            return self._has_item(lambda item: test((item,)))
         holds = self.filter(value, depth - 1)
+        return self._has_item(lambda item: isinstance(item, dict) and holds(item))
+
+    def _has_item(self, holds: Holds) -> _Test:
+        """Return the test that is true for an array with an item for which `holds` is."""
         return lambda values: any(
             holds(item)
             for array in values
             if isinstance(array, list)
             for item in self._spent(array)
-            if isinstance(item, dict)
         )
 
     def _any(self, holds: Holds, *, missing: bool = False) -> _Test:
@@ -185,14 +183,12 @@ class _Compiler:
                 return value
 
     def _contains(self, wanted: object) -> _Test:
-        def holds(value: object) -> bool:
-            if isinstance(value, str):
-                return isinstance(wanted, str) and wanted in value
-            if not isinstance(value, list):
-                return False
-            return any(equal(item, wanted) for item in self._spent(value))
-
-        return lambda values: any(map(holds, values))
+        has_item = self._has_item(lambda item: equal(item, wanted))
+        if not isinstance(wanted, str):
+            return has_item
+        return lambda values: (
+            any(isinstance(x, str) and wanted in x for x in values) or has_item(values)
+        )
 
     def _spent(self, values: _Sized) -> _Sized:
         self._values_left -= len(values)

@@ -50,18 +50,16 @@ def bare(schema_uri: str) -> Model:
 
 def register(run: Run, space: Space, model: Model) -> int:
     """Return the number of a collection whose package is here; with a new model, merge anew."""
-    _, number = collection(run, space, model.uri)
-    told = run("SELECT strategies FROM collections WHERE number = ?", (number,)).fetchone()
-    strategies = canonical(dict(model.strategies))
+    noted, number = collection(run, space, model.uri)
     run(
         "UPDATE collections SET strategies = ?, ttl_s = ?, visibility = ? WHERE number = ?",
-        (strategies, model.ttl_s, model.visibility, number),
+        (canonical(dict(model.strategies)), model.ttl_s, model.visibility, number),
     )
-    if told[0] != strategies:
+    if noted.strategies != model.strategies:
         held = "SELECT id, peer, blob FROM documents WHERE collection = ?"
         for id_, peer, blob in run(held, (number,)).fetchall():
             put(run, number, id_, peer, StateObject.load(model, peer or new_peer(), blob))
-    return int(number)
+    return number
 
 
 def put(run: Run, number: int, id_: str, peer: int | None, document: StateObject) -> Any:
