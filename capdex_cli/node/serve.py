@@ -21,10 +21,9 @@ from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
 from capdex.net.tasks import end
-from capdex_cli.node.descriptors import fit_descriptors
 from capdex_cli.node.explorer import build_explorer
 from capdex_cli.node.options import create_directories
-from capdex_cli.node.server import listen, serve_app, url_of
+from capdex_cli.node.server import fit_descriptors, listen, serve_app, url_of
 from capdex_cli.node.workers import Serving, WorkerOptions, run_workers
 from capdex_cli.terminal import logs
 from capdex_cli.terminal.output import Output

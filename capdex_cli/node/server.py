@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, cast
 
+import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -23,6 +25,9 @@ from capdex_service.limits.protocol import BoundedProtocol
 
 BACKLOG: Final = 1024  # connections that come in a moment; the kernel may have a lower limit
 STOP_S: Final = 3  # open requests have this long to end
+MAX_DESCRIPTORS: Final = 65_536  # more are of no use, and closing all of them takes time
+# 128 fetches at once, the chain endpoints, some ten of the databases, files, proofs, workers.
+RESERVED_DESCRIPTORS: Final = 256
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -92,3 +97,16 @@ async def serve_app(
         finally:
             server.should_exit = True
             await asyncio.gather(server.shutdown(sockets=[listener]), return_exceptions=True)
+
+
+def fit_descriptors(limits: ClientLimits) -> ClientLimits:
+    """Raise the soft limit of descriptors to the hard one; return `limits` that fit into it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    free = max(soft - RESERVED_DESCRIPTORS, soft // 4)
+    return msgspec.structs.replace(limits, max_connections=min(limits.max_connections, free))
