@@ -9,8 +9,8 @@ import asyncio
 import hashlib
 import math
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -165,7 +165,8 @@ class Mounted(Fixed):
     async def resources(self) -> list[types.Resource]:
         """Return what the server lists; nothing if it has none, or does not answer in time."""
         with suppress(CapdexError):
-            return await self._asked(self._resources)
+            async with self._asked() as session:
+                return await self._resources(session)
         return []
 
     async def read(self, uri: str) -> list[Any]:
@@ -173,22 +174,20 @@ class Mounted(Fixed):
 
         Another URI may be a model's own and carry words to the server: it is NOT_FOUND.
         """
-
-        async def ask(session: McpSession) -> list[Any]:
+        async with self._asked() as session:
             if uri not in {x.uri for x in await self._resources(session)}:
                 what = f"{self.name} has no resource {uri[:128]!r}"
                 raise InvalidInput(what, Code.NOT_FOUND, fix="resources/list has what is there")
             return await session.read(uri)
 
-        return await self._asked(ask)
-
     async def _resources(self, session: McpSession) -> list[types.Resource]:
         return [x for x in await session.resources() if clean(x.uri, MAX_URI_CHARS) == x.uri]
 
-    async def _asked(self, ask: Callable[[McpSession], Awaitable[list[Any]]]) -> list[Any]:
+    @asynccontextmanager
+    async def _asked(self) -> AsyncIterator[McpSession]:
         try:
             async with asyncio.timeout(RESOURCES_S):
-                return await ask(await self.session())
+                yield await self.session()
         except TimeoutError:
             raise self.late(RESOURCES_S) from None
 

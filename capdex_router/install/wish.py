@@ -77,7 +77,7 @@ async def with_suggestions(
         hits = await search(uri.name.replace("-", " "), MAX_CANDIDATES, config, audit)
     except CapdexError:
         return error
-    names = [candidate["name"] for candidate in candidates(hits) if candidate["name"] != uri.name]
+    names = [hit.name for hit in hits if hit.name != uri.name]
     if names:
         return replace(error, fix=f"a search for its words finds {', '.join(dict.fromkeys(names))}")
     return error

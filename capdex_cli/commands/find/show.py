@@ -10,7 +10,7 @@ import click
 from capdex.errors import Code, InvalidInput, quoted
 from capdex.json import Json, objects_in
 from capdex.uri import CapabilityURI
-from capdex.version import Version, VersionRange
+from capdex.version import Version
 from capdex_cli.config.completion_cache import complete, remember
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
@@ -40,7 +40,7 @@ def show_command(app: App, name: str) -> None:
     if like := answer.get("like"):
         releases = [x | {"like": like} for x in releases]
     if uri.selector is not None:
-        releases = [x for x in releases if _chosen(uri.selector, x)]
+        releases = [x for x in releases if _is_meant(uri, x)]
         if not releases:
             raise InvalidInput(
                 f"{uri.name} has no release {uri.selector}",
@@ -86,12 +86,11 @@ async def _audit(app: App, uri: CapabilityURI) -> tuple[NameAudit, Manifest | No
     return audited, await latest_manifest(audited, network.gateway_url)
 
 
-def _chosen(wanted: Version | VersionRange, release: Json) -> bool:
+def _is_meant(uri: CapabilityURI, release: Json) -> bool:
     try:
-        version = Version.parse(str(release.get("semver")))
+        return uri.takes(Version.parse(str(release.get("semver"))))
     except InvalidInput:
         return False
-    return version in wanted if isinstance(wanted, VersionRange) else version == wanted
 
 
 def _overview(

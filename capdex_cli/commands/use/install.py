@@ -285,9 +285,10 @@ def audit_command(app: App, last: int) -> None:
 
 
 def _how(line: dict[str, Any]) -> str:
-    for key, words in (("ok", ("failed", "ok")), ("agreed", ("refused", "agreed"))):
-        if isinstance(line.get(key), bool):
-            return words[line[key]]
+    if isinstance(ok := line.get("ok"), bool):
+        return "ok" if ok else "failed"
+    if isinstance(agreed := line.get("agreed"), bool):
+        return "agreed" if agreed else "refused"
     return safe(line.get("version", ""))
 
 

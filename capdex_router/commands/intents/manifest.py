@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, cast
 
 import re2
@@ -53,12 +53,9 @@ class CommandManifest:
 
     def to_json(self) -> dict[str, str]:
         """Return the four fields of a manifest (CMP, manifest.json)."""
-        return {
-            "domain": self.domain,
-            "name": self.name,
-            "summary": self.summary,
-            "version": self.version,
-        }
+        fields: dict[str, str] = asdict(self)
+        del fields["binary"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from capdex.errors import Code, Unavailable, UsageError
 from capdex_router.commands.sandbox import seccomp
@@ -161,9 +161,7 @@ class Sandbox:
         return ran
 
     async def _drained(self, process: Popen[bytes], ended: int) -> ProcessResult:
-        stdout, stderr = process.stdout, process.stderr
-        if not isinstance(stdout, FileIO) or not isinstance(stderr, FileIO):
-            raise TypeError("the process was started without pipes")
+        stdout, stderr = cast("FileIO", process.stdout), cast("FileIO", process.stderr)  # pipes
         errors = asyncio.create_task(_head(stderr, self.limits.stderr_bytes))
         try:
             output, truncated = await _until(stdout, self.limits.stdout_bytes)
