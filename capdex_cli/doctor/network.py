@@ -9,16 +9,16 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import orjson
 
 from capdex.encoding.abi import parse_address
 from capdex.encoding.keccak import keccak
-from capdex.errors import Unavailable
+from capdex.errors import CapdexError, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.json import list_of, object_of
+from capdex.json import Json, list_of, object_of
 from capdex.manifest.urls import is_loopback
 from capdex.net import node_client
 from capdex.net.http import redact
@@ -26,7 +26,6 @@ from capdex.net.rpc.abilities import PROBED
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
-from capdex_cli.doctor import node_endpoints
 from capdex_cli.doctor.check import NO_RPC, CheckRow, DoctorCheck, Subject, fail, none, ok, warn
 from capdex_cli.publish.account import account_address, has_account
 from capdex_publisher.ethereum.transaction import ether
@@ -88,6 +87,28 @@ async def abilities(subject: Subject) -> DoctorCheck:
     if missing := able.missing():
         return warn("; ".join(missing), "or use another endpoint: --rpc-url")
     return ok(f"{able.client or 'an unnamed client'}: {shown}")
+
+
+async def node_rpcs(subject: Subject) -> DoctorCheck:
+    """Compare the chain of each endpoint with the network's."""
+    urls = os.environ.get("CAPDEX_RPC_URLS", "").split()
+    if not urls:
+        return none("CAPDEX_RPC_URLS is not set; a node takes rpc-url then")
+    wrong = [x for x in await asyncio.gather(*(_endpoint_fault(subject, url) for url in urls)) if x]
+    if wrong:
+        return (warn if len(wrong) < len(urls) else fail)("; ".join(wrong))
+    return ok(f"{len(urls)} of {len(urls)} answer")
+
+
+async def _endpoint_fault(subject: Subject, url: str) -> str:
+    """Return what is wrong with an endpoint, or an empty text."""
+    try:
+        async with Rpc([url], max_attempts=1) as client:
+            actual = await client.chain_id()
+    except CapdexError as error:
+        return f"{redact(url)}: {error.why or error.message}"
+    wanted = subject.network.chain_id
+    return f"{redact(url)} is of chain {actual}" if wanted not in (None, actual) else ""
 
 
 async def second_rpc(subject: Subject) -> DoctorCheck:
@@ -222,21 +243,17 @@ async def ipfs(subject: Subject) -> DoctorCheck:
 async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:
     """Return the status, and the version if Kubo's RPC is there."""
     reply = await subject.http.request("POST", f"{url}/api/v0/version", max_bytes=MAX_BYTES)
-    try:
-        answer: Any = orjson.loads(reply.body)
-    except orjson.JSONDecodeError:
-        answer = None
-    there = reply.status == 200 and isinstance(answer, dict) and "Version" in answer
+    answer: Json = {}
+    with suppress(orjson.JSONDecodeError):
+        answer = object_of(orjson.loads(reply.body))
+    there = reply.status == 200 and "Version" in answer
     return reply.status, str(answer["Version"])[:40] if there else None
 
 
 async def _empty_block(subject: Subject, url: str) -> tuple[int, bool]:
     """Return the status, and True if a gateway gives the empty block."""
-    reply = await subject.http.request(
-        *("GET", f"{url}/ipfs/{EMPTY}?format=raw"),
-        headers={"Accept": RAW_TYPE},
-        max_bytes=MAX_BYTES,
-    )
+    address, headers = f"{url}/ipfs/{EMPTY}?format=raw", {"Accept": RAW_TYPE}
+    reply = await subject.http.request("GET", address, headers=headers, max_bytes=MAX_BYTES)
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     return reply.status, reply.status == 200 and kind == RAW_TYPE and EMPTY.matches(reply.body)
 
@@ -308,6 +325,7 @@ async def _view(url: str, address: str, name: str) -> int | None:
     return int.from_bytes(word, "big") if len(word) == 32 else None
 
 
+_URLS_FIX: Final = "correct CAPDEX_RPC_URLS: URLs with spaces between them, without quotes"
 _RPC_FIX: Final = "see that it runs and is reachable, or name another with --rpc-url"
 _CONTRACT_FIX: Final = "correct its address in this network, or deploy it: capdex deploy"
 _of_chain: Final = partial(CheckRow, needs_rpc=True)
@@ -315,7 +333,7 @@ CHECKS: Final = (  # the first one is run before the others, which use what it f
     CheckRow("RPC", rpc, _RPC_FIX),
     _of_chain("chain id", chain_id, "correct the endpoint or the chain id of this network"),
     _of_chain("abilities", abilities, _RPC_FIX),
-    node_endpoints.CHECK,
+    CheckRow("node RPC", node_rpcs, _URLS_FIX),
     CheckRow("second RPC", second_rpc, "correct trust-rpc-url"),
     _of_chain("registry", registry, _CONTRACT_FIX),
     _of_chain("votes", votes, f"{_CONTRACT_FIX} --votes"),
