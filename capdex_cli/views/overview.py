@@ -103,10 +103,10 @@ def _tools(stream: Stream, tools: Sequence[Json]) -> list[str]:
 
 def _files(stream: Stream, files: Sequence[Json]) -> list[str]:
     dots = "…" if stream.unicode else "..."
-    rows = [
-        (safe(x["path"]), size(x["size"]), safe(x["media_type"]), "may be run" * x["may_run"])
-        for x in files[:MAX_FILES]
-    ]
+    rows = []
+    for file in files[:MAX_FILES]:
+        runs = "may be run" if file["may_run"] else ""
+        rows.append((safe(file["path"]), size(file["size"]), safe(file["media_type"]), runs))
     whole = size(sum(x["size"] for x in files))
     more = [f"  {dots} and {len(files) - MAX_FILES} more: --json"] if len(files) > MAX_FILES else []
     return [f"{number_of(len(files), 'file')}, {whole}", *columns(rows), *more]

@@ -101,13 +101,11 @@ class RequestTemplate:
         places = dict(_places(binding, styled))
         headers = dict(binding.get("headers") or {})
         body = (binding.get("body") if styled else None) or {}
-        content = str(body.get("content") or JSON) if body or not styled else ""
+        has_body = method != "GET" and (body or not styled)
+        content = str(body.get("content") or JSON) if has_body else ""
         whole = str(body.get("parameter") or "")
         reserved = tuple(str(x.get("name")) for x in auths(binding) if x.get("type") == "query")
-        return cls(
-            *(method, origin, path, query, places, headers),
-            *(styled, "" if method == "GET" else content, whole, reserved),
-        )
+        return cls(method, origin, path, query, places, headers, styled, content, whole, reserved)
 
     def fill(self, arguments: Json) -> Outgoing:
         """Return the request for valid arguments, which have a form in JSON.

@@ -121,19 +121,23 @@ def _words(
             plain = word.strip("?(){}")
             operand = _parameter(plain.lower(), word)
             name = f"{operand.name}_" if operand.name in options else operand.name
+            placeholder = f"{{{name}}}"
             if plain == "--" or _OPTIONS.fullmatch(plain):
                 found[plain if plain == "--" else OPTIONS] = None
             elif re.match(r"\w", plain) and len(words.keys() | found) < MAX_WORDS:
-                kind = "array<string>" if f"{{{name}}}" in found else operand.type
+                kind = "array<string>" if placeholder in found else operand.type
                 needs = certain and word[0] not in "?{"
-                found[f"{{{name}}}"] = replace(operand, name=name, type=kind, required=needs)
+                found[placeholder] = replace(operand, name=name, type=kind, required=needs)
         place = len(order)
         for word in reversed(found):  # what another form adds stands before the word behind it
             if word not in order:
                 order.insert(place, word)
             place = order.index(word)
-        words = {**found, **words, **{x: y for x, y in found.items() if y and y.type[:1] == "a"}}
-    return {word: words.get(word) for word in ([] if OPTIONS in words else [OPTIONS]) + order}
+        lists = {word: operand for word, operand in found.items() if operand and operand.item_type}
+        words = {**found, **words, **lists}
+    if OPTIONS not in words:
+        order.insert(0, OPTIONS)
+    return {word: words.get(word) for word in order}
 
 
 def _parameter(name: str, value: str, text: str = "", option: str = "") -> Parameter:

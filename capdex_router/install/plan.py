@@ -149,7 +149,8 @@ class InstallPlan:
             says = quoted(first.decode("utf-8", "replace")) if first.startswith(b"#!") else ""
             if file.may_run or says:
                 mode = "executable" if file.executable else "not executable"
-                yield f"may be run by its host: {quoted(file.path)}, {mode}{says and f', {says}'}"
+                row = f"may be run by its host: {quoted(file.path)}, {mode}"
+                yield f"{row}, {says}" if says else row
             elif not _ALONE.search(file.path):
                 others.append(quoted(file.path))
             if _ALONE.search(file.path):

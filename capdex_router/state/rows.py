@@ -64,15 +64,11 @@ def register(run: Run, space: Space, model: Model) -> int:
 
 def put(run: Run, number: int, id_: str, peer: int | None, document: StateObject) -> Any:
     """Write a document and its value, and return the value."""
-    value = document.value()
-    conflicts = document.conflicts()
-    run(
-        "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            *(number, id_, DELETED if document.deleted else LIVE, document.changed),
-            *(orjson.dumps(value), orjson.dumps(conflicts) if conflicts else None),
-        ),
-    )
+    value, conflicts = document.value(), document.conflicts()
+    state = DELETED if document.deleted else LIVE
+    several = orjson.dumps(conflicts) if conflicts else None
+    row = (number, id_, state, document.changed, orjson.dumps(value), several)
+    run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", row)
     blob = document.stored()
     run("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (number, id_, peer, blob))
     return value

@@ -37,6 +37,11 @@ class Parameter:
     enum: tuple[Any, ...] = ()
     option: str = ""  # "--flag", "--num=" and a value, or "--num " and a value as an element
 
+    @property
+    def item_type(self) -> str:
+        """The type of the items of a list; empty if it is none."""
+        return self.type[len("array<") : -1] if self.type.startswith("array<") else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -158,8 +163,8 @@ class CommandTemplate:
             value = parameter.default if value is None else value
             if value is not None:
                 items = [value]
-                if spread and parameter.type[:6] == "array<" and isinstance(value, list):
-                    items, parameter = value, replace(parameter, type=parameter.type[6:-1])
+                if spread and parameter.item_type and isinstance(value, list):
+                    items, parameter = value, replace(parameter, type=parameter.item_type)
                 for item in items:
                     filled += _written(element, _text(item, parameter), parameter)
             elif parameter.required:
@@ -204,10 +209,10 @@ def _written(element: Element, text: str, parameter: Parameter) -> list[tuple[st
 def _text(value: object, parameter: Parameter) -> str:
     if parameter.enum and value not in parameter.enum:
         raise _refused(parameter, f"it must be one of {', '.join(map(str, parameter.enum))}")
-    if parameter.type.startswith("array<"):
+    if parameter.item_type:
         if not isinstance(value, list):
             raise _refused(parameter, "it must be a list")
-        parts = [_scalar(item, parameter.type[6:-1], parameter) for item in value]
+        parts = [_scalar(item, parameter.item_type, parameter) for item in value]
         if any("," in part or not part for part in parts):
             raise _refused(
                 parameter, "its items are joined by commas; none may be empty or have one"
