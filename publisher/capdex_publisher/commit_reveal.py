@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -30,9 +30,16 @@ from capdex_publisher.ethereum.transaction import Sent, Transaction
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.progress import OnStep, Reserved, Reserving
-from capdex_publisher.registry.change import ChangePlan, RegistryChange, await_change, send_change
+from capdex_publisher.registry.change import (
+    ChangePlan,
+    RegistryChange,
+    await_change,
+    plan_change,
+    send_change,
+)
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import RECEIPT_WAIT_S
+from capdex_publisher.tx.submit import share_cap
 
 POLL_S: Final = 1.0  # no chain that asks for commitments makes blocks faster
 
@@ -151,15 +158,21 @@ async def find_commitments(
     least, most = await registry.commitment_ages()
     if least == 0:
         return ()
-    now = await block_time(registry.chain)
     commitments = []
     for name in names:
         secret = await CommitSecretFile(registry, signer.address, name).secret(signer)
-        commitment = commitment_of(name, signer.address, secret)
-        made_at = await registry.committed_at(commitment)
-        counts = made_at > 0 and now <= made_at + most
-        commitments.append(NameCommitment(name, secret, commitment, made_at, counts))
+        commitments.append(await find_commitment(registry, name, signer.address, secret, most))
     return tuple(commitments)
+
+
+async def find_commitment(
+    registry: Registry, name: str, claimer: str, secret: bytes, most_s: int
+) -> NameCommitment:
+    """Return the commitment of `claimer` for a name; one older than `most_s` does not count."""
+    commitment = commitment_of(name, claimer, secret)
+    made_at = await registry.committed_at(commitment)
+    counts = made_at > 0 and await block_time(registry.chain) <= made_at + most_s
+    return NameCommitment(name, secret, commitment, made_at, counts)
 
 
 async def price_commits(
@@ -171,6 +184,45 @@ async def price_commits(
         for x in commitments
         if not x.counts
     }
+
+
+async def plan_commits(
+    plan: ChangePlan, commitments: Sequence[NameCommitment], registry: Registry
+) -> ChangePlan:
+    """Return the plan of a name's claim with its commitment, both within the cap of the plan."""
+    if plan.transaction is None:
+        return plan
+    cap, chain = plan.transaction.fee_cap_wei, registry.chain
+    commits = await price_commits(
+        commitments, registry=registry, sender=plan.sender, fee_cap_wei=cap
+    )
+    transactions = (*commits.values(), plan.transaction)
+    *shared, last = await share_cap(transactions, chain=chain, fee_cap_wei=cap)
+    return replace(plan, commit=shared[0] if shared else None, transaction=last)
+
+
+async def carry_out_commits(
+    plan: ChangePlan,
+    commitments: Sequence[NameCommitment],
+    gas_bound: int,
+    *,
+    registry: Registry,
+    signer: Signer,
+    on_step: OnStep,
+) -> ChangePlan:
+    """Make the commitment of a plan, wait until it counts, and return the plan of the claim then.
+
+    `gas_bound` is the most gas that the claim takes. Raises as `commit` and `plan_change` do.
+    """
+    if plan.transaction is None:
+        return plan
+    commits = {x.name: plan.commit for x in commitments if plan.commit is not None}
+    await commit(commitments, commits, registry=registry, signer=signer, on_step=on_step)
+    cap = plan.transaction.fee_cap_wei
+    gas = gas_bound if makes_blocks_on_demand(registry.chain) else None
+    return await retry_until_mature(
+        lambda: plan_change(plan.change, sender=plan.sender, fee_cap_wei=cap, immature_gas=gas)
+    )
 
 
 async def commit(

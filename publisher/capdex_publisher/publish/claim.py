@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from capdex_publisher.commit_reveal import (
     NO_SECRET,
     CommitSecretFile,
     NameCommitment,
-    commit,
+    carry_out_commits,
     find_commitments,
-    makes_blocks_on_demand,
-    price_commits,
-    retry_until_mature,
+    plan_commits,
 )
 from capdex_publisher.errors import name_taken, renounced
-from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Transaction
+from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.progress import ignore
 from capdex_publisher.publish.plan import claim_gas
@@ -32,7 +29,6 @@ from capdex_publisher.registry.change import (
     plan_change,
 )
 from capdex_publisher.registry.registry import Registry
-from capdex_publisher.tx.submit import share_cap
 
 
 async def claim(
@@ -52,36 +48,22 @@ async def claim(
     the total. Raises Refused (NAME_TAKEN, NAME_RESERVED, EMPTY_ACCOUNT, FEE_OVER_CAP, NO_CONSENT),
     Unavailable.
     """
-    sender, chain = signer.address, registry.chain
+    sender = signer.address
     commitments: tuple[NameCommitment, ...] = ()
     change = claim_of(registry, name)
     if not await change.stands(sender):
         commitments = await find_commitments([name], registry=registry, signer=signer)
         change = claim_of(registry, name, commitments)
-    plan = await plan_change(
-        change, sender=sender, fee_cap_wei=fee_cap_wei, immature_gas=claim_gas(name)
-    )
-    commits: dict[str, Transaction] = {}
-    if plan.transaction is not None:
-        commits = await price_commits(
-            commitments, registry=registry, sender=sender, fee_cap_wei=fee_cap_wei
-        )
-        *shared, last = await share_cap(
-            (*commits.values(), plan.transaction), chain=chain, fee_cap_wei=fee_cap_wei
-        )
-        commits = dict(zip(commits, shared, strict=True))
-        plan = replace(plan, commit=commits.get(name), transaction=last)
+    gas_bound = claim_gas(name)
+    plan = await plan_change(change, sender=sender, fee_cap_wei=fee_cap_wei, immature_gas=gas_bound)
+    plan = await plan_commits(plan, commitments, registry)
     on_step(plan)
     if dry_run or plan.already:
         return Changed(plan.already)
     await agree(plan, confirm)
-    if plan.transaction is not None:
-        await commit(commitments, commits, registry=registry, signer=signer, on_step=on_step)
-        cap = plan.transaction.fee_cap_wei
-        bound = claim_gas(name) if makes_blocks_on_demand(chain) else None
-        plan = await retry_until_mature(
-            lambda: plan_change(change, sender=sender, fee_cap_wei=cap, immature_gas=bound)
-        )
+    plan = await carry_out_commits(
+        plan, commitments, gas_bound, registry=registry, signer=signer, on_step=on_step
+    )
     done = await carry_out_change(plan, signer=signer, on_step=on_step)
     CommitSecretFile(registry, sender, name).forget()
     return done

@@ -18,15 +18,13 @@ from typing import Any, Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex.package import VerifiedPackage
+from capdex.uri import CapabilityURI
 from capdex_publisher.commit_reveal import (
     NO_SECRET,
-    NameCommitment,
     block_time,
-    commit,
-    commitment_of,
-    makes_blocks_on_demand,
-    price_commits,
-    retry_until_mature,
+    carry_out_commits,
+    find_commitment,
+    plan_commits,
 )
 from capdex_publisher.errors import not_signed
 from capdex_publisher.ethereum.contract import Receipt
@@ -45,7 +43,6 @@ from capdex_publisher.registry.change import (
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.sponsor.budget import Budget
 from capdex_publisher.sponsor.request import SponsorRequest
-from capdex_publisher.tx.submit import share_cap
 
 SIGNATURE_GAS: Final = 45_000  # of a signature and its number, above those of a publication
 MAX_OPEN: Final = 32  # publications at once: each holds a package and some connections
@@ -260,46 +257,22 @@ class Sponsor:
         self, plan: ChangePlan, bound: int, request: SponsorRequest, on_step: Any
     ) -> ChangePlan:
         """Make the commitment of a new name, where one is needed, and wait until it counts."""
-        commitments = await self._commitments(plan, request)
-        transaction = plan.transaction
-        if transaction is None or not commitments:
+        least, most = await self._registry.commitment_ages()
+        name = CapabilityURI.exact(plan.change.subject).name
+        needed = least > 0 and request.secret != NO_SECRET
+        if not needed or await self._registry.name_state(name) is not None:
             return plan
-        sender = self._signer.address
-        commits = await price_commits(
-            commitments, registry=self._registry, sender=sender, fee_cap_wei=transaction.fee_cap_wei
-        )
-        *shared, last = await share_cap(
-            (*commits.values(), transaction),
-            chain=self._registry.chain,
-            fee_cap_wei=transaction.fee_cap_wei,
-        )
-        await commit(
+        commitments = [
+            await find_commitment(self._registry, name, request.publisher, request.secret, most)
+        ]
+        return await carry_out_commits(
+            await plan_commits(plan, commitments, self._registry),
             commitments,
-            dict(zip(commits, shared, strict=True)),
+            bound,
             registry=self._registry,
             signer=self._signer,
             on_step=on_step,
         )
-        immature_gas = bound if makes_blocks_on_demand(self._registry.chain) else None
-        return await retry_until_mature(
-            lambda: plan_change(
-                plan.change, sender=sender, fee_cap_wei=last.fee_cap_wei, immature_gas=immature_gas
-            )
-        )
-
-    async def _commitments(
-        self, plan: ChangePlan, request: SponsorRequest
-    ) -> tuple[NameCommitment, ...]:
-        least, most = await self._registry.commitment_ages()
-        if least == 0 or request.secret == NO_SECRET:
-            return ()
-        name = plan.change.subject.removeprefix("did:nuwa:cap:").partition("@")[0]
-        if await self._registry.name_state(name) is not None:
-            return ()
-        made = commitment_of(name, request.publisher, request.secret)
-        made_at = await self._registry.committed_at(made)
-        counts = made_at > 0 and await block_time(self._registry.chain) <= made_at + most
-        return (NameCommitment(name, request.secret, made, made_at, counts),)
 
 
 def publication_of(
