@@ -20,7 +20,7 @@ from capdex.ipld.unixfs import Assembly
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.resources import Resource, check_resource
 from capdex.net.ipfs import source as source_
-from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth, SourceState
+from capdex.net.ipfs.source import BlockSource, FetchOutcome, SourceFault, SourceHealth
 from capdex.net.tasks import end, together
 
 MAX_CONCURRENT: Final = 8  # files of a package at once: 32 MiB in flight at most
@@ -49,16 +49,15 @@ class MultiSource:
     def __init__(
         self, sources: Sequence[BlockSource], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._sources = [(source, SourceHealth()) for source in sources]
+        self._sources = [
+            (source, SourceHealth(f"{getattr(source, 'kind', 'source')}-{number}"))
+            for number, source in enumerate(sources, 1)
+        ]
         self._clock = clock
 
-    def states(self) -> list[SourceState]:
-        """Return the state of each source, in the order they were given."""
-        now = self._clock()
-        return [
-            health.state(f"{getattr(source, 'kind', 'source')}-{number}", now)
-            for number, (source, health) in enumerate(self._sources, 1)
-        ]
+    def healths(self) -> list[SourceHealth]:
+        """Return the health of each source, in the order they were given."""
+        return [health for _, health in self._sources]
 
     async def file(self, cid: Cid, most_bytes: int = MAX_PACKAGE_BYTES) -> File:
         """Return the file of a CID: its one raw block, or a UnixFS file block by block (P3).

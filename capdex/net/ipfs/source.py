@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
@@ -66,22 +65,14 @@ class SourceFault(Unavailable):
     retry_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """State of one source for metrics; `label` is its kind and number, never its address."""
-
-    label: str
-    in_flight: int
-    resting_s: float
-    requests: int
-    received_bytes: int
-    outcomes: Mapping[FetchOutcome, int]
-
-
 @dataclass(slots=True)
 class SourceHealth:
-    """Counters of one source, and whether it is to be requested (see the table above)."""
+    """Counters of one source, and whether it is to be requested (see the table above).
 
+    `label` is its kind and number, never its address: metrics show it.
+    """
+
+    label: str
     in_flight: int = 0
     requests: int = 0
     received_bytes: int = 0
@@ -131,17 +122,6 @@ class SourceHealth:
         self._slow = self._slow + 1 if now - began >= SLOW_S else 0
         if outcome is FetchOutcome.WRONG or self._slow >= SLOW_TO_DEMOTE:
             self._demoted_until, self._slow = now + DEMOTED_S, 0
-
-    def state(self, label: str, now: float) -> SourceState:
-        """Return a copy for metrics."""
-        return SourceState(
-            label=label,
-            in_flight=self.in_flight,
-            resting_s=self.wait_s(now),
-            requests=self.requests,
-            received_bytes=self.received_bytes,
-            outcomes={outcome: self.outcomes[outcome] for outcome in FetchOutcome},
-        )
 
     def _fail(self, began: float, now: float, retry_after_s: float) -> None:
         if began < self._rested_at:

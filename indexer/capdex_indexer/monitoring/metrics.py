@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -11,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from capdex import __version__
-from capdex.net.ipfs.source import FetchOutcome, SourceState
+from capdex.net.ipfs.source import FetchOutcome, SourceHealth
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.problems import Availability, Reason, Verdict
 from capdex_indexer.monitoring.health import Health
@@ -45,7 +46,7 @@ class Counters:
 
     calls: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     endpoints: Sequence[EndpointState] = ()
-    sources: Sequence[SourceState] = ()
+    sources: Sequence[SourceHealth] = ()
     files: FilesState = FilesState()
     range_blocks: int | None = None
 
@@ -67,7 +68,7 @@ class Counters:
                     "source": source.label,
                     "requests": source.requests,
                     "in_flight": source.in_flight,
-                    "resting_seconds": round(source.resting_s, 3),
+                    "resting_seconds": round(source.wait_s(time.monotonic()), 3),
                 }
                 for source in self.sources
             ],
@@ -154,7 +155,7 @@ def _of_work(counters: Counters) -> Iterator[Metric]:
             ability.add_metric([str(number), name], able)
     yield ability
     sources = counters.sources
-    requests = {(x.label, kind): x.outcomes.get(kind, 0) for x in sources for kind in FetchOutcome}
+    requests = {(x.label, kind): x.outcomes[kind] for x in sources for kind in FetchOutcome}
     text, labels = "Blocks asked for, by how that ended.", ["source", "outcome"]
     yield _counter("capdex_source_requests", text, labels, requests)
     sizes = {(x.label,): x.received_bytes for x in sources}

@@ -107,7 +107,7 @@ class Node:
         return Counters(
             calls=dict(rpc.counts),
             endpoints=rpc.endpoints_state(),
-            sources=writer.fetcher.sources.states() if writer else (),
+            sources=writer.fetcher.sources.healths() if writer else (),
             files=FilesState(kept.budget, kept.bytes, kept.count) if kept else FilesState(),
             range_blocks=reader.range_sizer.blocks if reader else None,
         )

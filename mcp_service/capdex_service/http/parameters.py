@@ -32,15 +32,12 @@ def pairs(query: bytes) -> list[tuple[str, str]]:
 
 
 def read_parameters(
-    query: bytes,
-    known: Collection[str],
-    lists: Collection[str] = (),
-    repeated: Collection[str] = (),
+    query: bytes, known: Collection[str], repeated: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return the parameters of a query string; those in `lists` are joined by commas.
+    """Return the parameters of a query string.
 
     Values of those in `repeated` are joined for `several`, which takes them apart. Raises
-    InvalidInput for an unknown parameter, one given twice, NUL, or anything but UTF-8.
+    InvalidInput for an unknown parameter, another one given twice, NUL, or anything but UTF-8.
     """
     parameters: dict[str, str] = {}
     for name, value in pairs(query):
@@ -50,14 +47,12 @@ def read_parameters(
             raise InvalidInput(f"there is no parameter {name[:64]!r}", fix=fix)
         if "\0" in value:
             raise InvalidInput(f"{name} has a NUL character", fix="leave it out")
-        if name in lists:
-            parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
-        elif name in repeated:
-            parameters[name] = f"{parameters[name]}\0{value}" if name in parameters else value
-        elif name in parameters:
-            raise InvalidInput(f"{name} is given twice", fix="give it once")
-        else:
+        if name not in parameters:
             parameters[name] = value
+        elif name in repeated:
+            parameters[name] += f"\0{value}"
+        else:
+            raise InvalidInput(f"{name} is given twice", fix="give it once")
     return parameters
 
 
@@ -69,8 +64,8 @@ def required(given: Parameters, name: str) -> str:
 
 
 def words(given: Parameters, name: str) -> list[str]:
-    """Return the items of a list that is separated by commas; none for an absent one."""
-    return given[name].split(",") if name in given else []
+    """Return the items of a repeated parameter, which may have several separated by commas."""
+    return [word for value in several(given, name) for word in value.split(",")]
 
 
 def several(given: Parameters, name: str) -> list[str]:

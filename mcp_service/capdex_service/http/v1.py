@@ -29,7 +29,7 @@ def read_search(query: bytes) -> SearchRequest:
     """Read the query string of `/v1/search`; raises InvalidInput."""
     values = [*FILTER_NAMES, *(f"{NOT}.{name}" for name in FILTER_NAMES)]
     others = ("q", HAS_PROMPT, SINCE, WINDOW, "facets", "detail", "limit", "cursor")
-    given = read_parameters(query, (*values, *others), ("facets",), values)
+    given = read_parameters(query, (*values, *others), ("facets", *values))
     filters: dict[str, Any] = {x: several(given, x) for x in FILTER_NAMES if x in given}
     lacks = {x: several(given, f"{NOT}.{x}") for x in FILTER_NAMES if f"{NOT}.{x}" in given}
     filters |= {NOT: lacks} if lacks else {}

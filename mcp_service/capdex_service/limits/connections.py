@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -43,10 +44,7 @@ class ConnectionTable:
         self._open: set[Connection] = set()
         # The connections of each client that wait, the longest first (a dictionary has an order).
         self._waiting: dict[str, dict[Connection, None]] = {}
-        self._count: dict[str, int] = {}
-        # The clients by their number of connections: finding the largest costs no search.
-        self._clients_with: dict[int, dict[str, None]] = {}
-        self._largest = 0
+        self._count: Counter[str] = Counter()  # of open connections, by client
         self._unread: dict[Connection, int] = {}  # bytes, the longest unread first
 
     def __len__(self) -> int:
@@ -56,20 +54,22 @@ class ConnectionTable:
         """Add a new connection, and cut one where there is one too many."""
         client = connection.client_key = client_key(address)
         self._open.add(connection)
-        self._recount(client, 1)
+        self._count[client] += 1
         self.waits(connection)
         over = self._count[client] > self.limits.per_client
         if over and not self._addresses.unlimited(address):
             self._cut_one(client, connection)
         elif len(self._open) > self.limits.max_connections:
-            self._cut_one(next(iter(self._clients_with[self._largest])), connection)
+            self._cut_one(max(self._count, key=lambda x: self._count[x]), connection)
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that is closed."""
         if connection in self._open:
             self._open.remove(connection)
             self.works(connection)
-            self._recount(connection.client_key, -1)
+            self._count[connection.client_key] -= 1
+            if not self._count[connection.client_key]:
+                del self._count[connection.client_key]
             self._unread.pop(connection, None)
 
     def waits(self, connection: Connection) -> None:
@@ -116,19 +116,6 @@ class ConnectionTable:
         self._note(why)
         self.remove(connection)
         connection.cut()
-
-    def _recount(self, client: str, change: int) -> None:
-        before = self._count.pop(client, 0)
-        if before:
-            del self._clients_with[before][client]
-            if not self._clients_with[before]:
-                del self._clients_with[before]
-        if after := before + change:
-            self._count[client] = after
-            self._clients_with.setdefault(after, {})[client] = None
-        self._largest = max(self._largest, after)
-        if self._largest not in self._clients_with:  # counts change by one
-            self._largest -= 1
 
 
 def build_table(limits: ClientLimits, note: Callable[[str], None]) -> ConnectionTable:

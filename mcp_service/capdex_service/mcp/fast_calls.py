@@ -102,7 +102,7 @@ class FastCalls:
             return
         id_, name, arguments = plain_call
         result = await call(self._reader, name, arguments)
-        reply = _reply(id_, result, b"" if protocol is HANDSHAKE else self._modern)
+        reply = _reply(id_, result, b"" if protocol == HANDSHAKE else self._modern)
         length = str(len(reply)).encode("ascii")
         headers = [(b"content-length", length), (b"content-type", JSON_TYPE)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -111,7 +111,7 @@ class FastCalls:
     def _read(self, protocol: bytes, body: bytes) -> tuple[bytes, str, dict[str, Any]] | None:
         """Return id, tool and arguments of a plain call; None for any other message."""
         try:
-            if protocol is HANDSHAKE:
+            if protocol == HANDSHAKE:
                 message: _Call[Any] = _read_legacy(body)
             else:
                 message = _read_modern(body)

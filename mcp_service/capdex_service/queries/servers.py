@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import orjson
@@ -42,25 +43,17 @@ class Servers:
         """
         read_limit(limit, MAX_PAGE)
         name, semver = ("", "") if cursor is None else read_cursor(cursor, str, str)
-        after = (name, semver)
         with self._reader.index.read() as connection:
             denials = self._reader.index.denial_cache.read(connection)
             serve = self._reader.serve
-            releases = read_bound(connection, wanted, serve, denials, after, limit + 1)
+            releases = read_bound(connection, wanted, serve, denials, (name, semver), limit + 1)
             changed = read_changed_at(connection, releases)
-        page: list[Json] = []
-        read = 0
-        more = len(releases) > limit
-        for release in releases[:limit]:
-            if read > MAX_READ_BYTES:
-                more = True
-                break
-            entry, length = self._entry(release)
-            read += length
-            if entry is not None:
-                page.append(server_json.response(entry, release, changed[release.cap_uri]))
-            after = (str(release.name), release.semver)
-        return _listing(page, write_cursor(*after) if more else None)
+        responses = self._responses(releases[:limit], changed)
+        cursor = None
+        if responses and len(responses) < len(releases):
+            last = releases[len(responses) - 1]
+            cursor = write_cursor(str(last.name), last.semver)
+        return _listing([x for x in responses if x is not None], cursor)
 
     def versions(self, server: str, *, deleted: bool) -> Answer:
         """Return all versions of a server, newest first; raises InvalidInput NOT_FOUND."""
@@ -69,7 +62,7 @@ class Servers:
         releases = [x for x in served if x.denied is None and (deleted or not x.yanked)]
         highest = releases[:MAX_VERSIONS]
         newest_first = sorted(highest, key=lambda x: (x.timestamp, x.sequence), reverse=True)
-        page = self._responses(newest_first)
+        page = self._all_responses(newest_first)
         if not page:
             raise server_json.not_found(server)
         return _listing(page, None)
@@ -86,23 +79,32 @@ class Servers:
             if error.code in (Code.NOT_FOUND, Code.YANKED, Code.UNVERIFIED, Code.PENDING):
                 raise server_json.not_found(server, error.message) from None
             raise
-        listed = self._responses([release]) if deleted or not release.yanked else []
+        listed = self._all_responses([release]) if deleted or not release.yanked else []
         if not listed:
             raise server_json.not_found(server)
         return Answer(orjson.dumps(listed[0]), b'""')
 
-    def _responses(self, releases: list[IndexedRelease]) -> list[Json]:
+    def _all_responses(self, releases: list[IndexedRelease]) -> list[Json]:
         with self._reader.index.read() as connection:
             changed = read_changed_at(connection, releases)
-        responses: list[Json] = []
+        responses = self._responses(releases, changed)
+        if len(responses) < len(releases):  # what is parsed by now is kept
+            raise Unavailable("the packages are large", Code.TIMEOUT, fix="try again")
+        return [x for x in responses if x is not None]
+
+    def _responses(
+        self, releases: Sequence[IndexedRelease], changed: Mapping[str, int]
+    ) -> list[Json | None]:
+        """Return the entry of each release, or None; less of them where packages are large."""
+        responses: list[Json | None] = []
         read = 0
         for release in releases:
-            if read > MAX_READ_BYTES:  # what is parsed by now is kept
-                raise Unavailable("the packages are large", Code.TIMEOUT, fix="try again")
+            if read > MAX_READ_BYTES:
+                break
             entry, length = self._entry(release)
             read += length
-            if entry is not None:
-                responses.append(server_json.response(entry, release, changed[release.cap_uri]))
+            made = entry and server_json.response(entry, release, changed[release.cap_uri])
+            responses.append(made)
         return responses
 
     def _entry(self, release: IndexedRelease) -> tuple[Json | None, int]:

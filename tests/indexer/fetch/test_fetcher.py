@@ -443,7 +443,7 @@ async def test_a_source_that_gives_other_bytes_costs_nothing_but_its_standing(
         queue.committed.set()
         await queue.becomes(available=39)
         assert len(liar.asked) == requests  # it comes last for a minute
-    lying, honest = fetcher.sources.states()
+    lying, honest = fetcher.sources.healths()
     assert lying.outcomes[FetchOutcome.WRONG] == requests
     assert queue.index.status().by_verdict == {"verified": 39}
     assert honest.outcomes[FetchOutcome.GAVE] == 39

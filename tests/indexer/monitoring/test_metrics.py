@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from capdex import __version__
 from capdex.errors import Code, Unavailable
-from capdex.net.ipfs.source import FetchOutcome, SourceState
+from capdex.net.ipfs.source import FetchOutcome, SourceHealth
 from capdex.net.rpc.abilities import Abilities
 from capdex.net.rpc.endpoint import EndpointState
 from capdex.net.rpc.pacing import Circuit
@@ -125,7 +126,8 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
         EndpointState(f"https://{host}", True, Circuit.CLOSED, rests, 0.0)
         for host, rests in (("one.example", 0.0), ("two.example", 7.5))
     ]
-    source = SourceState("gateway-1", 2, 0.0, 3, 999, {FetchOutcome.GAVE: 2, FetchOutcome.SLOW: 1})
+    outcomes = Counter({FetchOutcome.GAVE: 2, FetchOutcome.SLOW: 1})
+    source = SourceHealth("gateway-1", 2, 3, 999, outcomes)
     counters = Counters(
         {("eth_getLogs", "https://two.example", "ok"): 5, ("eth_call", "gone", "rate"): 1},
         endpoints,

@@ -19,9 +19,9 @@ KNOWN = ("uri", "include")
 
 def test_parameters_are_decoded_and_lists_may_be_written_both_ways() -> None:
     given = read_parameters(
-        b"uri=did%3Anuwa%3Acap%3Anote%40%5E1&include=a,b&include=c", KNOWN, KNOWN
+        b"uri=did%3Anuwa%3Acap%3Anote%40%5E1&include=a,b&include=c", KNOWN, ("include",)
     )
-    assert given == {"uri": "did:nuwa:cap:note@^1", "include": "a,b,c"}
+    assert given["uri"] == "did:nuwa:cap:note@^1"
     assert words(given, "include") == ["a", "b", "c"]
     assert words({}, "include") == []
     assert read_parameters(b"uri=%E8%AE%B0+x", KNOWN) == {"uri": "记 x"}

@@ -60,7 +60,7 @@ async def test_states_count_requests_and_bytes() -> None:
     shelf = Shelf()
     sources = MultiSource([shelf])
     assert await all_of(sources, CIDS) == list(PACKAGES.values())
-    (state,) = sources.states()
+    (state,) = sources.healths()
     assert (state.label, state.requests, state.in_flight) == ("gateway-1", 200, 0)
     assert state.received_bytes == sum(map(len, PACKAGES.values()))
     assert state.outcomes[FetchOutcome.GAVE] == 200
@@ -77,7 +77,7 @@ async def test_the_next_source_is_requested_too_when_one_is_slow_and_first_later
         assert await sources.get(cid) == PACKAGES[cid]
     assert len(silent.asked) == SLOW_TO_DEMOTE
     assert silent.waiting == 0
-    assert sources.states()[0].outcomes[FetchOutcome.SLOW] == SLOW_TO_DEMOTE
+    assert sources.healths()[0].outcomes[FetchOutcome.SLOW] == SLOW_TO_DEMOTE
 
 
 async def test_a_source_that_gave_wrong_bytes_is_requested_only_after_the_others() -> None:
@@ -139,7 +139,7 @@ async def test_a_cancelled_request_is_no_longer_in_flight() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert await sources.get(CIDS[1]) == PACKAGES[CIDS[1]]
-    (state,) = sources.states()
+    (state,) = sources.healths()
     assert (state.requests, state.in_flight) == (1, 0)
 
 

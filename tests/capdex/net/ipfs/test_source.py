@@ -30,7 +30,7 @@ class Requests:
     """Requests to one source, one after another; the clock moves only as told."""
 
     def __init__(self) -> None:
-        self.health, self.now = SourceHealth(), 1000.0
+        self.health, self.now = SourceHealth("gateway-1"), 1000.0
 
     def end(
         self, outcome: FetchOutcome, *, took_s: float = 0.0, retry_after_s: float | None = None
@@ -131,6 +131,6 @@ def test_whatever_happens_a_rest_is_bounded_and_every_request_counted(
         requests.end(outcome, took_s=took_s, retry_after_s=retry_after_s)
         assert requests.wait_s <= 300
         requests.now += 1
-    state = requests.health.state("gateway-1", requests.now)
+    state = requests.health
     assert sum(state.outcomes.values()) == state.requests == len(events)
     assert state.in_flight == 0
