@@ -78,11 +78,10 @@ def write_whole(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def write_atomically(path: Path, data: bytes, *, parents: bool = True) -> None:
-    """Write a file as `overwriting` does, with missing directories if `parents`."""
-    if parents:
-        with saying(f"cannot write {path}", _CHECK):
-            Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file as `overwriting` does, with missing directories."""
+    with saying(f"cannot write {path}", _CHECK):
+        Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
     with overwriting(path) as file:
         file.write(data)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from capdex.errors import CapdexError, Code, UsageError
 from capdex.limits import MAX_PACKAGE_BYTES
-from capdex.net.files import write_atomically
+from capdex.net.files import overwriting
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.errors import show
 
@@ -72,7 +72,8 @@ def telling(app: App, name: str, codes: list[int], of: type[CapdexError]) -> Ite
 def write(name: str, data: bytes) -> None:
     """Write a file whole, or stdout (`-`); raises UsageError UNREADABLE."""
     if name != "-":
-        write_atomically(Path(name), data, parents=False)
+        with overwriting(Path(name)) as file:
+            file.write(data)
         return
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()

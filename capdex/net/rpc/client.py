@@ -238,33 +238,26 @@ class Rpc(Failover):
         From an endpoint without that ability they are requested by number, and the hashes of the
         numbers are read again behind them; one that has changed is an RpcError UNKNOWN_BLOCK.
         """
-        numbers = {
-            block.hash: {"fromBlock": hex(block.number), "toBlock": hex(block.number)}
-            for block in blocks
-        }
         if self.abilities.logs_by_hash is not False:
-            hashes = {block.hash: {"blockHash": hex_(block.hash)} for block in blocks}
+            by_hash = [{"blockHash": hex_(block.hash)} for block in blocks]
             try:
-                return await self._logs_at(address, blocks, hashes)
+                return await self._logs_at(address, blocks, by_hash)
             except RpcError as error:
                 if not error.is_refusal or not await self.lacks("logs_by_hash"):
                     raise
-        logs = await self._logs_at(address, blocks, numbers)
+        numbers = [hex(block.number) for block in blocks]
+        by_number = [{"fromBlock": number, "toBlock": number} for number in numbers]
+        logs = await self._logs_at(address, blocks, by_number)
         await self._check_hashes(blocks)
         return logs
 
     async def _logs_at(
-        self, address: bytes, blocks: Sequence[Header], queries: dict[bytes, dict[str, str]]
+        self, address: bytes, blocks: Sequence[Header], queries: Sequence[dict[str, str]]
     ) -> list[LogColumns]:
         hashes = frozenset(block.hash for block in blocks)
-        read = partial(
-            _read_logs_at,
-            address=address,
-            first=blocks[0].number,
-            last=blocks[-1].number,
-            hashes=hashes,
-        )
-        calls = [("eth_getLogs", [{"address": hex_(address), **queries[x.hash]}]) for x in blocks]
+        first, last = blocks[0].number, blocks[-1].number
+        read = partial(_read_logs_at, address=address, first=first, last=last, hashes=hashes)
+        calls = [("eth_getLogs", [{"address": hex_(address), **query}]) for query in queries]
         return await self.batch(calls, read)
 
     async def view(self, address: bytes, data: bytes, block: BlockRef | str = "latest") -> bytes:

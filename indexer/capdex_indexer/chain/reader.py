@@ -35,10 +35,6 @@ COMPARE_S = 60.0  # how often the heads of all endpoints are compared
 MAX_BEHIND = 32  # blocks: the fastest chains make some while endpoints are asked
 
 
-async def _none_accepted() -> bytes | None:
-    return None
-
-
 class ChainReader:
     """The chain from `start_block` on, for one registry; `reorgs.resume` sets another position.
 
@@ -57,7 +53,7 @@ class ChainReader:
         start_block: int,
         finality_depth: int,
         poll_interval_s: float,
-        accepted: Accepted = _none_accepted,
+        accepted: Accepted | None = None,
     ) -> None:
         rpc.expect(chain_id)
         self.rpc = rpc

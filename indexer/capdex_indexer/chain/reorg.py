@@ -74,7 +74,9 @@ class ReorgDetector:
     `accepted` returns the hash of a block that an operator accepted, or None.
     """
 
-    def __init__(self, rpc: Rpc, *, start_block: int, is_dev: bool, accepted: Accepted) -> None:
+    def __init__(
+        self, rpc: Rpc, *, start_block: int, is_dev: bool, accepted: Accepted | None
+    ) -> None:
         self.settled = 0  # what was final when last taken, or when it was stored (`resume`)
         self._rpc, self._is_dev, self._accepted = rpc, is_dev, accepted
         self._start_block = start_block
@@ -196,7 +198,7 @@ class ReorgDetector:
         )
 
     async def _is_accepted(self, ours: BlockRef) -> bool:
-        hash_ = await self._accepted()
+        hash_ = await self._accepted() if self._accepted else None
         block = await self._rpc.block_of(hash_) if hash_ else None
         if block is None or block.hash != hash_ or block.number < ours.number:
             return False

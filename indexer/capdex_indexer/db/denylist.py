@@ -15,9 +15,8 @@ from sqlalchemy import Connection, Executable, Row, select, text
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.cid import DAG_PB, Cid
 from capdex.problems import Verdict
-from capdex_indexer.db.models import DENIAL, DEPLOYMENT, REGISTRY, RELEASE
+from capdex_indexer.db.models import DENIAL, RELEASE, REVISION
 
-_REVISION: Final = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
 # Packages of denied names whose bytes a node may have kept.
 _PACKAGES: Final = select(RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256).where(
     RELEASE.c.name.in_(select(DENIAL.c.subject)),
@@ -136,7 +135,7 @@ class DenialCache:
 
     def read(self, connection: Connection) -> Denials:
         """Return the denials of the index revision that this transaction sees."""
-        revision: int = connection.execute(_REVISION).scalar() or 0
+        revision: int = connection.execute(REVISION).scalar() or 0
         cached = self._cached
         if cached is None or cached[0] != revision:
             cached = self._cached = (revision, read_with_digests(connection))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, and_, text
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, and_, select, text
 from sqlmodel import Field, SQLModel
 
 from capdex_indexer.db.columns import (
@@ -337,3 +337,5 @@ OWNERSHIP, VOTE = table(OwnershipRow), table(VoteRow)
 LISTING, FACET, NAME_CHANGE = table(ListingRow), table(FacetRow), table(NameChangeRow)
 SCHEMA_CLAIM, INSTRUCTION = table(SchemaClaimRow), table(InstructionRow)
 DENIAL, HEARTBEAT = table(DenialRow), table(HeartbeatRow)
+
+REVISION: Final = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)

@@ -99,26 +99,22 @@ class Writer:
         Raises the error that ends one of the loops: SessionLost when the lease is lost, and what
         `meet_chain` raises for a new index.
         """
-        rpc, store, committed = self.resources.rpc, self.store, self.committed
+        parts, store, committed = self.resources, self.store, self.committed
         try:
             async with asyncio.TaskGroup() as loops:
                 loops.create_task(self.fetcher.run())
                 loops.create_task(self.files.run())
-                loops.create_task(self._fetch_lost())
+                loops.create_task(LostPackages(store, parts.sources, parts.blocks).run())
                 loops.create_task(self._beat(health))
-                await meet_chain(rpc, store, self.options.start_block, report)
+                await meet_chain(parts.rpc, store, self.options.start_block, report)
                 loops.create_task(self._look())
                 self.reader = self._open_reader(store)
                 walk = follow_chain(self.reader, store, committed=committed, report=report)
                 loops.create_task(walk)
-                if self.resources.votes is not None:
-                    loops.create_task(self._count(self.resources.votes))
+                if parts.votes is not None:
+                    loops.create_task(self._count(parts.votes))
         except BaseExceptionGroup as group:
             raise cause(group) from group
-
-    async def _fetch_lost(self) -> None:
-        parts = self.resources
-        await LostPackages(self.store, parts.sources, parts.blocks).run()
 
     async def _look(self) -> None:
         while True:

@@ -15,7 +15,7 @@ from capdex.problems import Verdict
 from capdex_indexer.db.columns import STANDS
 from capdex_indexer.db.driver_errors import translated_errors
 from capdex_indexer.db.engine import transaction
-from capdex_indexer.db.models import DEPLOYMENT, LISTING, NAME_CHANGE, REGISTRY, RELEASE
+from capdex_indexer.db.models import LISTING, NAME_CHANGE, RELEASE, REVISION
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,6 @@ _NEWEST: Final = (
 _LISTED: Final = select(
     *(RELEASE.c.id, RELEASE.c.cap_uri, RELEASE.c.semver, RELEASE.c.cid, RELEASE.c.sha256)
 ).where(RELEASE.c.id.in_(bindparam("ids", expanding=True)))
-_REVISION: Final = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
 
 
 def read_changes(connection: Connection, after: tuple[int, str], limit: int) -> list[NameChange]:
@@ -113,7 +112,7 @@ class CommitWatch:
                 message = "the index cannot be read"
                 raise Unavailable(message, Code.DATABASE_UNAVAILABLE, str(error)) from error
         with transaction(self._engine) as connection:
-            return int(connection.execute(_REVISION).scalar() or 0)
+            return int(connection.execute(REVISION).scalar() or 0)
 
     def close(self) -> None:
         """Close the connection, also if the engine was disposed before."""

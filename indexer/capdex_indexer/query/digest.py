@@ -25,6 +25,7 @@ from capdex_indexer.db.models import (
     PACKAGE,
     REGISTRY,
     RELEASE,
+    REVISION,
     VOTES,
     base,
 )
@@ -210,8 +211,7 @@ class DigestCache:
 
     def read(self, connection: Connection) -> Digest | None:
         """Return the digests of the registry; None before its first block."""
-        query = select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY)
-        revision: int | None = connection.execute(query).scalar()
+        revision: int | None = connection.execute(REVISION).scalar()
         cached = self._cached
         if cached is not None and cached[0] == revision:
             return cached[1]

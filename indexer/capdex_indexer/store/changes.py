@@ -13,12 +13,8 @@ from typing import Final
 from sqlalchemy import Connection, select, text
 
 from capdex_indexer.db.bulk_insert import chunks
-from capdex_indexer.db.models import DEPLOYMENT, REGISTRY, RELEASE, SCHEMA_CLAIM
+from capdex_indexer.db.models import RELEASE, REVISION, SCHEMA_CLAIM
 
-# Locked on PostgreSQL, where an operator could else commit a transaction of the same revision.
-_REVISION: Final = (
-    select(DEPLOYMENT.c.revision).where(DEPLOYMENT.c.id == REGISTRY).with_for_update()
-)
 _INTO: Final = (
     "INSERT INTO name_change (name, revision) SELECT name, :revision FROM ({}) AS changed "
     "WHERE name IS NOT NULL ON CONFLICT (name) DO UPDATE SET revision = excluded.revision"
@@ -61,5 +57,8 @@ def later_claimants(connection: Connection, release_ids: Collection[int]) -> set
 
 
 def _revision(connection: Connection) -> int:
-    """Return the revision that this transaction will have (`Store._write` adds 1 at its end)."""
-    return int(connection.execute(_REVISION).scalar_one()) + 1
+    """Return the revision that this transaction will have (`Store._write` adds 1 at its end).
+
+    Locked on PostgreSQL, where an operator could else commit a transaction of the same revision.
+    """
+    return int(connection.execute(REVISION.with_for_update()).scalar_one()) + 1

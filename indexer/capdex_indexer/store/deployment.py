@@ -85,9 +85,9 @@ def fill_in(connection: Connection, registry: Deployment, keep_start_block: bool
     return replace(registry, genesis=registry.genesis or row["genesis"])
 
 
-def bring_up_to_date(connection: Connection, *, rules_version: int, listing_rules: str) -> None:
+def bring_up_to_date(connection: Connection, listing_rules: str) -> None:
     """Record that everything was made by the rules of this version."""
-    connection.execute(update(DEPLOYMENT).values(rules_version=rules_version))
+    connection.execute(update(DEPLOYMENT).values(rules_version=RULES_VERSION))
     ours = update(DEPLOYMENT).where(DEPLOYMENT.c.id == REGISTRY)
     connection.execute(ours.values(listing_rules=listing_rules))
 

@@ -237,7 +237,7 @@ class Store:
         if row["listing_rules"] != rules:
             listing.rebuild(connection, self._serve)
             changes.mark_all(connection)
-        deployments.bring_up_to_date(connection, rules_version=RULES_VERSION, listing_rules=rules)
+        deployments.bring_up_to_date(connection, rules)
 
     def _check(
         self, connection: Connection, deployment: Deployment, keep_start_block: bool

@@ -42,16 +42,8 @@ _HEADERS: Final = [
 class ChangeStream:
     """The ASGI application of the stream; `close` ends all streams and refuses new ones."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        *,
-        heartbeat_s: float = HEARTBEAT_S,
-        lifetime_s: float = LIFETIME_S,
-        places: StreamPlaces | None = None,
-    ) -> None:
-        self._reader, self._places = reader, places or StreamPlaces()
-        self._heartbeat_s, self._lifetime_s = heartbeat_s, lifetime_s
+    def __init__(self, reader: Reader) -> None:
+        self._reader, self._places = reader, StreamPlaces()
         self._open: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -98,7 +90,7 @@ class ChangeStream:
     async def _stream(self, send: Send, since: FeedPlace) -> None:
         """Send changes as they come; ends after a time, and when the client reads no more."""
         clock = asyncio.get_running_loop().time
-        ends_at, quiet_until = clock() + self._lifetime_s, clock() + self._heartbeat_s
+        ends_at, quiet_until = clock() + LIFETIME_S, clock() + HEARTBEAT_S
         await send_part(send, b"retry: %d\n\n" % RETRY_MS)
         while clock() < ends_at:
             try:
@@ -110,7 +102,7 @@ class ChangeStream:
             since = page.after
             if page.entries:
                 await send_part(send, b"".join(starmap(_event, page.entries)))
-                quiet_until = clock() + self._heartbeat_s
+                quiet_until = clock() + HEARTBEAT_S
             if page.more:
                 continue
             try:
@@ -118,7 +110,7 @@ class ChangeStream:
                     await self._reader.wait(since.revision)
             except TimeoutError:
                 await send_part(send, b": nothing new\nid: %s\n\n" % str(since).encode("ascii"))
-                quiet_until = clock() + self._heartbeat_s
+                quiet_until = clock() + HEARTBEAT_S
 
 
 def _event(place: FeedPlace, change: Json) -> bytes:

@@ -222,19 +222,8 @@ class Chain:
             if immature_gas is None or not revert_reasons.is_immature(error):
                 raise
             gas = immature_gas
-        fees = await self.fees()
-        unpriced = Transaction(
-            chain_id=self.chain_id,
-            sender=sender,
-            to=to,
-            data=data,
-            gas=gas,
-            max_fee_per_gas=0,
-            max_priority_fee_per_gas=0,
-            expected_fee_wei=0,
-            fee_cap_wei=fee_cap_wei,
-        )
-        priced = unpriced.priced(fees)
+        unpriced = Transaction(self.chain_id, sender, to, data, gas, fee_cap_wei=fee_cap_wei)
+        priced = unpriced.priced(await self.fees())
         await self.check_balance(sender, priced.max_fee_wei)
         return priced
 

@@ -25,7 +25,7 @@ class Fees(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """An unsigned EIP-1559 transaction, priced; another signer could send it as it stands.
+    """An unsigned EIP-1559 transaction; once `priced`, another signer could send it as it stands.
 
     Fees are in wei per gas; `data` is 0x hex. `fee_cap_wei` is the most that the user agreed to,
     for this transaction and its replacements.
@@ -36,9 +36,9 @@ class Transaction:
     to: str
     data: str
     gas: int
-    max_fee_per_gas: int
-    max_priority_fee_per_gas: int
-    expected_fee_wei: int
+    max_fee_per_gas: int = 0
+    max_priority_fee_per_gas: int = 0
+    expected_fee_wei: int = 0
     value: int = 0
     fee_cap_wei: int = DEFAULT_FEE_CAP_WEI
 

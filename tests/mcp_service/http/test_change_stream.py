@@ -18,6 +18,7 @@ from starlette.routing import Route
 from capdex.problems import Verdict
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
+from capdex_service.http import change_stream
 from capdex_service.http.change_stream import ChangeStream
 from capdex_service.limits.streams import StreamPlaces
 from capdex_service.queries.reader import Reader
@@ -56,11 +57,12 @@ def live(making: Any, tmp_path: Path) -> Iterator[Live]:
 
 @pytest.fixture
 def serve_stream(live: Live, listen_with: Any) -> Serve:
-    """Serve the stream alone, with other bounds."""
+    """Serve the stream alone, with fewer places."""
 
     @asynccontextmanager
-    async def serve(**bounds: Any) -> AsyncIterator[aiohttp.ClientSession]:
-        stream = ChangeStream(live.reader, **bounds)
+    async def serve(places: int = 9) -> AsyncIterator[aiohttp.ClientSession]:
+        stream = ChangeStream(live.reader)
+        stream._places = StreamPlaces(places)
         app = Starlette(routes=[Route("/", stream, methods=["GET"])])
         async with listen_with(app) as url, aiohttp.ClientSession(url) as http:
             http.close_stream = stream.close  # type: ignore[attr-defined]
@@ -140,8 +142,11 @@ async def test_an_older_index_that_takes_the_place_resets_an_open_stream(
             assert json.loads((await event(answer))["data"])["name"] == "note"
 
 
-async def test_a_quiet_stream_says_that_it_lives(live: Live, serve_stream: Serve) -> None:
-    async with serve_stream(heartbeat_s=0.02) as http, http.get("/") as answer:
+async def test_a_quiet_stream_says_that_it_lives(
+    live: Live, serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_stream, "HEARTBEAT_S", 0.02)
+    async with serve_stream() as http, http.get("/") as answer:
         await event(answer)
         beat = await event(answer)
         assert beat[""] == "nothing new"
@@ -150,13 +155,16 @@ async def test_a_quiet_stream_says_that_it_lives(live: Live, serve_stream: Serve
         again.close()
 
 
-async def test_a_stream_ends_after_its_lifetime(live: Live, serve_stream: Serve) -> None:
-    async with serve_stream(lifetime_s=0.02) as http, http.get("/") as answer:
+async def test_a_stream_ends_after_its_lifetime(
+    live: Live, serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_stream, "LIFETIME_S", 0.02)
+    async with serve_stream() as http, http.get("/") as answer:
         assert (await answer.read()).startswith(b"retry: 2000\n\n")
 
 
 async def test_one_stream_too_many_is_refused(live: Live, serve_stream: Serve) -> None:
-    async with serve_stream(places=StreamPlaces(2)) as http:
+    async with serve_stream(2) as http:
         held = [await http.get("/") for _ in range(2)]
         for answer in held:
             await event(answer)
@@ -182,7 +190,7 @@ async def test_streams_end_when_the_node_stops(live: Live, serve_stream: Serve) 
 
 
 async def test_head_opens_no_stream(live: Live, serve_stream: Serve) -> None:
-    async with serve_stream(places=StreamPlaces(1)) as http:
+    async with serve_stream(1) as http:
         for _ in range(3):
             async with asyncio.timeout(30), http.head("/") as answer:
                 assert answer.status == 200
