@@ -7,9 +7,9 @@ answer tells nothing, and is made again later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from capdex.errors import untrusted_text
 from capdex.net.rpc.errors import RpcError
@@ -79,13 +79,8 @@ class Abilities:
         return self
 
 
-class Ask(Protocol):
-    """Calls one endpoint."""
-
-    async def __call__(
-        self, method: str, params: Sequence[Any], read: Callable[[Any], Any], /
-    ) -> Any:
-        """Return the result by `read`; raises RpcError."""
+# Calls one endpoint: by a method, parameters and what reads the result. Raises RpcError.
+Ask = Callable[[str, Sequence[Any], Callable[[Any], Any]], Awaitable[Any]]
 
 
 def as_is(result: object) -> Any:

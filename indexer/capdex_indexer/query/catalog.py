@@ -130,8 +130,8 @@ def read_listed_by(
         words += f" AND {beyond.format(key=key)}"
     if facet is not None:
         many = count_listed(connection, facet) > MANY
-        words += f" AND EXISTS {_OF} AND release_id = release.id)" * many
-        words += f" AND release.id IN {_OF})" * (not many)
+        has = f"EXISTS {_OF} AND release_id = release.id)" if many else f"release.id IN {_OF})"
+        words += f" AND {has}"
         values |= {"key": facet[0], "value": facet_value(*facet)}
     query = text(f"{words} ORDER BY {by.format(key=key)} LIMIT :limit OFFSET :offset")
     rows = read_allowed(connection, query, values, denials, limit)

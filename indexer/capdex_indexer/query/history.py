@@ -150,10 +150,6 @@ def _deprecation(row: Any) -> dict[str, Any]:
     return {"kind": kind, **more, **_subject(row["subject"])}
 
 
-def _ownership(row: Any) -> dict[str, Any]:
-    return {key: row[key] for key in ("kind", "name", "by", "account")}
-
-
 def _vote(row: Any) -> dict[str, Any]:
     kind = {1: "voted for", -1: "voted against"}.get(row["vote"], "withdrew a vote")
     return {
@@ -173,6 +169,6 @@ _DETAILS: Final[Mapping[Table, Callable[[Any], dict[str, Any]]]] = {
     RELEASE: _release,
     YANK: _yank,
     DEPRECATION: _deprecation,
-    OWNERSHIP: _ownership,
+    OWNERSHIP: lambda row: {key: row[key] for key in ("kind", "name", "by", "account")},
     VOTE: _vote,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,7 +46,7 @@ class WholeBody:
             if len(body) > self.max_bytes:
                 await self._too_large(scope, receive, send)
                 return
-        await self.app(scope, replay([whole_body(bytes(body))], receive), send)
+        await self.app(scope, replay(bytes(body), receive), send)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
         what = f"a request has at most {self.max_bytes} bytes"
@@ -55,18 +54,12 @@ class WholeBody:
         await refuse(error, scope, receive, send)
 
 
-def whole_body(body: bytes) -> Message:
-    """Return the message of a body that is whole."""
-    return {"type": "http.request", "body": body, "more_body": False}
-
-
-def replay(messages: Iterable[Message], receive: Receive) -> Receive:
-    """Return a `receive` that gives these messages first."""
-    waiting = iter(messages)
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the whole body first."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        message = next(waiting, None)
-        return await receive() if message is None else message
+        return waiting.pop() if waiting else await receive()
 
     return again
 

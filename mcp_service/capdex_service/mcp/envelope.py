@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from capdex.net import envelope
 from capdex.net.introduction import HANDSHAKE_VERSIONS, MODERN_VERSION
-from capdex_service.limits.bodies import replay, whole_body
+from capdex_service.limits.bodies import replay
 
 _VERSIONS: Final = (*HANDSHAKE_VERSIONS, MODERN_VERSION)
 _ITS_OWN: Final = b"io.modelcontextprotocol/protocolVersion"  # which the SDK compares
@@ -39,4 +39,4 @@ class CheckedMessages:
             response = Response(message.answer(), 400, media_type="application/json")
             await response(scope, receive, send)
             return
-        await self._app(scope, replay([whole_body(body)], receive), send)
+        await self._app(scope, replay(body, receive), send)

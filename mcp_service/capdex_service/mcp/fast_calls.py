@@ -94,11 +94,10 @@ class FastCalls:
         if protocol is None:
             await self._transport(scope, receive, send)
             return
-        message = await receive()  # `WholeBody` gives the body in one part
-        body = message.get("body", b"")
+        body = (await receive()).get("body", b"")  # `WholeBody` gives it in one part
         plain_call = self._read(protocol, body) if len(body) <= MAX_BODY_BYTES else None
         if plain_call is None:
-            await self._transport(scope, replay([message], receive), send)
+            await self._transport(scope, replay(body, receive), send)
             return
         id_, name, arguments = plain_call
         result = await call(self._reader, name, arguments)
