@@ -32,6 +32,7 @@ LIGHT_SCRYPT_N: Final = 16_384  # 16 MiB and a twentieth of a second: tests and 
 # A key file is untrusted input: without bounds it could use up the memory and time of the machine.
 MAX_SCRYPT_MEMORY_BYTES: Final = 1 << 30
 MAX_PBKDF2_ROUNDS: Final = 10_000_000
+MAX_DERIVED_BYTES: Final = 64  # wallets derive 32; each 32 more take all rounds again
 MAX_KEY_FILE_BYTES: Final = 65_536  # a keystore is about 500 bytes
 
 
@@ -199,10 +200,11 @@ def _check_work(path: Path, keystore: dict[str, Any]) -> None:
     try:
         params = keystore["crypto"]["kdfparams"]
         memory = 128 * int(params.get("n", 0)) * int(params.get("r", 1)) * int(params.get("p", 1))
-        rounds = int(params.get("c", 0))
+        rounds, length = int(params.get("c", 0)), int(params.get("dklen", 32))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise _malformed(path, "it has no readable crypto section") from None
-    if memory > MAX_SCRYPT_MEMORY_BYTES or rounds > MAX_PBKDF2_ROUNDS:
+    too_long = rounds > MAX_PBKDF2_ROUNDS or length > MAX_DERIVED_BYTES
+    if memory > MAX_SCRYPT_MEMORY_BYTES or too_long:
         raise _malformed(path, "opening it would take more work than any wallet asks for")
 
 

@@ -125,6 +125,9 @@ def test_an_empty_passphrase_protects_nothing_and_is_refused(tmp_path):
         '{"crypto": {"kdf": "scrypt", "kdfparams": {"n": 1e99, "r": 8, "p": 1}}, "version": 3}',
         '{"crypto": {"kdf": "scrypt", "kdfparams": {"n": 4096}}, "version": 3}',
         '{"crypto": {"kdf": "pbkdf2", "kdfparams": {"c": 99999999999}}, "version": 3}',
+        '{"crypto": {"kdf": "pbkdf2", "kdfparams": {"c": 1, "dklen": 65, "prf": "hmac-sha256", '
+        '"salt": "00"}, "cipher": "aes-128-ctr", "cipherparams": {"iv": "00"}, "ciphertext": "00", '
+        '"mac": "00"}, "version": 3}',  # each 32 bytes more take all rounds again
     ],
 )
 def test_what_is_no_keystore_is_unreadable(tmp_path, content):
