@@ -20,9 +20,10 @@ from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.submit import share_cap
 
 # A transaction of its own costs 92 000 gas for a further release, in a batch it is 62 000 each:
-# two pay already. A hundred are 7 million gas and 45 kB of calldata, well below what a transaction
-# may take (16.7 million, EIP-7825) and what nodes pass on (128 KiB).
+# two pay already. A hundred are 7 million gas and 45 kB of calldata, well below what nodes pass on
+# (128 KiB); as many claims of long names would be more than a transaction may take.
 MAX_BATCH: Final = 100
+MAX_TRANSACTION_GAS: Final = 2**24  # EIP-7825
 BLOCK_SHARE: Final = 4  # a batch takes a quarter of a block's gas at most: larger ones wait long
 
 # Highest gas of a publication, where it cannot be estimated: a claim reverts until its commitment
@@ -172,7 +173,7 @@ def divide(
         gas = gas_bound([candidate])
         if not batches or len(batches[-1]) == MAX_BATCH or gas > room:
             batches.append([])
-            room = block_gas_limit // BLOCK_SHARE
+            room = min(block_gas_limit // BLOCK_SHARE, MAX_TRANSACTION_GAS)
         batches[-1].append(candidate)
         room -= gas
     return tuple(map(tuple, batches))

@@ -287,6 +287,15 @@ async def test_batches_keep_below_a_share_of_a_block_and_a_number(registry, sign
     assert divide([], 30_000_000) == ()
 
 
+async def test_a_batch_takes_no_more_than_a_transaction_may_however_large_blocks_are(
+    registry, signer, blocks
+):
+    (one,) = (await plan([await package(signer, "n" * 64)], registry, signer, blocks)).candidates
+    batches = divide([one] * 200, 10**12)
+    assert sum(map(len, batches)) == 200
+    assert max(map(gas_bound, batches)) <= 2**24  # EIP-7825
+
+
 async def test_an_account_that_can_pay_one_but_not_all_is_refused(
     registry, signer, blocks, local_chain
 ):
