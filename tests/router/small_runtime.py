@@ -18,7 +18,6 @@ from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, Request
 from capdex_router.policy.grant_file import GrantFile
-from capdex_router.policy.proposal import Proposal
 
 READS = ToolHints(read_only=True, destructive=False)
 LIMITS = CallLimits()
@@ -62,18 +61,6 @@ class Http:
                 raise ExecutionFailed(f"the server answered {answer.status}")
             found: Json = await answer.json()
             return found
-
-
-@dataclass
-class Person:
-    """Answers each question by `answer`, and keeps the questions."""
-
-    answer: bool = True
-    asked: list[Proposal] = field(default_factory=list)
-
-    async def ask(self, question: Proposal) -> bool:
-        self.asked.append(question)
-        return self.answer
 
 
 def tool(name: str, executor: Any, annotations: ToolHints = READS, **fields: Any) -> Capability:

@@ -43,7 +43,8 @@ from tests.router.catalog.hostile import (
     UNSEEN,
     USABLE,
 )
-from tests.router.small_runtime import Person, Runtime
+from tests.router.simulated import Person
+from tests.router.small_runtime import Runtime
 
 SERVER = StdioServerParameters(
     command=sys.executable, args=[str(Path(__file__).with_name("foreign.py"))]

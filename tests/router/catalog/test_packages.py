@@ -25,8 +25,8 @@ from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import McpServices
 from capdex_router.policy.secrets import SecretFile, Secrets
-from tests.router.simulated import capabilities_of
-from tests.router.small_runtime import Person, Runtime
+from tests.router.simulated import Person, capabilities_of
+from tests.router.small_runtime import Runtime
 
 HOST = "api.weather.example"
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
@@ -252,21 +252,17 @@ async def test_an_output_that_breaks_the_output_schema_of_its_package_is_refused
     assert found["output"] is None
 
 
-async def test_a_post_that_its_package_calls_read_only_is_asked_about_each_time(
-    run: Runtime,
-) -> None:
+@pytest.mark.parametrize(
+    "tool",
+    [
+        pytest.param("look", id="a post that its package calls read-only"),
+        pytest.param("wipe", id="a tool that its package calls destructive"),
+    ],
+)
+async def test_what_may_destroy_something_is_asked_about_each_time(run: Runtime, tool: str) -> None:
     person = Person()
-    assert (await run.call(uri("look"), {}, person))["ok"]
-    assert (await run.call(uri("look"), {}, person))["ok"]
-    assert ["may destroy" in question.summary for question in person.asked] == [True, True]
-
-
-async def test_a_tool_that_its_package_calls_destructive_is_asked_about_each_time(
-    run: Runtime,
-) -> None:
-    person = Person()
-    assert (await run.call(uri("wipe"), {}, person))["ok"]
-    assert (await run.call(uri("wipe"), {}, person))["ok"]
+    for _ in range(2):
+        assert (await run.call(uri(tool), {}, person))["ok"]
     assert ["may destroy" in question.summary for question in person.asked] == [True, True]
 
 

@@ -21,7 +21,7 @@ from tests.router.commands.programs import (
     write_boxes,
     write_inbox,
 )
-from tests.router.small_runtime import Person
+from tests.router.simulated import Person
 
 ROOT = Path(__file__).parents[3]
 
@@ -67,7 +67,7 @@ async def test_an_agent_may_learn_again_what_its_person_has_learned(tmp_path: Pa
 async def test_nothing_is_kept_without_a_yes(tmp_path: Path) -> None:
     async with open_runtime(tmp_path / "router") as runtime:
         with pytest.raises(Refused) as refused:
-            await runtime.learning.learn("wc", Person(answer=False))
+            await runtime.learning.learn("wc", Person(agrees=False))
         assert refused.value.code == Code.NO_CONSENT
         with pytest.raises(Refused) as asked:
             await runtime.learning.learn("wc", Refuse())

@@ -25,7 +25,7 @@ from tests.router.commands.programs import (
     write_boxes,
     write_inbox,
 )
-from tests.router.small_runtime import Person
+from tests.router.simulated import Person
 
 SUMMARY, DELETE = "learned:inboxd#check-email", "learned:inboxd#delete-emails"
 SORT = "learned:sort#run"
@@ -60,7 +60,7 @@ async def test_what_may_destroy_is_asked_for_each_time(tmp_path: Path) -> None:
     async with learned_inbox(tmp_path) as runtime:
         refused = await call(runtime, DELETE, IDS)
         assert refused["error"]["reason"] == "CONFIRM_NEEDED"
-        no, yes = Person(answer=False), Person()
+        no, yes = Person(agrees=False), Person()
         assert (await call(runtime, DELETE, IDS, no))["error"]["reason"] == "NO_CONSENT"
         assert emails(tmp_path) == ["abc123", "def456", "ghi789"]
         called = await call(runtime, DELETE, IDS, yes)

@@ -24,7 +24,7 @@ from capdex_router.faces.agentkit_adapters import RouterInvocable, RouterProvide
 from capdex_router.invoke.invoke import Caller
 from capdex_router.policy.consent import Refuse
 from tests.router.faces.demo import actions
-from tests.router.small_runtime import Person
+from tests.router.simulated import Person
 
 CONTEXT = agentkit.CapabilityContext("s", "t")
 

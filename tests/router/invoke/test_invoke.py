@@ -20,7 +20,8 @@ from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
 from capdex_router.policy import tokens
 from capdex_router.policy.consent import text
-from tests.router.small_runtime import TEXT_INPUT, Echo, Http, Person, Runtime, tool
+from tests.router.simulated import Person
+from tests.router.small_runtime import TEXT_INPUT, Echo, Http, Runtime, tool
 
 Make = Callable[..., Runtime]
 OSLO = HostRequest("GET", "https", "api.example.org", 443)
@@ -162,7 +163,7 @@ CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
     ),
     "a person who says no": (
         "PERMISSION_DENIED", "NO_CONSENT", tool("t", Echo(), DESTROYS), {"text": ""},
-        {"asker": Person(answer=False)},
+        {"asker": Person(agrees=False)},
     ),
     "a verb that is not declared": (
         "PERMISSION_DENIED", "PERMISSION_DENIED", tool("t", Echo([CREATE])), {"text": ""}, {},
@@ -284,7 +285,7 @@ async def test_without_a_yes_nothing_runs(runtime: Make) -> None:
     echo = Echo([OSLO])
     run = runtime(tool("t", echo, DESTROYS))
     await run.call("t", {"text": "a"})
-    await run.call("t", {"text": "a"}, Person(answer=False))
+    await run.call("t", {"text": "a"}, Person(agrees=False))
     await run.call("t", {"text": "a", "confirm": True})
     assert echo.runs == []
 
