@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from capdex.diagnostics import Findings, LineColumn, Path, show, type_name
@@ -26,8 +26,6 @@ from capdex.uri import CapabilityURI
 from capdex.yaml import Scalar, Style, YamlReading, read_yaml
 
 MAX_PROMPT_BYTES: Final = 64 * 1024
-
-_MINT: Final = object()  # known to this module alone, so that only `read` makes a reading
 
 SECTIONS: Final = ("metadata", "schema", "prompt", "tools", "tool_bindings", "resources")
 
@@ -83,11 +81,6 @@ class ManifestReading:
     yaml: YamlReading
     manifest: Manifest | None
     problems: tuple[Problem, ...]
-    mint: object = field(repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.mint is not _MINT:
-            raise TypeError("only capdex.manifest.read makes a ManifestReading")
 
     @property
     def data(self) -> bytes:
@@ -124,7 +117,7 @@ def read(file: bytes | YamlReading) -> ManifestReading:
         message = f"the file holds {type_name(source.value)}; a mapping of sections belongs here"
         findings.error(Reason.WRONG_TYPE, (), message)
     valid = None if findings.failed else manifest
-    return ManifestReading(source, valid, findings.problems(), _MINT)
+    return ManifestReading(source, valid, findings.problems())
 
 
 class _Manifest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 from urllib.parse import urlsplit
 
@@ -22,19 +21,10 @@ from capdex.net.rpc.endpoint import without_secrets
 from capdex.net.rpc.errors import retry_after
 from capdex.net.rpc.replies import what_it_seems
 
-
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """Time limits of one block in seconds, and the least rate. A package has a few KiB."""
-
-    connect_s: float = 5.0
-    first_byte_s: float = 15.0
-    total_s: float = 60.0
-    floor_bytes_s: int = 1024  # a source that sends slower holds a worker for nothing
-    grace_s: float = 5.0  # the least rate applies after this
-
-
-LIMITS: Final = FetchLimits()
+# For one block, in seconds; a package has a few KiB.
+TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, connect=5.0, sock_read=15.0)
+LEAST_BYTES_S: Final = 1024  # a source that sends slower holds a worker for nothing
+GRACE_S: Final = 5.0  # the least rate applies after this
 # No block of a package is larger; a larger block needs a Content-Length.
 MAX_UNDECLARED_BYTES: Final = MAX_PACKAGE_BYTES + 4096
 _CHUNK_BYTES: Final = 64 * 1024
@@ -69,7 +59,7 @@ class Http(ABC):
     kind: ClassVar[str] = "http"
     prefix: ClassVar[str] = ""  # of the label
 
-    def __init__(self, base_url: str, *, limits: FetchLimits = LIMITS) -> None:
+    def __init__(self, base_url: str) -> None:
         if not _is_http(base_url):
             raise UsageError(
                 # The URL may contain a secret, so it is not shown.
@@ -80,7 +70,6 @@ class Http(ABC):
             )
         self.base_url = base_url.rstrip("/")
         self.label = self.prefix + redact(base_url)
-        self.limits = limits
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -100,7 +89,7 @@ class Http(ABC):
         try:
             data = await self._read(cid)
         except aiohttp.ConnectionTimeoutError:
-            why = f"no connection within {self.limits.connect_s:g} s"
+            why = f"no connection within {TIMEOUT.connect:g} s"
             raise self.fault(why, FetchOutcome.FAILED) from None
         except TimeoutError:
             raise self.fault(f"it did not give {cid} in time", FetchOutcome.SLOW) from None
@@ -139,12 +128,8 @@ class Http(ABC):
     def session(self) -> aiohttp.ClientSession:
         """The HTTP session, opened on first use inside the running loop."""
         if self._session is None:
-            limits = self.limits
-            timeout = aiohttp.ClientTimeout(
-                total=limits.total_s, connect=limits.connect_s, sock_read=limits.first_byte_s
-            )
             self._session = aiohttp.ClientSession(
-                timeout=timeout,
+                timeout=TIMEOUT,
                 auto_decompress=False,
                 response_class=Response,
                 connector=aiohttp.TCPConnector(limit=0),  # the caller limits concurrency
@@ -178,9 +163,8 @@ class Http(ABC):
                 data += chunk
                 if len(data) > most:
                     raise self.fault(f"it answered with more than {most} bytes", FetchOutcome.WRONG)
-                over_s = clock() - began - self.limits.grace_s
-                if len(data) < over_s * self.limits.floor_bytes_s:
-                    why = f"it gives less than {self.limits.floor_bytes_s} bytes/s"
+                if len(data) < (clock() - began - GRACE_S) * LEAST_BYTES_S:
+                    why = f"it gives less than {LEAST_BYTES_S} bytes/s"
                     raise self.fault(why, FetchOutcome.SLOW)
             return bytes(data)
 

@@ -17,7 +17,7 @@ from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import LEAF_BYTES, divide
 from capdex.net.http import words_of_connection
-from capdex.net.ipfs.gateway import LIMITS, FetchLimits, Http
+from capdex.net.ipfs.gateway import Http
 from capdex.net.ipfs.source import FetchOutcome
 
 UPLOAD_S: Final = 30.0
@@ -31,9 +31,9 @@ class Kubo(Http):
 
     kind, prefix = "kubo", "Kubo at "
 
-    def __init__(self, api: str, *, limits: FetchLimits = LIMITS) -> None:
+    def __init__(self, api: str) -> None:
         url = url_of(api) if api.startswith("/") else api.rstrip("/")
-        super().__init__(url, limits=limits)
+        super().__init__(url)
         self._multiaddr = multiaddr_of(url)
 
     @override

@@ -62,7 +62,7 @@ def mcp_command(
         from capdex_indexer.query.index import Index
         from capdex_indexer.query.search.mapped_encoder import MappedEncoder
         from capdex_indexer.query.search.snapshots import directory_of
-        from capdex_service.mcp.server import serve_stdio
+        from capdex_service.mcp.server import build_server
         from capdex_service.queries.reader import Reader
 
         logs.set_up("logfmt")  # to stderr: stdout is the MCP transport
@@ -78,6 +78,6 @@ def mcp_command(
                 with closing(
                     Reader(index, serve=verdicts, blocks=BlockDirectory(kept), prover=prover)
                 ) as reader:
-                    await serve_stdio(reader, stdio, tools)
+                    await stdio.serve(lambda: build_server(reader, tools))
 
     return stdio.run(lambda: app.run(serve()), lambda error: show(error, app.output))

@@ -41,7 +41,7 @@ class Health:
     following: bool = False
     writes: bool = False  # this node is the index's writer
     refused: Unavailable | None = None  # why the database cannot be written
-    unread: Unavailable | None = None  # why it cannot be read
+    unread: CapdexError | None = None  # why it cannot be read
     kept_out: Unavailable | None = None  # why this node cannot become the writer
     reorgs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEPTHS, 0))
     skew_s: float | None = None  # the clock less the chain's, if over MAX_SKEW_S
@@ -88,10 +88,6 @@ class Health:
     def written(self) -> None:
         """Record that the database took a heartbeat of this node."""
         self.refused, self._last_beat_at = None, self.timer()
-
-    def database_failed(self, error: CapdexError) -> None:
-        """Record that the database cannot be read."""
-        self.unread = Unavailable(error.message, error.code, why=error.why, fix=error.fix)
 
     def beat(self) -> Heartbeat:
         """Return the heartbeat for the other processes."""
@@ -153,7 +149,7 @@ class Health:
             known.append(self.timer() - self._at_head_at)
         return min(known, default=None)
 
-    def _errors(self) -> list[Unavailable]:
+    def _errors(self) -> list[CapdexError]:
         """Return what hinders this node, one error of each code."""
         known = (self._trouble(), self.refused, self.kept_out, self.unread)
         return [*{x.code: x for x in known if x is not None}.values()]
@@ -163,7 +159,7 @@ class Health:
         errors = [x.error for x in self.endpoints() if not (self.following or self.at.head)]
         return self.at.trouble or (errors[0] if errors and all(errors) else None)
 
-    def _meaning(self, error: Unavailable) -> str:
+    def _meaning(self, error: CapdexError) -> str:
         waits = [x.cooldown_s for x in self.endpoints()] if isinstance(error, RpcError) else []
         again = f"; asked again in {max(1, ceil(min(waits)))} s" if waits else ""
         return f"{error.kind.meaning}{again}"

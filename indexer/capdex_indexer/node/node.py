@@ -178,7 +178,7 @@ class Node:
                 if not health.writes:
                     health.observe(position, beat)
             except CapdexError as error:
-                health.database_failed(error)
+                health.unread = error
                 faults.failure("database failed", error)
             await asyncio.sleep(BEAT_S)
 

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-MAX_CONNECTIONS = 4096  # of one process: each takes about 15 kB
-REQUESTS_PER_S = 200.0  # a twentieth of what one process answers
-TIMEOUT_S = 20.0
-KEEP_ALIVE_S = 60.0  # balancers keep their connections for 60 s
-
 
 class ClientLimits(msgspec.Struct, frozen=True):
     """Limits on the clients of one process.
@@ -19,11 +14,11 @@ class ClientLimits(msgspec.Struct, frozen=True):
     once. Loopback and the `trusted_proxies` (addresses, networks) have no limits of their own.
     """
 
-    max_connections: int = MAX_CONNECTIONS
+    max_connections: int = 4096  # each takes about 15 kB
     max_per_client: int = 0
-    timeout_s: float = TIMEOUT_S
-    keep_alive_s: float = KEEP_ALIVE_S
-    rate: float = REQUESTS_PER_S
+    timeout_s: float = 20.0
+    keep_alive_s: float = 60.0  # as long as balancers keep theirs
+    rate: float = 200.0  # a twentieth of what one process answers
     limit_loopback: bool = False
     trusted_proxies: tuple[str, ...] = ()
     token_file: str | None = None

@@ -18,7 +18,6 @@ from mcp.shared.exceptions import MCPError
 from typing_extensions import override
 
 from capdex import __version__
-from capdex.net.stdio import Stdio
 from capdex_service.mcp import completion, faults, prompts, resources
 from capdex_service.mcp.calls import call
 from capdex_service.mcp.resources import FOREVER_MS
@@ -121,8 +120,3 @@ def _always(result: T) -> Callable[[Context, types.PaginatedRequestParams | None
         return result
 
     return answer
-
-
-async def serve_stdio(reader: Reader, stdio: Stdio, profile: Profile = DEFAULT) -> None:
-    """Serve MCP on stdin and stdout until stdin closes."""
-    await stdio.serve(lambda: build_server(reader, profile))

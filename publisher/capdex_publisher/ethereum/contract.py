@@ -33,11 +33,6 @@ class Receipt(Mined):
 
     events: tuple[Event, ...]
 
-    @property
-    def event(self) -> Event:
-        """The event of a transaction that has one (`Sponsored` precedes the one it pays for)."""
-        return self.events[-1]
-
 
 class Contract:
     """A contract whose events `capdex.registry.events` decodes; `name` is that of its artifact.

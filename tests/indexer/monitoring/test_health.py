@@ -192,7 +192,7 @@ def test_a_reader_that_cannot_read_says_so_until_it_can() -> None:
     health = Health(timer=lambda: 0.0)
     health.observe(seen(), beat(1))
     health.observe(seen(), beat(2))
-    health.database_failed(Unavailable("the database is away", Code.DATABASE_UNAVAILABLE))
+    health.unread = Unavailable("the database is away", Code.DATABASE_UNAVAILABLE)
     assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
     health.observe(seen(), beat(3))
     assert health.faults() == []
@@ -200,7 +200,7 @@ def test_a_reader_that_cannot_read_says_so_until_it_can() -> None:
 
 def test_a_writer_that_can_write_and_not_read_is_not_ready(health: Health) -> None:
     health.report(walked(90, 90))
-    health.database_failed(Unavailable("too many connections", Code.DATABASE_UNAVAILABLE))
+    health.unread = Unavailable("too many connections", Code.DATABASE_UNAVAILABLE)
     health.refused = None  # a heartbeat was written
     assert [x["code"] for x in health.faults()] == ["DATABASE_UNAVAILABLE"]
     health.refused = Unavailable("it is down", Code.DATABASE_UNAVAILABLE)

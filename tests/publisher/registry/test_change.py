@@ -95,7 +95,7 @@ async def test_a_release_is_yanked_and_taken_back(published, signer):
         flag(published, "yank", "note", "1.1.0", "broken"), signer, on_step=steps.append
     )
     assert [type(step) for step in steps] == [Leaving, Sent, Receipt]
-    event = steps[-1].event
+    event = steps[-1].events[-1]
     assert isinstance(event, YankChanged)
     assert (event.semver, event.yanked, event.reason) == ("1.1.0", True, "broken")
     assert not done.already
@@ -110,7 +110,7 @@ async def test_a_release_is_deprecated_and_taken_back(published, signer):
     steps: list[Step] = []
     wanted = flag(published, "deprecate", "note", "1.0.0", "use 1.1.0")
     assert not (await make(wanted, signer, on_step=steps.append)).already
-    event = steps[-1].event
+    event = steps[-1].events[-1]
     assert isinstance(event, DeprecationChanged)
     assert (event.semver, event.deprecated, event.message) == ("1.0.0", True, "use 1.1.0")
     assert (await published.release("note", "1.0.0")).deprecated
@@ -177,7 +177,7 @@ async def test_a_maintainer_changes_releases_and_nothing_else(published, signer,
     steps: list[Step] = []
     wanted = add_maintainer(published, "note", other.address)
     await make(wanted, signer, on_step=steps.append)
-    event = steps[-1].event
+    event = steps[-1].events[-1]
     assert isinstance(event, MaintainerChanged)
     assert (event.account, event.maintains) == (other.address, True)
     assert not (await make(flag(published, "yank", "note", "1.0.0"), other)).already
@@ -218,7 +218,7 @@ async def test_a_name_changes_hands_in_two_steps_and_loses_its_maintainers(
     assert other.address in refusal.why
     steps: list[Step] = []
     await make(accept_transfer(published, "note"), other, on_step=steps.append)
-    event = steps[-1].event
+    event = steps[-1].events[-1]
     assert isinstance(event, Transferred)
     assert (event.by, event.former_owner) == (other.address, signer.address)
     record = await published.name_state("note")
@@ -266,7 +266,7 @@ async def test_a_name_given_up_stays_as_it_is_for_ever(published, signer, other)
 async def test_a_vote_is_cast_changed_and_taken_back(published, votes, signer, other):
     steps: list[Step] = []
     await make(vote(votes, published, "note", "up"), signer, on_step=steps.append)
-    event = steps[-1].event
+    event = steps[-1].events[-1]
     assert isinstance(event, Voted)
     assert (event.name, event.vote, event.weight) == ("note", 1, 1)
     await make(vote(votes, published, "note", "down"), other)

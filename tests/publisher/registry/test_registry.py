@@ -40,9 +40,9 @@ async def publish(registry, signer, **options):
 
 async def test_a_publication_is_mined_and_its_event_decoded(registry, signer):
     receipt = await publish(registry, signer)
-    assert isinstance(receipt.event, Published)
-    assert receipt.event.announcement.cap_uri == "did:nuwa:cap:note@1.0.0"
-    assert receipt.event.announcement.publisher == signer.address
+    assert isinstance(receipt.events[-1], Published)
+    assert receipt.events[-1].announcement.cap_uri == "did:nuwa:cap:note@1.0.0"
+    assert receipt.events[-1].announcement.publisher == signer.address
     assert receipt.fee_wei > 0
     assert await registry.owner_of("note") == signer.address
     assert await registry.name_of_skeleton("n0te") == "note"
@@ -173,7 +173,7 @@ async def test_concurrent_publications_of_one_account_each_get_their_nonce(
             return await publish(mine, signer, name=f"note-{'abcde'[number]}")
 
     receipts = await asyncio.gather(*map(one, range(5)))
-    assert sorted(receipt.event.sequence for receipt in receipts) == [1, 2, 3, 4, 5]
+    assert sorted(receipt.events[-1].sequence for receipt in receipts) == [1, 2, 3, 4, 5]
 
 
 async def test_a_transaction_that_is_not_mined_times_out_and_can_be_resumed(

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -25,7 +26,7 @@ from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.net.ipfs import source
 from capdex.net.ipfs.block_store import MANY, BlockDirectory
-from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, FetchLimits, Gateway
+from capdex.net.ipfs.gateway import MAX_UNDECLARED_BYTES, Gateway
 from capdex.net.ipfs.kubo import Kubo, multiaddr_of, url_of
 from capdex.net.ipfs.multi_source import MultiSource
 from capdex.net.ipfs.open import open_ipfs, open_storage
@@ -65,9 +66,9 @@ def body(data: bytes, status: int = 200, **headers: str) -> Answer:
     return answer
 
 
-async def refused(url: str, cid: Cid = CID, limits: FetchLimits = FetchLimits()) -> Unavailable:  # noqa: B008 - frozen
+async def refused(url: str, cid: Cid = CID) -> Unavailable:
     """What `Gateway.get` says when it does not accept the answer."""
-    async with Gateway(url, limits=limits) as gateway:
+    async with Gateway(url) as gateway:
         with pytest.raises(Unavailable) as caught:
             await gateway.get(cid)
     assert caught.value.code is Code.IPFS_UNAVAILABLE
@@ -212,7 +213,12 @@ async def test_a_block_of_the_largest_size_is_read_when_its_length_is_declared(
     assert "would answer" in (await refused(await serve(body(more)), Cid.of(more))).why
 
 
-async def test_a_dripping_body_is_dropped_by_the_rate_floor(serve: Serve) -> None:
+async def test_a_dripping_body_is_dropped_by_the_rate_floor(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capdex.net.ipfs.gateway.LEAST_BYTES_S", 1 << 20)
+    monkeypatch.setattr("capdex.net.ipfs.gateway.GRACE_S", 0.0)
+
     async def drip(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -220,22 +226,22 @@ async def test_a_dripping_body_is_dropped_by_the_rate_floor(serve: Serve) -> Non
             await response.write(b"x")
             await asyncio.sleep(0.001)
 
-    limits = FetchLimits(floor_bytes_s=1 << 20, grace_s=0.0)
-    error = await refused(await serve(drip), limits=limits)
+    error = await refused(await serve(drip))
     assert "bytes/s" in error.why
 
 
-@pytest.mark.parametrize("limits", [FetchLimits(first_byte_s=0.05), FetchLimits(total_s=0.05)])
+@pytest.mark.parametrize("limit", ["sock_read", "total"])
 async def test_a_silent_gateway_is_given_up_after_its_time(
-    serve: Serve, limits: FetchLimits
+    serve: Serve, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("capdex.net.ipfs.gateway.TIMEOUT", aiohttp.ClientTimeout(**{limit: 0.05}))
     released = asyncio.Event()
 
     async def silent(_: web.Request) -> web.Response:
         await released.wait()
         return web.Response()
 
-    error = await refused(await serve(silent), limits=limits)
+    error = await refused(await serve(silent))
     assert error.why
     released.set()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -12,7 +13,7 @@ from aiohttp.test_utils import TestServer
 from capdex.errors import Code, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import divide
-from capdex.net.ipfs.gateway import FetchLimits, Gateway
+from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.kubo import Kubo
 
 
@@ -51,8 +52,11 @@ async def test_a_file_of_a_package_is_divided_as_its_cid_says(kubo: Any, size: i
             assert await client.get(cid) == block
 
 
-async def test_an_absent_block_is_unavailable_not_wrong(kubo: Any) -> None:
-    async with Kubo(kubo.api, limits=FetchLimits(total_s=5.0)) as client:
+async def test_an_absent_block_is_unavailable_not_wrong(
+    kubo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capdex.net.ipfs.gateway.TIMEOUT", aiohttp.ClientTimeout(total=5.0))
+    async with Kubo(kubo.api) as client:
         with pytest.raises(Unavailable) as caught:
             await client.get(cid := Cid.of(os.urandom(32)))
     assert caught.value.code is Code.IPFS_UNAVAILABLE
