@@ -56,7 +56,8 @@ def contents_of(manifest: Manifest) -> Json:
                 "output_schema": tool.output_schema,
                 "built_in": tool.built_in,
                 "effects": effects(manifest, tool)._asdict(),
-                "binding": manifest.bindings.get(tool.name),
+                "binding": (binding := manifest.bindings.get(tool.name)),
+                "secrets": [x._asdict() for x in secret_uses({tool.name: binding or {}})],
             }
             for tool in manifest.tools
         ],

@@ -215,3 +215,11 @@ def test_a_tool_that_asks_any_agent_says_so_among_the_contacts(growing: Growing)
     growing.publish("note", tools=[tool], bindings={"ask": agent})
     for address in ("/c/note", "/c/note/1.0.0/tools"):
         assert "whichever party a call names ({who})" in page(growing.base, address)
+
+
+def test_a_tool_names_the_secrets_that_it_sends_and_in_what(growing: Growing) -> None:
+    sent = {"type": "header", "name": "X-Key", "secret": "WEATHER"}
+    binding = {"type": "http_get", "url": "https://api.example.org/", "auth": sent}
+    growing.publish("note", tools=[making.tool("look")], bindings={"look": binding})
+    shown = page(growing.base, "/c/note/1.0.0/tools")
+    assert 'WEATHER</bdi> as <bdi class="mono">X-Key</bdi>' in shown
