@@ -6,7 +6,7 @@ be hostile, too: a reply over its limit is not read further, and each failure is
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
@@ -37,51 +37,45 @@ NO_PAGE: Final = "there is nothing here"  # a node about a page that it does not
 PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
 
 
-class NodeClient:
-    """MCP tools of one node, called by Streamable HTTP: each call is one POST without a session."""
+async def call_tool(mcp_url: str, tool: str, arguments: Json) -> Json:
+    """Call one MCP tool of a node by Streamable HTTP: one POST without a session.
 
-    def __init__(self, mcp_url: str) -> None:
-        self._url = mcp_url
-        self._http = HttpClient()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._http.close()
-
-    async def call(self, tool: str, arguments: Json) -> Json:
-        """Call one tool; return its structured content, or raise the error it stands for (P16)."""
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
-        whole = {**arguments, "detail": "full"}  # the answers are checked: all of them is needed
-        params = {"name": tool, "arguments": whole, "_meta": meta}
-        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",  # a server may insist on both
-            "MCP-Protocol-Version": PROTOCOL_VERSION,
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": tool,
-        }
-        proven = arguments.get("proof", "none") != "none"
-        more: Json = {"body": orjson.dumps(request), "headers": headers}
-        more["max_bytes"] = MAX_PROVEN_BYTES if proven else MAX_ANSWER_BYTES
-        status, answer = await _request(self._http, "POST", self._url, **more)
-        error = answer.get("error")
-        if isinstance(error, dict):
-            raise _down(self._url, f"MCP error: {_quoted(error.get('message'))}")
-        result = object_of(answer.get("result"))
-        content = result.get("structuredContent")
-        if not isinstance(content, dict):
-            raise _down(self._url, f"it answered {status}, and not as a capdex node")
-        if content.get("message") == f"{tool} takes no argument 'detail'":
-            raise _earlier(self._url)
-        if result.get("isError"):
-            raise as_error(content)
-        return content
+    Returns its structured content, or raises the error that it stands for (P16).
+    """
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    whole = {**arguments, "detail": "full"}  # the answers are checked: all of them is needed
+    params = {"name": tool, "arguments": whole, "_meta": meta}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",  # a server may insist on both
+        "MCP-Protocol-Version": PROTOCOL_VERSION,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": tool,
+    }
+    proven = arguments.get("proof", "none") != "none"
+    status, answer = await _request(
+        "POST",
+        mcp_url,
+        body=orjson.dumps(request),
+        headers=headers,
+        max_bytes=MAX_PROVEN_BYTES if proven else MAX_ANSWER_BYTES,
+    )
+    error = answer.get("error")
+    if isinstance(error, dict):
+        raise _down(mcp_url, f"MCP error: {_quoted(error.get('message'))}")
+    result = object_of(answer.get("result"))
+    content = result.get("structuredContent")
+    if not isinstance(content, dict):
+        raise _down(mcp_url, f"it answered {status}, and not as a capdex node")
+    if content.get("message") == f"{tool} takes no argument 'detail'":
+        raise _earlier(mcp_url)
+    if result.get("isError"):
+        raise as_error(content)
+    return content
 
 
 async def serves(node_url: str, cap_uri: str, sha256: str) -> bool:
@@ -120,8 +114,7 @@ async def indexed_block(node_url: str) -> int | None:
 
 async def _get(node_url: str, path: str, member: str, kind: type, max_bytes: int) -> Json:
     """Return the JSON object of a page, which has this member; raise the error it stands for."""
-    async with HttpClient() as http:
-        status, answer = await _request(http, "GET", f"{node_url}{path}", max_bytes=max_bytes)
+    status, answer = await _request("GET", f"{node_url}{path}", max_bytes=max_bytes)
     if status == 200 and isinstance(answer.get(member), kind):
         return answer
     if "code" in answer:
@@ -129,12 +122,11 @@ async def _get(node_url: str, path: str, member: str, kind: type, max_bytes: int
     raise _down(node_url, f"it answered {status}, and not as a capdex node")
 
 
-async def _request(
-    http: HttpClient, method: str, url: str, *, max_bytes: int, **more: Any
-) -> tuple[int, Json]:
+async def _request(method: str, url: str, *, max_bytes: int, **more: Any) -> tuple[int, Json]:
     """Return status and JSON object of an answer; raises Unavailable NODE_UNAVAILABLE."""
     try:
-        response = await http.request(method, url, max_bytes=max_bytes, **more)
+        async with HttpClient() as http:
+            response = await http.request(method, url, max_bytes=max_bytes, **more)
     except TimeoutError:
         raise _down(url, f"no answer within {READ_S:.0f} s") from None
     except ResponseTooLarge:

@@ -17,7 +17,7 @@ from capdex.errors import (
 )
 from capdex.json import Json, object_of
 from capdex.net.http import redact
-from capdex.net.node_client import NodeClient
+from capdex.net.node_client import call_tool
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.proof.document import Proof, refused
@@ -96,8 +96,7 @@ async def resolve_verified(
     if trust.block_hash is not None:
         arguments["proof_block"] = f"0x{trust.block_hash.hex()}"
     try:
-        async with NodeClient(mcp_url) as node:
-            answer = await node.call("resolve_capability", arguments)
+        answer = await call_tool(mcp_url, "resolve_capability", arguments)
     except CapdexError as refusal:
         # A refusal by the node's operator says nothing about the chain.
         details = dict(refusal.details or {})

@@ -27,7 +27,7 @@ from capdex.errors import (
 )
 from capdex.json import Json, list_of, object_of, objects_in
 from capdex.net.http import redact
-from capdex.net.node_client import NodeClient
+from capdex.net.node_client import call_tool
 from capdex.package import judge_announcement
 from capdex.registry.events import Announcement
 from capdex.uri import PREFIX, CapabilityURI, check_name
@@ -129,8 +129,7 @@ async def search(
         if audit is not None:
             audit("find", node=redact(address.mcp_url), **about)
         try:
-            async with NodeClient(address.mcp_url) as node:
-                answer = await node.call("search_capabilities", arguments)
+            answer = await call_tool(address.mcp_url, "search_capabilities", arguments)
         except Unavailable as error:
             failed = failed or error
             continue
@@ -143,8 +142,7 @@ async def search(
 
 async def _ask(address: NodeAddress, uri: CapabilityURI, config: Config) -> Release | CapdexError:
     try:
-        async with NodeClient(address.mcp_url) as node:
-            answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
+        answer = await call_tool(address.mcp_url, "resolve_capability", {"cap_uri": str(uri)})
         return _release(answer, uri, config, address)
     except CapdexError as error:
         told = {x: y for x, y in (error.details or {}).items() if x in TOLD}

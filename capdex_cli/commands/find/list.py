@@ -67,19 +67,18 @@ async def list_command(app: App, mine: bool, owner: str | None) -> None:
 
 async def _published_by(mcp_url: str, account: str) -> list[Json]:
     """The names whose listed release an account published, as the node answers a search."""
-    from capdex.net.node_client import NodeClient
+    from capdex.net.node_client import call_tool
 
     rows: list[Json] = []
     asked: Json = {"query_string": "", "filters": {"publisher": account}, "limit": NODE_PAGE}
-    async with NodeClient(mcp_url) as node:
-        for _ in range(MAX_NODE_PAGES):
-            answer = await node.call("search_capabilities", asked)
-            for hit in objects_in(answer.get("list_of_results")):
-                row = {"role": "publisher", "release_count": None, "latest": hit.get("semver")}
-                rows.append({"name": name_of(hit), **row, "flags": flags(hit)})
-            if not answer.get("next_cursor"):
-                break
-            asked["cursor"] = answer["next_cursor"]
+    for _ in range(MAX_NODE_PAGES):
+        answer = await call_tool(mcp_url, "search_capabilities", asked)
+        for hit in objects_in(answer.get("list_of_results")):
+            row = {"role": "publisher", "release_count": None, "latest": hit.get("semver")}
+            rows.append({"name": name_of(hit), **row, "flags": flags(hit)})
+        if not answer.get("next_cursor"):
+            break
+        asked["cursor"] = answer["next_cursor"]
     return rows
 
 

@@ -211,14 +211,9 @@ def _trust(app: App, rpc_url: str | None, block_hash: bytes | None) -> BlockTrus
 
 def ask_node(app: App, tool: str, arguments: Json) -> Json:
     """Return the answer of the chosen network's node to a call of one of its tools."""
-    from capdex.net.node_client import NodeClient
+    from capdex.net.node_client import call_tool
 
     network = app.settings.need_network("mcp_url")
-
-    async def call() -> Json:
-        async with NodeClient(network.mcp_url) as node:
-            return await node.call(tool, arguments)
-
     with StatusLine(app.output) as status:
         status.show("asking the node")
-        return app.run(call())
+        return app.run(call_tool(network.mcp_url, tool, arguments))

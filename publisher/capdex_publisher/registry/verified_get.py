@@ -9,7 +9,7 @@ from capdex.errors import Code, InvalidInput, Unavailable, quoted, untrusted_tex
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.gateway import Gateway
 from capdex.net.ipfs.multi_source import MultiSource
-from capdex.net.node_client import NodeClient
+from capdex.net.node_client import call_tool
 from capdex.package import VerifiedPackage, judge_announcement, verify
 from capdex.registry.events import Announcement
 from capdex.uri import CapabilityURI
@@ -93,8 +93,7 @@ async def announcement_of(registry: Registry, uri: CapabilityURI) -> tuple[Annou
 
 async def _choose(uri: CapabilityURI, mcp_url: str) -> CapabilityURI:
     """Return the exact URI that a node answers; raises Unavailable if it does not fit `uri`."""
-    async with NodeClient(mcp_url) as node:
-        answer = await node.call("resolve_capability", {"cap_uri": str(uri)})
+    answer = await call_tool(mcp_url, "resolve_capability", {"cap_uri": str(uri)})
     said = untrusted_text(answer.get("cap_uri"))
     with suppress(InvalidInput):
         exact = CapabilityURI.exact(said)

@@ -16,7 +16,7 @@ from capdex.errors import (
     UsageError,
     VerificationFailure,
 )
-from capdex.net.node_client import NodeClient, as_error, releases, serves
+from capdex.net.node_client import as_error, call_tool, releases, serves
 
 FAMILIES = {
     Code.NOT_FOUND: InvalidInput,
@@ -65,23 +65,20 @@ def test_an_error_of_another_shape_is_still_an_error(content: dict[str, Any]) ->
 
 async def test_a_call_gives_the_structured_content(node: Any) -> None:
     node.answer("resolve_capability", {"a": 1})
-    async with NodeClient(f"{node.url}/mcp") as client:
-        assert await client.call("resolve_capability", {"cap_uri": "x"}) == {"a": 1}
+    assert await call_tool(f"{node.url}/mcp", "resolve_capability", {"cap_uri": "x"}) == {"a": 1}
 
 
 async def test_a_failed_call_raises_its_code(node: Any) -> None:
     node.answer("resolve_capability", {"code": "UNVERIFIED", "message": "bad"}, failed=True)
-    async with NodeClient(f"{node.url}/mcp") as client:
-        with pytest.raises(VerificationFailure, match="bad"):
-            await client.call("resolve_capability", {})
+    with pytest.raises(VerificationFailure, match="bad"):
+        await call_tool(f"{node.url}/mcp", "resolve_capability", {})
 
 
 async def test_a_node_of_an_earlier_version_is_named_as_one(node: Any) -> None:
     refusal = {"code": "INVALID_INPUT", "message": "resolve_capability takes no argument 'detail'"}
     node.answer("resolve_capability", refusal, failed=True)
-    async with NodeClient(f"{node.url}/mcp") as client:
-        with pytest.raises(Unavailable) as caught:
-            await client.call("resolve_capability", {"cap_uri": "x"})
+    with pytest.raises(Unavailable) as caught:
+        await call_tool(f"{node.url}/mcp", "resolve_capability", {"cap_uri": "x"})
     assert caught.value.code is Code.NODE_UNAVAILABLE
     assert caught.value.message.endswith("is of an earlier version of capdex")
     assert caught.value.fix.startswith("upgrade it")
@@ -98,8 +95,7 @@ async def test_a_node_without_the_page_of_what_it_serves_is_older_or_its_url_is_
 
 async def test_nobody_listening_is_unavailable() -> None:
     with pytest.raises(Unavailable) as caught:
-        async with NodeClient("http://127.0.0.1:1/mcp") as client:
-            await client.call("resolve_capability", {})
+        await call_tool("http://127.0.0.1:1/mcp", "resolve_capability", {})
     assert caught.value.code is Code.NODE_UNAVAILABLE
     with pytest.raises(Unavailable):
         await releases("http://127.0.0.1:1", "weather")
@@ -114,8 +110,7 @@ async def test_nobody_listening_is_unavailable() -> None:
 )
 async def test_a_server_that_speaks_no_mcp_is_unavailable(node: Any, path: str, why: str) -> None:
     with pytest.raises(Unavailable) as caught:
-        async with NodeClient(node.url + path) as client:
-            await client.call("resolve_capability", {})
+        await call_tool(node.url + path, "resolve_capability", {})
     assert caught.value.code is Code.NODE_UNAVAILABLE
     assert caught.value.why == why
 
