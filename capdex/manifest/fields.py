@@ -75,6 +75,13 @@ class Fields:
         )
         return None
 
+    def mapping(
+        self, name: str, code: Reason = Reason.BAD_VALUE, *, required: bool = False
+    ) -> Fields | None:
+        """The fields of a field that is a mapping; None (and a problem) as in `get`."""
+        value = self.get(name, dict, required=required)
+        return None if value is None else Fields(value, self.at(name), self.findings, code)
+
     def text(
         self,
         name: str,

@@ -123,10 +123,9 @@ def _proof_fault(proof: object, homepage: str | None) -> str | None:
 
 def read_permissions(metadata: Fields) -> tuple[str, ...]:
     """`permissions.require`: the state verbs the capability uses."""
-    value = metadata.get("permissions", dict)
-    if value is None:
+    fields = metadata.mapping("permissions")
+    if fields is None:
         return ()
-    fields = Fields(value, metadata.at("permissions"), metadata.findings)
     fields.note_unknown(("require",))
     names = fields.placed_texts("require", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
     for path, name in names.items():
@@ -139,10 +138,9 @@ def read_permissions(metadata: Fields) -> tuple[str, ...]:
 
 def read_llm_requirements(metadata: Fields) -> dict[str, Any]:
     """`llm_requirements` as written; its four known fields are checked."""
-    value: dict[str, Any] | None = metadata.get("llm_requirements", dict)
-    if value is None:
+    fields = metadata.mapping("llm_requirements")
+    if fields is None:
         return {}
-    fields = Fields(value, metadata.at("llm_requirements"), metadata.findings)
     known = ("model_family", "specific_model_uri", "min_context_window", "required_features")
     fields.note_unknown(known)
     fields.texts("model_family", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
@@ -151,7 +149,7 @@ def read_llm_requirements(metadata: Fields) -> dict[str, Any]:
     if window is not None and window < 1:
         fields.wrong("min_context_window", "a context window has at least one token")
     fields.texts("required_features", most=MAX_NAMES, most_chars=MAX_WORD_CHARS)
-    return value
+    return fields.values
 
 
 def read_examples(metadata: Fields, tools: Collection[str]) -> tuple[dict[str, Any], ...]:

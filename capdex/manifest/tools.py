@@ -103,14 +103,13 @@ def _read(
     type_ = outer.text("type", required=True)
     if type_ not in (None, "function"):
         outer.wrong("type", f"{show(type_)} is not a tool type", hint="write type: function")
-    function = outer.get("function", dict, required=True)
-    if function is None:
+    fields = outer.mapping("function", Reason.BAD_TOOL, required=True)
+    if fields is None:
         return None
-    fields = Fields(function, outer.at("function"), findings, Reason.BAD_TOOL)
     fields.note_unknown(FUNCTION_FIELDS)
     name = fields.text("name", required=True)
     description = fields.text("description", most_bytes=MAX_TOOL_DESCRIPTION_BYTES)
-    if "description" not in function:
+    if "description" not in fields.values:
         message = "without a description, a model cannot tell when to call this tool"
         findings.warn(Reason.MISSING_FIELD, fields.at("description"), message)
     fields.get("strict", bool)
@@ -159,12 +158,11 @@ def _read_schema(
 
 
 def _read_annotations(fields: Fields) -> Annotations:
-    value = fields.get("annotations", dict)
-    if value is None:
+    stated = fields.mapping("annotations", Reason.BAD_TOOL)
+    if stated is None:
         return Annotations()
-    stated = Fields(value, fields.at("annotations"), fields.findings, Reason.BAD_TOOL)
     for name, ours in MCP_HINTS.items():
-        if name in value:
+        if name in stated.values:
             message = f"{name} is MCP's name, and is not read here"
             stated.findings.warn(Reason.BAD_TOOL, stated.at(name), message, hint=f"write {ours}")
     stated.note_unknown((*Annotations._fields, *MCP_HINTS))

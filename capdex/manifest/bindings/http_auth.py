@@ -51,14 +51,14 @@ def check_auth(fields: Fields, *, several: bool) -> list[tuple[str, str]]:
     `several` allows a list, and the words of `http`. Names of headers are in lower case.
     """
     value = fields.values.get("auth")
-    at, findings = fields.at("auth"), fields.findings
     if not several or not isinstance(value, list):
-        given: dict[str, Any] | None = fields.get("auth", dict)
-        secrets = [] if given is None else [Fields(given, at, findings, _CODE)]
+        read = [fields.mapping("auth", _CODE)]
     else:
         listed = enumerate(fields.items("auth", MAX_AUTHS))
-        read = (Fields.of(item, (*at, i), findings, _CODE) for i, item in listed)
-        secrets = [x for x in read if x is not None]
+        read = [
+            Fields.of(item, (*fields.at("auth"), i), fields.findings, _CODE) for i, item in listed
+        ]
+    secrets = [x for x in read if x is not None]
     places: list[tuple[str, str]] = []
     for auth in secrets:
         if (place := _check_one(auth, several)) is None:

@@ -72,10 +72,9 @@ def _known(fields: Fields) -> tuple[str, ...]:
 
 def _read_body(fields: Fields, parameters: Collection[str] | None) -> dict[str, Any] | None:
     """Return the body of an `http` binding, None where it says nothing of one."""
-    values: dict[str, Any] | None = fields.get("body", dict)
-    if values is None:
+    body = fields.mapping("body", Reason.BAD_BINDING)
+    if body is None:
         return None
-    body = Fields(values, fields.at("body"), fields.findings, Reason.BAD_BINDING)
     body.note_unknown(("content", "parameter"))
     if method_of(fields.values) == "GET":
         fields.wrong("body", "a GET request has no body")
@@ -87,7 +86,7 @@ def _read_body(fields: Fields, parameters: Collection[str] | None) -> dict[str, 
     if whole is not None and parameters is not None and whole not in parameters:
         hint = fields.findings.suggest(whole, parameters)
         body.wrong("parameter", f"the tool has no parameter {show(whole)}", hint=hint)
-    return values
+    return body.values
 
 
 def _read_mapping(
