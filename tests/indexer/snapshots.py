@@ -18,9 +18,9 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.proof.document import LogProof, Slot
 from capdex.registry.logs import BlockRef, LogHead
+from capdex_indexer.db.engine import reading
 from capdex_indexer.db.models import REGISTRY
-from capdex_indexer.query.digest import Digest
-from capdex_indexer.query.index import Index
+from capdex_indexer.query.digest import Digest, read_digest
 from capdex_indexer.snapshot import archive, export
 from capdex_indexer.store import Store
 
@@ -126,11 +126,8 @@ def judge(store: Store, chain: Any, blocks: BlockDirectory) -> None:
 
 
 def digest_of(url: str) -> Digest:
-    index = Index(url)
-    try:
-        return index.digest()
-    finally:
-        index.close()
+    with reading(url) as connection:
+        return read_digest(connection)
 
 
 # lies ---------------------------------------------------------------------------------------

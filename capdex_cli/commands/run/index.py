@@ -58,10 +58,12 @@ def digest_command(app: App, block: int | None, db: str | None) -> None:
 
 
 def _read(url: str, block: int | None) -> Json:
-    from capdex_indexer.query.index import Index
+    from capdex_indexer.db.engine import reading
+    from capdex_indexer.query.digest import read_digest, read_votes_digest
 
-    with closing(Index(url)) as index:
-        digest, votes = index.digest(block), index.votes_digest(block)
+    with reading(url) as connection:
+        digest = read_digest(connection, block)
+        votes = read_votes_digest(connection, block)
     return digest.to_json() | {"votes": None if votes is None else votes.to_json()}
 
 

@@ -182,7 +182,7 @@ class _IndexedBlock:
         cls, connection: Connection, deployment_id: int, block: int | None
     ) -> _IndexedBlock | None:
         """Return the cursor's block, or the given one; None before the first applied block."""
-        row = connection.execute(_CURSOR.where(DEPLOYMENT.c.id == deployment_id)).first()
+        row = connection.execute(AT_CURSOR.where(DEPLOYMENT.c.id == deployment_id)).first()
         if row is None:
             return None
         number = row.number if block is None else block
@@ -193,9 +193,9 @@ class _IndexedBlock:
         return cls(row, number, last.sequence, LogHead(last.log_head, last.sequence - offset))
 
 
-_CURSOR: Final = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized).select_from(
-    DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
-)
+AT_CURSOR: Final = select(
+    DEPLOYMENT, CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized
+).select_from(DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id))
 
 
 class DigestCache:

@@ -24,7 +24,7 @@ from capdex_indexer.db.engine import open_reader, transaction
 from capdex_indexer.db.heartbeat import Heartbeat, read_heartbeat
 from capdex_indexer.query import resolution
 from capdex_indexer.query.changes import CommitWatch
-from capdex_indexer.query.digest import Digest, DigestCache, read_digest, read_votes_digest
+from capdex_indexer.query.digest import DigestCache
 from capdex_indexer.query.release import IndexedRelease, read_name
 from capdex_indexer.query.search.filters import SearchFilters
 from capdex_indexer.query.search.follower import SearchFollower
@@ -206,16 +206,3 @@ class Index:
         if age is None:
             return status
         return replace(status, oldest_pending_s=max(0.0, age + now - then))
-
-    def digest(self, block: int | None = None) -> Digest:
-        """Compute the digests at an indexed block (default: the newest) from all its events.
-
-        Raises InvalidInput for a block that is not indexed, Unavailable before the first one.
-        """
-        with self.read() as connection:
-            return read_digest(connection, block)
-
-    def votes_digest(self, block: int | None = None) -> Digest | None:
-        """Compute the digest of the votes contract; see `read_votes_digest`."""
-        with self.read() as connection:
-            return read_votes_digest(connection, block)

@@ -25,8 +25,9 @@ from capdex_indexer.chain.reader import DEV_CHAIN_ID
 from capdex_indexer.db import denylist
 from capdex_indexer.db.columns import PENDING
 from capdex_indexer.db.engine import reading
-from capdex_indexer.db.models import BLOCK, CURSOR, DEPLOYMENT, REGISTRY, RELEASE, VOTES
+from capdex_indexer.db.models import BLOCK, CURSOR, REGISTRY, RELEASE, VOTES
 from capdex_indexer.query.digest import (
+    AT_CURSOR,
     Digest,
     check_indexed,
     read_digest,
@@ -56,11 +57,8 @@ def plan_export(db: str, block: int | None = None) -> ExportPlan:
 
     Raises InvalidInput for a block that is not indexed, Unavailable if no block is.
     """
-    query = select(DEPLOYMENT, CURSOR.c.number, CURSOR.c.finalized).select_from(
-        DEPLOYMENT.join(CURSOR, CURSOR.c.deployment_id == DEPLOYMENT.c.id)
-    )
     with reading(db) as connection:
-        rows = {row.id: row for row in connection.execute(query)}
+        rows = {row.id: row for row in connection.execute(AT_CURSOR)}
         if (registry := rows.get(REGISTRY)) is None:
             raise Unavailable(
                 "the index holds no block yet", fix="wait until the node has read some"

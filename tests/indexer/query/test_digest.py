@@ -24,6 +24,16 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.store import Delay, Store
 
 
+def digest_of(index: Index, block: int | None = None) -> digest.Digest:
+    with index.read() as connection:
+        return digest.read_digest(connection, block)
+
+
+def votes_digest_of(index: Index, block: int | None = None) -> digest.Digest | None:
+    with index.read() as connection:
+        return digest.read_votes_digest(connection, block)
+
+
 @pytest.fixture
 def fresh(making: Any, tmp_path: Any) -> Iterator[Any]:
     """Make the digest of a chain in an index of its own, up to any block."""
@@ -36,7 +46,7 @@ def fresh(making: Any, tmp_path: Any) -> Iterator[Any]:
         making.append(store, chain, upto)
         if fetch:
             making.fetch(store, chain)
-        return index.digest()
+        return digest_of(index)
 
     yield make
     for one in opened:
@@ -59,7 +69,7 @@ def test_the_index_digest_is_of_the_deployment_and_every_event_in_order(
         making.yanked("No name"),
     )
     making.append(store, chain)
-    found = search_index.digest()
+    found = digest_of(search_index)
     counts = [
         *(Counts.RELEASE, Counts.EVENT, Counts.EVENT),  # a version is announced once
         *(Counts.NOTHING, Counts.EVENT, Counts.NOTHING),
@@ -83,7 +93,7 @@ def test_the_content_digest_is_of_every_release_once_all_are_judged(
         making.published("refused", cid="no CID"),
     )
     making.append(store, chain)
-    assert search_index.digest().content is None  # two are pending
+    assert digest_of(search_index).content is None  # two are pending
     making.fetch(store, chain)
     digests = [bytes.fromhex(search_index.releases(x)[0].sha256) for x in ("good", "loose")]
     verdicts = ["verified", "signed", "mismatch"]
@@ -91,7 +101,7 @@ def test_the_content_digest_is_of_every_release_once_all_are_judged(
         release_leaf(i + 1, x, RULES_VERSION, verdicts[i])
         for i, x in enumerate([*digests, b"\x22" * 32])
     ]
-    assert search_index.digest().content == Frontier(expected).root()
+    assert digest_of(search_index).content == Frontier(expected).root()
 
 
 def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_without_digest(
@@ -103,9 +113,9 @@ def test_a_parked_release_leaves_the_contents_of_its_block_and_later_ones_withou
     making.follow(store, chain)
     (job,) = store.due(1e12, 10)
     store.delay_many([Delay(job.release_id, "nobody has it", reason=Reason.UNAVAILABLE)])
-    assert search_index.digest(parked.number - 1).content is not None
-    assert search_index.digest(parked.number).content is None
-    assert search_index.digest().content is None
+    assert digest_of(search_index, parked.number - 1).content is not None
+    assert digest_of(search_index, parked.number).content is None
+    assert digest_of(search_index).content is None
     assert search_index.status().content_digest is None
 
 
@@ -117,9 +127,9 @@ def test_an_index_without_events_has_a_digest_of_its_deployment_alone(
         None,
     )
     with pytest.raises(Unavailable, match="no block yet"):
-        search_index.digest()
+        digest_of(search_index)
     making.append(store, chain)
-    found = search_index.digest()
+    found = digest_of(search_index)
     assert (found.index, found.content) == (
         Frontier([first_leaf(making)]).root(),
         Frontier().root(),
@@ -135,7 +145,7 @@ def test_the_digest_at_an_older_block_is_that_of_an_index_which_ends_there(
         chain.mine()
     making.follow(store, chain)
     for block in chain.blocks:
-        assert search_index.digest(block.ref.number) == fresh(chain, block.ref)
+        assert digest_of(search_index, block.ref.number) == fresh(chain, block.ref)
 
 
 @pytest.mark.parametrize("block", [-1, 99, 10**30])
@@ -144,7 +154,7 @@ def test_a_block_that_is_not_indexed_has_no_digest(
 ) -> None:
     making.append(store, chain)
     with pytest.raises(InvalidInput, match=f"block {block} is not in the index"):
-        search_index.digest(block)
+        digest_of(search_index, block)
 
 
 def test_the_hash_of_an_old_block_without_events_is_not_kept_and_so_not_told(
@@ -156,7 +166,7 @@ def test_the_hash_of_an_old_block_without_events_is_not_kept_and_so_not_told(
     step = chain.step()
     kept = tuple(block for block in step.blocks if block.number in (1, 3, chain.head.number))
     store.append(replace(step, blocks=kept), making.heads(step))
-    hashes = [search_index.digest(number).block_hash for number in range(1, 6)]
+    hashes = [digest_of(search_index, number).block_hash for number in range(1, 6)]
     assert [x is not None for x in hashes] == [True, False, True, False, True]
     assert hashes[2] == chain.blocks[3].ref.hash
 
@@ -166,11 +176,11 @@ def test_votes_have_a_digest_of_their_own(
 ) -> None:
     chain.publish()
     making.append(store, chain)
-    before = search_index.digest()
-    assert search_index.votes_digest() is None
+    before = digest_of(search_index)
+    assert votes_digest_of(search_index) is None
     contract = replace(making.DEPLOYMENT, registry="0x" + "33" * 20)
     log, ballots = store.votes_store(contract), making.Chain()
-    assert search_index.votes_digest() is None  # nothing is read yet
+    assert votes_digest_of(search_index) is None  # nothing is read yet
     body = (("uint64", "string", "int8", "uint256"), ("note", 1, 1))
     name_id, topic = making.keccak(b"note"), making.events.TOPICS["Voted"]
     ballots.mine((topic, name_id, b"\x44" * 20, body))
@@ -180,15 +190,15 @@ def test_votes_have_a_digest_of_their_own(
         deployment_leaf(contract.chain_id, b"\x33" * 20, contract.genesis, DECODER_VERSION),
         event_leaf(1, ballots.logs[0], Counts.EVENT),
     ]
-    votes = search_index.votes_digest()
+    votes = votes_digest_of(search_index)
     assert votes is not None
     assert (votes.index, votes.content) == (Frontier(expected).root(), None)
     assert (votes.log.count, votes.block_number) == (1, 2)
-    assert search_index.votes_digest(99) == votes  # its own log ends before
-    earlier = search_index.votes_digest(0)
+    assert votes_digest_of(search_index, 99) == votes  # its own log ends before
+    earlier = votes_digest_of(search_index, 0)
     assert earlier is not None
     assert earlier.index == Frontier(expected[:1]).root()
-    assert search_index.digest() == before
+    assert digest_of(search_index) == before
 
 
 def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain(
@@ -211,7 +221,7 @@ def test_digests_that_are_kept_are_those_made_anew_whatever_happens_to_the_chain
                 refused = rows.refusal(job.announcement, "by the dice")
                 store.record_many([(job.release_id, Judgement.of(refused))])
         if dice.random() < 0.6:
-            state, anew = search_index.status(), search_index.digest()
+            state, anew = search_index.status(), digest_of(search_index)
             assert state.index_digest == f"0x{anew.index.hex()}"
             content = None if anew.content is None else f"0x{anew.content.hex()}"
             assert state.content_digest == content
@@ -240,7 +250,7 @@ def test_only_what_came_since_the_finalised_block_is_read_again(
     making.append(store, chain)
     search_index.status()
     assert sorted(read) == [42, 43, 44]  # two blocks above the finalised one, which is taken in now
-    assert f"0x{search_index.digest().index.hex()}" == search_index.status().index_digest
+    assert f"0x{digest_of(search_index).index.hex()}" == search_index.status().index_digest
 
 
 def test_the_last_event_up_to_a_block_is_found_by_the_index_of_blocks(

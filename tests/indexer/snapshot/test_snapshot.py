@@ -26,6 +26,8 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.rpc.client import Rpc
 from capdex.proof.index_digest import Counts, event_leaf
 from capdex.registry.logs import LogPosition, RawLog
+from capdex_indexer.db.engine import reading
+from capdex_indexer.query.digest import read_digest
 from capdex_indexer.query.index import Index
 from capdex_indexer.snapshot import archive as records
 from capdex_indexer.snapshot import export
@@ -204,9 +206,8 @@ async def test_an_older_block_gives_the_index_as_it_was_there(
 ) -> None:
     path = original.export(tmp_path / "older.car", 2)
     parts = snapshots.Parts.read(path)
-    index = Index(original.url)
-    digest = index.digest(2)
-    index.close()
+    with reading(original.url) as connection:
+        digest = read_digest(connection, 2)
     assert parts.manifest["registry"]["index_digest"] == f"0x{digest.index.hex()}"
     assert parts.manifest["block"]["hash"] == f"0x{original.chain.blocks[2].ref.hash.hex()}"
     assert (parts.manifest["registry"]["log_count"], parts.manifest["packages"]) == (4, 2)

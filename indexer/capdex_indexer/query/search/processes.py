@@ -118,7 +118,8 @@ class _Process:
                 answer = msgspec.msgpack.decode(self._connection.recv_bytes(), type=ProcessAnswer)
                 if answer.progress is None or progress is None:
                     return answer
-                progress(*(done := answer.progress))
+                done = answer.progress
+                progress(*done)
         except (EOFError, OSError) as error:
             raise Unavailable(
                 "a process of the search ended",
