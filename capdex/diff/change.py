@@ -66,11 +66,9 @@ def gap_change(
     doubt: str = "",
 ) -> Change:
     """Return the change of one place where a schema accepts less, or more; `it` names the place."""
-    kind = (
-        (ChangeKind.ADDED if widened else ChangeKind.REMOVED)
-        if gap.keyword == "dropped"
-        else ChangeKind.CHANGED
-    )
+    kind = ChangeKind.CHANGED
+    if gap.keyword == "dropped":
+        kind = ChangeKind.ADDED if widened else ChangeKind.REMOVED
     path = f"{section}.{gap.path}" if gap.path else section
     before, after = map(short, gap.values(widened=widened))
     return Change(rule, path, kind, gap.words(it, widened=widened) + doubt, before, after)

@@ -46,16 +46,11 @@ class Difference:
         """Changes that let the package do or reach more than before."""
         return tuple(change for change in self.changes if change.rule.risk)
 
-    @property
-    def permissions_widened(self) -> bool:
-        """True if permissions, contacted hosts or types of binding are added."""
-        return bool(self.risks)
-
     def required_after(self, old: Version, new: Version) -> Step:
         """Return the step that `new` requires after `old`; none inside one `major.minor.patch`."""
         if old < new and old.core == new.core:
             return Step.NONE
-        return required_step(self.required, old, widened=self.permissions_widened)
+        return required_step(self.required, old, widened=bool(self.risks))
 
 
 def compare(old: Manifest, new: Manifest) -> Difference:

@@ -47,9 +47,8 @@ class Stdio:
         self._writing = threading.Lock()
         self._waiting: queue.Queue[JsonRpcMessage | None] = queue.Queue(MAX_WAITING)
         self._first: list[JsonRpcMessage] = []  # taken off the queue before the SDK was there
-        self._held: list[
-            JsonRpcMessage
-        ] = []  # an `initialize` and what follows it, until the SDK is used
+        # An `initialize` and what follows it, until the SDK is used.
+        self._held: list[JsonRpcMessage] = []
         self._greeted = self._live = False
         self._notice: Callable[[], object] = lambda: None
         threading.Thread(target=self._read, daemon=True).start()

@@ -62,14 +62,14 @@ class PlainTransport(Transport):
 
     @override
     async def post(self, url: str, label: str, body: bytes) -> RpcReply:
-        timeout_s = CONNECT_S + READ_S
         try:
             reply = await self._http.request(
-                *("POST", url),
+                "POST",
+                url,
                 body=body,
                 headers=HEADERS,
                 max_bytes=MAX_REPLY_BYTES,
-                timeout_s=timeout_s,
+                timeout_s=CONNECT_S + READ_S,
             )
         except TimeoutError:
             raise no_answer(label) from None

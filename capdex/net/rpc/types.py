@@ -110,7 +110,9 @@ def read_logs(value: object, address: bytes, first: int, last: int) -> LogColumn
 
 
 def _is_pending(log: object) -> bool:
-    return isinstance(log, dict) and log.get("blockHash", "") is log.get("blockNumber", "") is None
+    return isinstance(log, dict) and all(
+        log.get(place, "missing") is None for place in ("blockHash", "blockNumber")
+    )
 
 
 def read_times(value: list[dict[str, Any]]) -> dict[int, int]:

@@ -77,7 +77,7 @@ class Comparison:
             "taken": self.taken,
             "enough": self.refusal is None,
             "schema_conflict": self.difference.schema_conflict,
-            "permissions_widened": self.difference.permissions_widened,
+            "permissions_widened": bool(self.difference.risks),
             "error": self.refusal.to_json() if self.refusal else None,
             "text": self.text,
         }

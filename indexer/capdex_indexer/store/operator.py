@@ -81,7 +81,10 @@ class Operator:
         """Queue parked releases (of one name, or all) from their first try; return how many."""
         with self._write() as connection:
             rearmed = fetch_queue.rearm(connection, None if name is None else check_name(name))
-            changes.mark_all(connection) if name is None else changes.mark(connection, [name])
+            if name is None:
+                changes.mark_all(connection)
+            else:
+                changes.mark(connection, [name])
             return rearmed
 
     def accept(self, block_hash: str) -> None:

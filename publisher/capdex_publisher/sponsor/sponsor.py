@@ -251,7 +251,8 @@ class Sponsor:
 
     def _close(self, key: str, waiting: list[Sent]) -> None:
         """Give back what is left; it counts whole while a transaction was not seen in a block."""
-        self.budget.forfeit(key) if waiting else self.budget.release(key)
+        end = self.budget.forfeit if waiting else self.budget.release
+        end(key)
 
     async def _commit(
         self, plan: ChangePlan, bound: int, request: SponsorRequest, on_step: Any

@@ -465,7 +465,7 @@ def test_a_file_that_changes_is_told_by_what_it_is_now(
     found = compare(edited(files(old)), edited(files(new)))
     assert [x.rule for x in found.changes] == [rule]
     assert words in said(found)
-    assert found.permissions_widened is (rule is Rule.PROGRAM)
+    assert bool(found.risks) is (rule is Rule.PROGRAM)
     assert compare(edited(files(old)), edited(files(old))).changes == ()
 
 

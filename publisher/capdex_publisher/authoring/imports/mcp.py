@@ -198,7 +198,9 @@ def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequenc
             notes.append(Note(DOCUMENT, kind, "left out", "", why))
     title = answers.title or own.replace("-", " ").title()
     return Draft(
-        *(own, title, answers.description),
+        own,
+        title,
+        answers.description,
         prompt=answers.instructions,
         homepage=answers.website,
         tools=tools,

@@ -65,7 +65,9 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     # The exact name is kept where the package has another one.
     title = name if own != name else name.replace("-", " ").title()
     return Draft(
-        *(own, title, description),
+        own,
+        title,
+        description,
         prompt=prompt,
         license=clean(front.get("license")),
         homepage=clean(front.get("homepage")),

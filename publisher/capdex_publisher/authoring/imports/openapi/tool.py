@@ -68,7 +68,9 @@ def import_operations(document: ApiDocument, name: str, operations: Sequence[str
     if webhooks := ", ".join(object_of(document.value.get("webhooks"))):
         notes.append(Note(DOCUMENT, "webhooks", "left out", webhooks, _NO_CALLS))
     return Draft(
-        *(own, title, description),
+        own,
+        title,
+        description,
         license=next(filter(None, map(clean, words)), ""),
         tools=tools,
         notes=notes,
