@@ -95,6 +95,12 @@ def forms(version: str, **more: Any) -> bytes:
     return making.package_bytes("forms", version, prompt=f"Fill forms as {version} does.", **more)
 
 
+async def both_have_the_old_version(alice: Teammate, bob: Teammate) -> None:
+    await alice.install("forms@1.0.0", alice.skill)
+    bob.pull(alice)
+    await bob.sync()
+
+
 async def test_a_folder_of_a_project_is_in_the_clone_of_each_who_syncs(
     alice: Teammate, bob: Teammate
 ) -> None:
@@ -144,9 +150,7 @@ async def test_absolute_folders_of_a_file_before_are_these_folders_until_it_is_w
 async def test_a_newer_version_that_somebody_else_installed_takes_the_place_of_the_old_one(
     alice: Teammate, bob: Teammate
 ) -> None:
-    await alice.install("forms@1.0.0", alice.skill)
-    bob.pull(alice)
-    await bob.sync()
+    await both_have_the_old_version(alice, bob)
     await alice.install("forms")
     bob.pull(alice)
     outcome = (await bob.sync())["forms"]
@@ -171,9 +175,7 @@ async def test_a_branch_with_an_older_version_and_back_again_needs_no_folder_mov
 async def test_what_is_lost_of_a_person_with_the_version_before_is_asked_about_by_name(
     alice: Teammate, bob: Teammate
 ) -> None:
-    await alice.install("forms@1.0.0", alice.skill)
-    bob.pull(alice)
-    await bob.sync()
+    await both_have_the_old_version(alice, bob)
     (bob.skill / "mine.md").write_text("mine")
     await alice.install("forms")
     bob.pull(alice)
@@ -260,9 +262,7 @@ async def test_a_folder_that_somebody_else_took_out_of_a_line_goes_from_each_clo
 async def test_a_folder_that_git_brought_to_the_new_version_loses_nothing(
     alice: Teammate, bob: Teammate
 ) -> None:
-    await alice.install("forms@1.0.0", alice.skill)
-    bob.pull(alice)
-    await bob.sync()
+    await both_have_the_old_version(alice, bob)
     await alice.install("forms")
     bob.pull(alice)
     (bob.skill / "SKILL.md").write_bytes((alice.skill / "SKILL.md").read_bytes())
