@@ -35,7 +35,7 @@ Drift = dict[str, str]
 async def sync(installer: Installer, asker: Asker, *, frozen: bool = False) -> list[InstallOutcome]:
     """Fetch what is missing, and install what nobody agreed to here, each after a question.
 
-    What was written below the directory of the lock file, and is not in it any more, goes.
+    Folders below the directory of the lock file that no entry has any more are taken away.
     An entry whose request does not allow its version is resolved again. `frozen` never changes the
     lock file and refuses such an entry. An outcome has the error of its entry alone, which has no
     effect then: LOCK_DRIFT where `frozen` refuses, or where it does not say what its package or its

@@ -19,9 +19,10 @@ async def choose(
 ) -> CapabilityURI:
     """Return the capability that a name, a URI or a wish in words means.
 
-    What can be a name, a URI or a file is none, and is not searched for. For a wish the hit whose
-    name it spells is taken, or the only hit, unless it has to be `certain`. Raises InvalidInput
-    AMBIGUOUS with candidates, or NOT_FOUND; UsageError CONFIG for a wish without a node to ask.
+    A text that can be a name, or that looks like a URI, a file or a web address, is no wish, and is
+    not searched for. For a wish the hit whose name it spells is taken, or the only hit, unless it
+    has to be `certain`. Raises InvalidInput AMBIGUOUS with candidates, or NOT_FOUND, and that of a
+    URI that cannot be read; UsageError CONFIG for a wish without a node to ask.
     """
     text = " ".join(want.split())
     try:

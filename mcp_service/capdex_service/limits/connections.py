@@ -60,7 +60,7 @@ class ConnectionTable:
         if over and not self._addresses.unlimited(address):
             self._cut_one(client, connection)
         elif len(self._open) > self.limits.max_connections:
-            self._cut_one(max(self._count, key=lambda x: self._count[x]), connection)
+            self._cut_one(max(self._count, key=self._count.__getitem__), connection)
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that is closed."""

@@ -92,7 +92,8 @@ async def resolve(
         else:
             assert refusal is not None  # noqa: S101 - there is an answer or a refusal
             raise refusal  # only a list proves that a range is empty
-    if newest := block is None:
+    newest = block is None
+    if block is None:
         if position.block_hash is None:
             raise Unavailable("the node has indexed no block yet", Code.STALLED, fix="try again")
         block = bytes.fromhex(position.block_hash.removeprefix("0x"))
