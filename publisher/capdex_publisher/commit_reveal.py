@@ -158,20 +158,24 @@ async def find_commitments(
     least, most = await registry.commitment_ages()
     if least == 0:
         return ()
+    oldest = await block_time(registry.chain) - most
     commitments = []
     for name in names:
         secret = await CommitSecretFile(registry, signer.address, name).secret(signer)
-        commitments.append(await find_commitment(registry, name, signer.address, secret, most))
+        commitments.append(await find_commitment(registry, name, signer.address, secret, oldest))
     return tuple(commitments)
 
 
 async def find_commitment(
-    registry: Registry, name: str, claimer: str, secret: bytes, most_s: int
+    registry: Registry, name: str, claimer: str, secret: bytes, oldest: int
 ) -> NameCommitment:
-    """Return the commitment of `claimer` for a name; one older than `most_s` does not count."""
+    """Return the commitment of `claimer` for a name.
+
+    One that was made before `oldest` (seconds since 1970) does not count. Raises Unavailable.
+    """
     commitment = commitment_of(name, claimer, secret)
     made_at = await registry.committed_at(commitment)
-    counts = made_at > 0 and await block_time(registry.chain) <= made_at + most_s
+    counts = made_at > 0 and made_at >= oldest
     return NameCommitment(name, secret, commitment, made_at, counts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 import re2
@@ -53,9 +53,7 @@ class CommandManifest:
 
     def to_json(self) -> dict[str, str]:
         """Return the four fields of a manifest (CMP, manifest.json)."""
-        fields: dict[str, str] = asdict(self)
-        del fields["binary"]
-        return fields
+        return {name: getattr(self, name) for name in ("domain", "name", "summary", "version")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,8 +263,9 @@ class Sponsor:
         needed = least > 0 and request.secret != NO_SECRET
         if not needed or await self._registry.name_state(name) is not None:
             return plan
+        oldest = await block_time(self._registry.chain) - most
         commitments = [
-            await find_commitment(self._registry, name, request.publisher, request.secret, most)
+            await find_commitment(self._registry, name, request.publisher, request.secret, oldest)
         ]
         return await carry_out_commits(
             await plan_commits(plan, commitments, self._registry),
