@@ -16,7 +16,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from capdex.encoding.abi import checksum_address
+from capdex.encoding.abi import checksum_address, raw_address
 from capdex.encoding.multiformats import decode_multibase, encode_multibase
 from capdex.errors import InvalidInput
 from capdex.problems import Reason
@@ -108,7 +108,7 @@ def _resolve_did_pkh(identifier: str, fragment: str) -> PublicKey:
         account = Account.parse(identifier)
     except InvalidInput as error:
         raise _bad_author(error.message) from None
-    return PublicKey(Algorithm.EIP191, bytes.fromhex(account.address[2:]))
+    return PublicKey(Algorithm.EIP191, raw_address(account.address))
 
 
 _RESOLVERS: Final[dict[str, Callable[[str, str], PublicKey]]] = {

@@ -132,3 +132,8 @@ def _bytes(data: bytes, slot: int) -> bytes:
     if length > MAX_STRING_BYTES or offset + 32 + length > len(data):
         raise InvalidInput("a string of the event is longer than its data or its limit")
     return data[offset + 32 : offset + 32 + length]
+
+
+def raw_address(text: str) -> bytes:
+    """Return the 20 bytes of an address in any case; raise UsageError as `parse_address`."""
+    return bytes.fromhex(parse_address(text)[2:])

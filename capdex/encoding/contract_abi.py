@@ -14,7 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from capdex.encoding.abi import checksum_address, parse_address
+from capdex.encoding.abi import checksum_address, raw_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.encoding.keccak import keccak
 
 CONTRACTS: Final = ("CapabilityRegistry", "CapabilityVotes")
@@ -34,7 +35,7 @@ class Function:
 
     def encode(self, arguments: Sequence[Any]) -> str:
         """Return the calldata (0x hex); raises ValueError for arguments of other types."""
-        return "0x" + (self.selector + encode(self.inputs, arguments)).hex()
+        return to_hex(self.selector + encode(self.inputs, arguments))
 
     def decode(self, reply: bytes) -> Any:
         """Return the result, or a tuple of several results; raises ValueError."""
@@ -137,7 +138,7 @@ def _encode(parameter: Parameter, value: Any) -> bytes:
             raise ValueError(f"{kind} does not have {len(value)} bytes")
         return bytes(value).ljust(WORD, b"\0")
     if kind == "address":
-        return bytes.fromhex(parse_address(value)[2:]).rjust(WORD, b"\0")
+        return raw_address(value).rjust(WORD, b"\0")
     if kind == "bool":
         return _number(int(value), 1, signed=False)
     return _number(value, int(kind.lstrip("uint")), signed=kind.startswith("int"))

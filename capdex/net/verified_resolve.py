@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import (
     CapdexError,
     Code,
@@ -76,7 +77,7 @@ class VerifiedResolution:
             "by": self.trusted_by,
             "kind": str(proven.kind),
             "block_number": proven.block.number,
-            "block_hash": f"0x{proven.block.hash.hex()}",
+            "block_hash": to_hex(proven.block.hash),
             "timestamp": proven.block.timestamp,
             "releases": len(proven.releases) if proven.record is not None else None,
         }
@@ -94,7 +95,7 @@ async def resolve_verified(
     exact = isinstance(uri.selector, Version)
     arguments: Json = {"cap_uri": str(uri), "proof": "exact" if exact else "list"}
     if trust.block_hash is not None:
-        arguments["proof_block"] = f"0x{trust.block_hash.hex()}"
+        arguments["proof_block"] = to_hex(trust.block_hash)
     try:
         answer = await call_tool(mcp_url, "resolve_capability", arguments)
     except CapdexError as refusal:

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from capdex.encoding.abi import checksum_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, InvalidInput, VerificationFailure
 from capdex.json import Json
 from capdex.proof.block_header import MAX_HEADER_BYTES
@@ -54,8 +55,8 @@ class Slot:
 
     def to_json(self) -> Json:
         """Return the slot as a JSON value."""
-        nodes = list(map(show_hex, self.proof))
-        return {"key": show_hex(self.key), "value": show_hex(self.value), "proof": nodes}
+        nodes = list(map(to_hex, self.proof))
+        return {"key": to_hex(self.key), "value": to_hex(self.value), "proof": nodes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ class AccountProof:
             "chain_id": self.chain_id,
             "contract": checksum_address(self.contract),
             "block_number": self.block_number,
-            "block_hash": show_hex(self.block_hash),
-            "header": show_hex(self.header),
-            "account_proof": list(map(show_hex, self.account_proof)),
+            "block_hash": to_hex(self.block_hash),
+            "header": to_hex(self.header),
+            "account_proof": list(map(to_hex, self.account_proof)),
         }
 
 
@@ -245,8 +246,3 @@ def read_number(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
         raise ValueError("an unsigned 64-bit integer is expected")
     return value
-
-
-def show_hex(data: bytes) -> str:
-    """Encode data as 0x and lower-case hexadecimal digits."""
-    return "0x" + data.hex()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from capdex.encoding.abi import raw_address
 from capdex.errors import Code, UsageError
 
 DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ETH: far above the cost of any publication
@@ -94,9 +95,8 @@ class Network:
 
     def address(self, field: str) -> bytes:
         """Return the address in `field` (20 bytes); raises UsageError if it is none."""
-        from capdex.encoding.abi import parse_address
 
-        return bytes.fromhex(parse_address(str(getattr(self, field)))[2:])
+        return raw_address(str(getattr(self, field)))
 
 
 @dataclass(frozen=True, slots=True)

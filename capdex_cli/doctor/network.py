@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from capdex.encoding.abi import parse_address
+from capdex.encoding.abi import parse_address, raw_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Unavailable
 from capdex.ipld.cid import Cid
@@ -317,7 +317,7 @@ async def _view(url: str, address: str, name: str) -> int | None:
     selector = keccak(f"{name}()".encode("ascii"))[:4]
     try:
         async with Rpc([url], max_attempts=1) as client:
-            word = await client.view(bytes.fromhex(parse_address(address)[2:]), selector)
+            word = await client.view(raw_address(address), selector)
     except RpcError as error:
         if not error.answered:
             raise

@@ -17,6 +17,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from capdex import __version__
+from capdex.encoding.abi import raw_address
 from capdex.net.rpc.aiohttp_transport import AiohttpTransport
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.proofs import Prover
@@ -155,7 +156,7 @@ async def open_prover(
     Requests of clients cause its calls: an endpoint that limits them must not slow the indexer.
     """
     async with Rpc(rpc_urls, transport=AiohttpTransport()) as rpc:
-        contract = bytes.fromhex(registry.removeprefix("0x"))
+        contract = raw_address(registry)
         yield Prover(rpc, chain_id=chain_id, contract=contract)
 
 

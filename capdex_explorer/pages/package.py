@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import orjson
 
+from capdex.encoding.abi import raw_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest
@@ -199,7 +201,7 @@ async def _prove(site: Site, release: Json) -> Json:
         uri = CapabilityURI.parse(release["cap_uri"])
         answer = (await proofs.resolve(site.reader, uri, "exact", None)).to_json()
         proof = Proof.parse(answer["proof"])
-        contract = bytes.fromhex(chain["contract"].removeprefix("0x"))
+        contract = raw_address(chain["contract"])
         anchor = Anchor(chain["chain_id"], contract, proof.block_hash)
         proven = await site.reader.run(verify, proof, anchor, long=True)
     except CapdexError as error:
@@ -211,7 +213,7 @@ async def _prove(site: Site, release: Json) -> Json:
         "held": on_chain is not None and on_chain.sha256.hex() == release["sha256"],
         "error": None,
         "block_number": proven.block.number,
-        "block_hash": "0x" + proven.block.hash.hex(),
+        "block_hash": to_hex(proven.block.hash),
         "sha256": None if on_chain is None else on_chain.sha256.hex(),
         "yanked": on_chain is not None and on_chain.yanked,
     }

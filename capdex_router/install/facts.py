@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from capdex.encoding.abi import parse_address
+from capdex.encoding.abi import raw_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, InvalidInput, untrusted_text
 from capdex.json import Json
 from capdex.manifest.bindings.contacts import carried_secrets, contacts
@@ -87,10 +88,10 @@ def check_proof(entry: Locked) -> None:
     if chain.get("proof") is None:
         return
     proof = Proof.parse(chain["proof"])
-    contract = bytes.fromhex(parse_address(untrusted_text(chain.get("contract")))[2:])
+    contract = raw_address(untrusted_text(chain.get("contract")))
     proven = verify(proof, Anchor(chain["chain_id"], contract, proof.block_hash))
     shown = {(str(x.version), x.sha256.hex()) for x in proven.releases}
-    hash_ = f"0x{proof.block_hash.hex()}"
+    hash_ = to_hex(proof.block_hash)
     if proof.name != entry.name or (entry.version, entry.sha256) not in shown:
         raise refused(f"the proof in the lock file is not of {entry.name} {entry.version}")
     if chain.get("block_hash") != hash_:

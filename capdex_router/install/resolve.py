@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from capdex.encoding.abi import parse_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import (
     CapdexError,
     Code,
@@ -192,7 +193,7 @@ async def _proven(
             failed = failed or error
             continue
         release = _release(verified.answer, uri, config, address)
-        position = release.chain | {"block_hash": f"0x{verified.proven.block.hash.hex()}"}
+        position = release.chain | {"block_hash": to_hex(verified.proven.block.hash)}
         # A proof of all releases of a name may have megabytes: the lock file keeps a small one.
         document = verified.answer.get("proof")
         if len(orjson.dumps(document)) <= MAX_KEPT_PROOF_BYTES:
@@ -224,7 +225,7 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         raise _odd(address, "it names no chain")
     if not uri.admits(exact):
         raise _odd(address, f"it is {exact} when asked for {uri}")
-    elsewhere = config.registry is not None and contract.lower() != f"0x{config.registry.hex()}"
+    elsewhere = config.registry is not None and contract.lower() != to_hex(config.registry)
     if config.chain_id not in (None, chain_id) or elsewhere:
         raise _odd(address, "it is of another chain or registry")
     semver, cid = str(exact.version), untrusted_text(answer.get("ipfs_cid"))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
+from capdex.encoding.abi import raw_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, Refused, Unavailable, UsageError
 from capdex.net.files import read_private_file, write_private_file
@@ -290,7 +291,7 @@ def _change(registry: Registry, commitment: NameCommitment) -> RegistryChange:
 
 def commitment_of(name: str, claimer: str, secret: bytes) -> bytes:
     """The commitment of `claimer` (0x address) for a name, as the contract's `commitmentOf`."""
-    return keccak(name_id(name) + bytes.fromhex(claimer[2:]).rjust(32, b"\0") + secret)
+    return keccak(name_id(name) + raw_address(claimer).rjust(32, b"\0") + secret)
 
 
 def secret_text(chain_id: int, registry: str, name: str) -> bytes:

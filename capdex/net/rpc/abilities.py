@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import untrusted_text
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.transport import Call
-from capdex.net.rpc.types import Header, hex_, read_header
+from capdex.net.rpc.types import Header, read_header
 
 TRIES: Final = 4  # an endpoint that refuses three calls in ten at random fails one in a hundred
 
@@ -117,7 +118,7 @@ async def has(ask: Ask, name: str, head: Header) -> bool:
     if name == "cancun":
         return await runs_cancun(ask)
     # The newest block but one is seldom reorganised.
-    at = {"blockHash": hex_(head.parent if head.number else head.hash)}
+    at = {"blockHash": to_hex(head.parent if head.number else head.hash)}
     call: Call = {
         "genesis": _block(0),
         "finalized": _block("finalized"),

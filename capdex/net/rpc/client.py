@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
+from capdex.encoding.hexadecimal import to_hex, unhex
 from capdex.errors import Code, UsageError
 from capdex.net.rpc.abilities import Abilities, as_is, first_block
 from capdex.net.rpc.endpoint import Endpoint, EndpointState, labels, split_schemes
@@ -18,7 +19,7 @@ from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.failover import MAX_ATTEMPTS, Failover, clock
 from capdex.net.rpc.pacing import MAX_BATCH, Breaker
 from capdex.net.rpc.transport import Call, PlainTransport, ReadReply, Transport, read_in_thread
-from capdex.net.rpc.types import Header, hex_, quantity, read_header, read_logs, unhex
+from capdex.net.rpc.types import Header, quantity, read_header, read_logs
 from capdex.net.tasks import together
 from capdex.registry.logs import BlockRef, LogColumns, RawLog
 
@@ -207,7 +208,7 @@ class Rpc(Failover):
 
     async def block_of(self, hash_: bytes) -> Header | None:
         """Return a block's header by its hash, or None."""
-        return await self.call("eth_getBlockByHash", [hex_(hash_), False], read_header)
+        return await self.call("eth_getBlockByHash", [to_hex(hash_), False], read_header)
 
     async def blocks(self, numbers: Sequence[int]) -> list[Header | None]:
         """Return the headers of these numbers in order; None for a missing one."""
@@ -227,7 +228,7 @@ class Rpc(Failover):
         A range that is refused REFUSALS times is an RpcError that is `answered`: endpoints agree
         on no code or words for one that is too wide.
         """
-        query = {"address": hex_(address), "fromBlock": hex(first), "toBlock": hex(last)}
+        query = {"address": to_hex(address), "fromBlock": hex(first), "toBlock": hex(last)}
         refusals = REFUSALS if first < last else None
         (logs,), size = await self.ask([("eth_getLogs", [query])], read, refusals=refusals)
         return logs, size
@@ -239,7 +240,7 @@ class Rpc(Failover):
         numbers are read again behind them; one that has changed is an RpcError UNKNOWN_BLOCK.
         """
         if self.abilities.logs_by_hash is not False:
-            by_hash = [{"blockHash": hex_(block.hash)} for block in blocks]
+            by_hash = [{"blockHash": to_hex(block.hash)} for block in blocks]
             try:
                 return await self._logs_at(address, blocks, by_hash)
             except RpcError as error:
@@ -257,7 +258,7 @@ class Rpc(Failover):
         hashes = frozenset(block.hash for block in blocks)
         first, last = blocks[0].number, blocks[-1].number
         read = partial(_read_logs_at, address=address, first=first, last=last, hashes=hashes)
-        calls = [("eth_getLogs", [{"address": hex_(address), **query}]) for query in queries]
+        calls = [("eth_getLogs", [{"address": to_hex(address), **query}]) for query in queries]
         return await self.batch(calls, read)
 
     async def view(self, address: bytes, data: bytes, block: BlockRef | str = "latest") -> bytes:
@@ -265,8 +266,8 @@ class Rpc(Failover):
         at: Any = block
         by_number = self.abilities.calls_by_hash is False
         if isinstance(block, BlockRef):
-            at = hex(block.number) if by_number else {"blockHash": hex_(block.hash)}
-        call = {"to": hex_(address), "data": hex_(data)}
+            at = hex(block.number) if by_number else {"blockHash": to_hex(block.hash)}
+        call = {"to": to_hex(address), "data": to_hex(data)}
         output = await self.call("eth_call", [call, at], unhex)
         if isinstance(block, BlockRef) and by_number:
             await self._check_hashes([block])
@@ -280,7 +281,7 @@ class Rpc(Failover):
 
     async def code(self, address: bytes, block: str = "latest") -> bytes:
         """Return the code at an address; empty if there is none."""
-        return await self.call("eth_getCode", [hex_(address), block], unhex)
+        return await self.call("eth_getCode", [to_hex(address), block], unhex)
 
 
 def _read_logs_at(

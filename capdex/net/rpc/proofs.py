@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from capdex.encoding.contract_abi import encode
+from capdex.encoding.hexadecimal import to_hex, unhex
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, VerificationFailure
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.net.rpc.types import hex_, quantity, read_header, unhex
+from capdex.net.rpc.types import quantity, read_header
 from capdex.proof.block_header import encode_header
 from capdex.proof.document import LOG_SLOT, MAX_RELEASES, LogProof, Proof, Slot
 from capdex.proof.storage_layout import (
@@ -53,7 +54,7 @@ class StorageReader:
         """Return a reader at a block by number or hash; raises InvalidInput if there is none."""
         by_hash = isinstance(block, bytes)
         method = "eth_getBlockByHash" if by_hash else "eth_getBlockByNumber"
-        which = hex_(block) if isinstance(block, bytes) else hex(block)
+        which = to_hex(block) if isinstance(block, bytes) else hex(block)
         answer = await rpc.call(method, [which, False], _read_block)
         if answer is None or (answer[0].hash if by_hash else answer[0].number) != block:
             raise _no_block(f"the chain has no block {which}")
@@ -67,10 +68,10 @@ class StorageReader:
     async def words(self, keys: Sequence[bytes]) -> list[bytes]:
         """Return the words at these slots."""
         missing = [key for key in keys if key not in self.slots]
-        at = {"blockHash": hex_(self.block.hash)}
+        at = {"blockHash": to_hex(self.block.hash)}
         for start in range(0, len(missing), MAX_KEYS):
             requested = missing[start : start + MAX_KEYS]
-            params = [hex_(self._contract), [hex_(key) for key in requested], at]
+            params = [to_hex(self._contract), [to_hex(key) for key in requested], at]
             proven = await self._rpc.call("eth_getProof", params, _read_proof)
             self._account, slots = proven
             self.slots |= dict(zip(requested, slots, strict=True))

@@ -14,6 +14,7 @@ from itertools import islice
 from operator import itemgetter, lt
 from typing import Any
 
+from capdex.encoding.hexadecimal import unhex
 from capdex.encoding.keccak import keccak
 from capdex.registry.logs import BlockRef, LogColumns, RawLog
 
@@ -46,18 +47,6 @@ def quantity(value: object) -> int:
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):  # int() takes signs and `_`
         raise ValueError("a quantity is not a hexadecimal number")
     return int(value, 16)
-
-
-def unhex(value: object) -> bytes:
-    """Read data (`0x…`)."""
-    if not isinstance(value, str) or value[:2] != "0x":
-        raise ValueError("data is not hexadecimal")
-    return a2b_hex(value[2:])  # unlike bytes.fromhex it takes no white space
-
-
-def hex_(data: bytes) -> str:
-    """Format bytes as data (`0x…`)."""
-    return "0x" + data.hex()
 
 
 def read_header(value: object) -> Header | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError
 from capdex.json import Json
 from capdex_cli.node.options import (
@@ -189,7 +190,7 @@ def _describe(manifest: SnapshotManifest) -> Json:
         "chain_id": manifest.chain_id,
         "contract": registry["contract"],
         "block_number": manifest.block.number,
-        "block_hash": f"0x{manifest.block.hash.hex()}",
+        "block_hash": to_hex(manifest.block.hash),
         "events": sum(part.log.count for part in manifest.parts.values()),
         "packages": manifest.packages,
         "index_digest": registry["index_digest"],

@@ -17,10 +17,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, Unavailable
 from capdex.net.rpc.client import EndpointAnswer, Rpc
 from capdex.net.rpc.errors import RpcError
-from capdex.net.rpc.types import Header, hex_, read_header
+from capdex.net.rpc.types import Header, read_header
 from capdex.registry.logs import BlockRef
 from capdex_indexer.projection.block_range import BlockRange, ChainChanged
 
@@ -191,10 +192,11 @@ class ReorgDetector:
         raise Unavailable(
             "the chain was reorganised deeper than its finality",
             Code.STALLED,
-            why=f"block {ours.number} was {hex_(ours.hash)} and final, and {endpoint} alone now "
-            f"shows {hex_(theirs)} there; if that is real, run `capdex node accept {hex_(theirs)}`",
+            why=f"block {ours.number} was {to_hex(ours.hash)} and final, and {endpoint} alone now "
+            f"shows {to_hex(theirs)} there; "
+            f"if that is real, run `capdex node accept {to_hex(theirs)}`",
             fix="compare with sources of your own; accept the block, or replace the endpoint",
-            details={"block": ours.number, "ours": hex_(ours.hash), "theirs": hex_(theirs)},
+            details={"block": ours.number, "ours": to_hex(ours.hash), "theirs": to_hex(theirs)},
         )
 
     async def _is_accepted(self, ours: BlockRef) -> bool:

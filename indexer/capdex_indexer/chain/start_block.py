@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import structlog
 
 from capdex.encoding.abi import checksum_address
+from capdex.encoding.hexadecimal import to_hex, unhex
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.net.rpc.types import hex_, quantity, unhex
+from capdex.net.rpc.types import quantity
 from capdex_indexer.chain.reader import DEV_CHAIN_ID
 
 log = structlog.get_logger(part="node")
@@ -114,7 +115,7 @@ async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
     if rpc.alone:
         return False
     label = rpc.endpoint
-    codes = await rpc.survey("eth_getCode", [hex_(registry), "latest"], unhex)
+    codes = await rpc.survey("eth_getCode", [to_hex(registry), "latest"], unhex)
     if not any(x.answer and isinstance(x.answer, bytes) for x in codes):
         return False
     rpc.blame("it knows no code where others do", label)

@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import Connection, insert, select, update
 
 from capdex_indexer.db.models import HEARTBEAT
-from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
+from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, storable
 
 BEAT_S: Final = 2.0  # a standby takes over within 10 s: a few of these
 
@@ -35,7 +35,7 @@ class Heartbeat:
 
 def write_heartbeat(connection: Connection, beat: Heartbeat) -> None:
     """Replace the previous beat and count it."""
-    values = asdict(beat) | {"message": visible(beat.message, MAX_REASON_CHARS)}
+    values = asdict(beat) | {"message": storable(beat.message, MAX_REASON_CHARS)}
     counted = values | {"beats": HEARTBEAT.c.beats + 1}
     if not connection.execute(update(HEARTBEAT).values(counted)).rowcount:
         connection.execute(insert(HEARTBEAT), values | {"id": 1, "beats": 1})

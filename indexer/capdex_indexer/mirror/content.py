@@ -12,9 +12,9 @@ from typing import Final
 import orjson
 from sqlalchemy import Connection, func, select
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import InvalidInput
 from capdex.json import Json
-from capdex.proof.document import show_hex
 from capdex.uri import check_name
 from capdex_indexer.db.denylist import Denials
 from capdex_indexer.db.models import RELEASE
@@ -69,10 +69,10 @@ def config(digest: Digest | None, denials: Denials, gateway: str | None) -> byte
         "chain_id": digest and digest.chain_id,
         "contract": digest and digest.contract,
         "block_number": digest and digest.block_number,
-        "block_hash": digest and digest.block_hash and show_hex(digest.block_hash),
-        "log": digest and {"count": digest.log.count, "head": show_hex(digest.log.head)},
-        "index_digest": digest and show_hex(digest.index),
-        "content_digest": digest and digest.content and show_hex(digest.content),
+        "block_hash": digest and digest.block_hash and to_hex(digest.block_hash),
+        "log": digest and {"count": digest.log.count, "head": to_hex(digest.log.head)},
+        "index_digest": digest and to_hex(digest.index),
+        "content_digest": digest and digest.content and to_hex(digest.content),
         "decoder_version": digest and digest.decoder_version,
         "rules_version": digest and digest.rules_version,
         "gateway": gateway,

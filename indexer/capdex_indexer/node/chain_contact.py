@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from capdex.encoding.abi import raw_address
 from capdex.errors import Refused, Unavailable, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import run_to_completion
@@ -58,7 +59,7 @@ async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events
         await rpc.chain_id()
         if has_events or start_block is not None:
             return
-    contract = bytes.fromhex(known.registry[2:])
+    contract = raw_address(known.registry)
     place = await locate_once(rpc, known.chain_id, contract, start_block)
     located = replace(known, start_block=place.start_block, genesis=place.genesis)
     await run_to_completion(store.locate, located, keep_start_block=start_block is None)

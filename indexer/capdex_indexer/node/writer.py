@@ -16,6 +16,7 @@ from typing import Final, Self
 
 import structlog
 
+from capdex.encoding.abi import raw_address
 from capdex.errors import Unavailable
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.net.ipfs.source import BlockSource
@@ -138,7 +139,7 @@ class Writer:
                 await asyncio.sleep(BEAT_S)
         reader, rpc = self._open_reader(votes), self.resources.rpc
         with suppress(Unavailable):
-            if not await rpc.code(bytes.fromhex(address[2:])):
+            if not await rpc.code(raw_address(address)):
                 log.warning("no contract of votes yet", address=address, endpoint=rpc.endpoint)
         last: str | None = None
 
@@ -186,7 +187,7 @@ class Writer:
         deployment = store.deployment
         return ChainReader(
             self.resources.rpc,
-            registry=bytes.fromhex(deployment.registry[2:]),
+            registry=raw_address(deployment.registry),
             chain_id=deployment.chain_id,
             start_block=deployment.start_block,
             finality_depth=self.options.finality_depth,

@@ -128,16 +128,16 @@ def release_row(claim: Claim, sequence: int, now: float) -> Row:
         "availability": None,
         "verdict": rejected.verdict.value,
         "reason": rejected.reason.value,
-        "message": visible(rejected.message, MAX_REASON_CHARS),
+        "message": storable(rejected.message, MAX_REASON_CHARS),
     }
     return (
         sequence,
         uri.name if uri else None,
-        visible(announcement.cap_uri),
-        visible(announcement.semver),
+        storable(announcement.cap_uri),
+        storable(announcement.semver),
         uri.version.stable if uri else False,
         precedence(uri.version) if uri else "",
-        visible(announcement.cid),
+        storable(announcement.cid),
         announcement.sha256,
         announcement.publisher,
         *(queued(now) | refused).values(),
@@ -161,7 +161,7 @@ def concerned(
 
 def yank_row(event: YankChanged, uri: CapabilityURI, sequence: int) -> Row:
     """Return the row of one yank or un-yank."""
-    return sequence, str(uri), event.yanked, visible(event.reason, MAX_REASON_CHARS)
+    return sequence, str(uri), event.yanked, storable(event.reason, MAX_REASON_CHARS)
 
 
 def deprecation_row(
@@ -169,7 +169,7 @@ def deprecation_row(
 ) -> Row:
     """Return the row of one deprecation, or of its end."""
     instead = event.replaced_by if isinstance(event, NameDeprecationChanged) else ""
-    message = visible(event.message, MAX_REASON_CHARS)
+    message = storable(event.message, MAX_REASON_CHARS)
     return sequence, str(uri), event.deprecated, message, instead
 
 
@@ -228,7 +228,7 @@ def precedence(version: Version) -> str:
     return core + "!" + "!".join(parts)
 
 
-def visible(text: str, most: int = MAX_TEXT_CHARS) -> str:
+def storable(text: str, most: int = MAX_TEXT_CHARS) -> str:
     """Return the text as every database takes it: no NUL, no lone surrogate, cut with a mark."""
     text = text if len(text) <= most else text[: most - 1] + "…"
     text = text.replace("\0", "\N{SYMBOL FOR NULL}")

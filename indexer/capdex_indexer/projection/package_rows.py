@@ -27,7 +27,7 @@ from capdex.package import RejectedPackage, VerifiedPackage
 from capdex.problems import Reason, Verdict
 from capdex.registry.events import Announcement
 from capdex.search.analyser import fold
-from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
+from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, storable
 
 MAX_FACET_CHARS: Final = 256  # an index row of PostgreSQL holds no more than 2.7 KB
 MAX_CLAIM_CHARS: Final = 2048  # of a signer, Schema URI or scope: the manifest's limits are lower
@@ -86,7 +86,7 @@ class Judgement:
         return cls(
             judged.verdict,
             rejected.reason if rejected else None,
-            visible(rejected.message, MAX_REASON_CHARS) if rejected else "",
+            storable(rejected.message, MAX_REASON_CHARS) if rejected else "",
             judged.signer,
             json_text([check.to_json() for check in judged.checks]),
             json_text([problem.to_json() for problem in judged.problems]),

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, case, exists, func, select
 
+from capdex.encoding.abi import raw_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import InvalidInput, Unavailable
 from capdex.problems import Availability
-from capdex.proof.document import show_hex
 from capdex.proof.index_digest import Counts, Frontier, deployment_leaf, event_leaf, release_leaf
 from capdex.registry.logs import LogHead, LogPosition, RawLog, split
 from capdex_indexer.db.models import (
@@ -37,7 +38,7 @@ EVENT_HASHES: Final = select(EVENT.c.sequence, EVENT.c.block_hash, EVENT.c.log_h
 
 def leaf_of_deployment(row: Any) -> bytes:
     """Return the leaf of a deployment's row."""
-    contract = bytes.fromhex(row.contract.removeprefix("0x"))
+    contract = raw_address(row.contract)
     return deployment_leaf(row.chain_id, contract, bytes(row.genesis), row.decoder_version)
 
 
@@ -143,11 +144,11 @@ class Digest:
             "chain_id": self.chain_id,
             "contract": self.contract,
             "block_number": self.block_number,
-            "block_hash": None if self.block_hash is None else show_hex(self.block_hash),
+            "block_hash": None if self.block_hash is None else to_hex(self.block_hash),
             "log_count": self.log.count,
-            "log_head": show_hex(self.log.head),
-            "index_digest": show_hex(self.index),
-            "content_digest": None if self.content is None else show_hex(self.content),
+            "log_head": to_hex(self.log.head),
+            "index_digest": to_hex(self.index),
+            "content_digest": None if self.content is None else to_hex(self.content),
             "decoder_version": self.decoder_version,
             "rules_version": self.rules_version,
         }

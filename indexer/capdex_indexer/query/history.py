@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Table, select, tuple_
 
 from capdex.encoding.abi import checksum_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.json import Json
 from capdex.uri import PREFIX, CapabilityURI
 from capdex_indexer.db.models import (
@@ -122,7 +123,7 @@ def _event(row: Any, chains: Mapping[int, int], details: dict[str, Any]) -> Json
         "sequence": row.sequence % SEQUENCES,
         "block_number": row.block_number,
         "timestamp": row.timestamp,
-        "tx_hash": "0x" + bytes(row.tx_hash).hex(),
+        "tx_hash": to_hex(bytes(row.tx_hash)),
         "log_index": row.log_index,
     }
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
 from capdex.codes import reason_codes
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import quoted
 from capdex.manifest.prompt_injection import LABELS, lint_summary
 from capdex.problems import Availability, Reason, Verdict
@@ -229,8 +230,8 @@ def _release(row: Row[Any]) -> IndexedRelease:
         name_message=row.name_message if row.name_deprecated else "",
         replaced_by=row.replaced_by if row.name_deprecated else "",
         registry=row.contract,
-        block_hash="0x" + bytes(row.block_hash).hex(),
-        tx_hash="0x" + bytes(row.tx_hash).hex(),
+        block_hash=to_hex(bytes(row.block_hash)),
+        tx_hash=to_hex(bytes(row.tx_hash)),
         finality="finalized" if row.block_number <= row.finalized else "head",
         latest=row.listed is not None,
         warnings=[*_warnings(row), *_lint_warnings(lint), *schema_claims.warnings(row)],

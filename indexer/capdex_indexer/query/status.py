@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, func, select
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.problems import Reason
-from capdex.proof.document import show_hex
 from capdex_indexer.db.columns import PARKED, PENDING, REJECTED
 from capdex_indexer.db.models import CURSOR, DEPLOYMENT, EVENT, LISTING, REGISTRY, RELEASE
 from capdex_indexer.query.digest import Digest
@@ -66,8 +66,8 @@ class IndexStatus(Position):
 def read_position(row: Row[Any]) -> Position:
     """Return the position in a row of `POSITION`."""
     if row.number is None:
-        return Position(None, None, None, None, None, 0, "0x" + bytes(24).hex())
-    block_hash, log_head = "0x" + bytes(row.hash).hex(), "0x" + bytes(row.log_head).hex()
+        return Position(None, None, None, None, None, 0, to_hex(bytes(24)))
+    block_hash, log_head = to_hex(bytes(row.hash)), to_hex(bytes(row.log_head))
     chain = (row.timestamp, row.head, row.finalized, row.log_count, log_head)
     return Position(row.number, block_hash, *chain)
 
@@ -110,8 +110,8 @@ def read_status(
         oldest_pending_s=None if pending is None else max(0.0, now - pending),
         oldest_parked_s=None if parked is None else max(0.0, now - parked),
         rejections=_rejections(connection),
-        index_digest=show_hex(digest.index) if digest else None,
-        content_digest=show_hex(digest.content) if digest and digest.content else None,
+        index_digest=to_hex(digest.index) if digest else None,
+        content_digest=to_hex(digest.content) if digest and digest.content else None,
         decoder_version=row.decoder_version,
         rules_version=row.rules_version,
     )
@@ -139,7 +139,7 @@ def _rejections(connection: Connection) -> list[dict[str, Any]]:
     for query in (refused, broken):
         newest = query.order_by(EVENT.c.sequence.desc()).limit(RECENT_REJECTIONS)
         for row in connection.execute(newest).mappings():
-            place = dict(row) | {"tx_hash": "0x" + bytes(row["tx_hash"]).hex()}
+            place = dict(row) | {"tx_hash": to_hex(bytes(row["tx_hash"]))}
             if "error" in place:
                 broken_log = dict.fromkeys(claims) | {"reason": Reason.BAD_EVENT.value}
                 place |= broken_log | {"message": place.pop("error")}

@@ -15,20 +15,14 @@ from typing import BinaryIO, Final, Self
 import orjson
 
 from capdex.encoding.abi import checksum_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.encoding.multiformats import MAX_BYTES, read_varint
 from capdex.errors import Code, InvalidInput
 from capdex.ipld.car import write_header
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.json import Json
-from capdex.proof.document import (
-    ByteBudget,
-    LogProof,
-    read_number,
-    read_object,
-    read_text,
-    show_hex,
-)
+from capdex.proof.document import ByteBudget, LogProof, read_number, read_object, read_text
 from capdex.proof.index_digest import MAX_TOPICS
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
 from capdex_indexer.db.models import REGISTRY, SEQUENCES, VOTES
@@ -72,9 +66,9 @@ class LogPart:
             "contract": checksum_address(self.contract),
             "start_block": self.start_block,
             "log_count": self.log.count,
-            "log_head": show_hex(self.log.head),
-            "index_digest": show_hex(self.index_digest),
-            "content_digest": None if content is None else show_hex(content),
+            "log_head": to_hex(self.log.head),
+            "index_digest": to_hex(self.index_digest),
+            "content_digest": None if content is None else to_hex(content),
             "chunks": [cid.text for cid in self.chunks],
             "proof": None if self.proof is None else self.proof.to_json(),
         }
@@ -128,11 +122,11 @@ class SnapshotManifest:
         document = {
             "schema": SCHEMA,
             "chain_id": self.chain_id,
-            "genesis": show_hex(self.genesis),
+            "genesis": to_hex(self.genesis),
             "block": {
                 "number": self.block.number,
-                "hash": show_hex(self.block.hash),
-                "parent": show_hex(self.block.parent),
+                "hash": to_hex(self.block.hash),
+                "parent": to_hex(self.block.parent),
                 "timestamp": self.block.timestamp,
             },
             "decoder_version": self.decoder_version,

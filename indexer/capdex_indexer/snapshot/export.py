@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
+from capdex.encoding.abi import raw_address
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.car import write_block, write_header
 from capdex.ipld.cid import Cid
@@ -69,7 +70,7 @@ def plan_export(db: str, block: int | None = None) -> ExportPlan:
         if block is None and registry.chain_id != DEV_CHAIN_ID and final >= registry.start_block:
             number = final
         parts = [REGISTRY, *([VOTES] if _votes(connection, number) else [])]
-    contracts = {x: _bytes(rows[x].contract) for x in parts}
+    contracts = {x: raw_address(rows[x].contract) for x in parts}
     return ExportPlan(registry.chain_id, number, number <= final, contracts)
 
 
@@ -150,7 +151,8 @@ def _votes(connection: Connection, block: int) -> Digest | None:
 def _part(
     connection: Connection, deployment_id: int, digest: Digest, proof: LogProof | None
 ) -> LogPart:
-    pieces, contract = pack(read_leaves(connection, digest, deployment_id)), _bytes(digest.contract)
+    contract = raw_address(digest.contract)
+    pieces = pack(read_leaves(connection, digest, deployment_id))
     if proof is not None:
         anchor = Anchor(digest.chain_id, contract, proof.block_hash)
         block, log = verify_log(proof, anchor)
@@ -200,10 +202,6 @@ def _packages(connection: Connection, count: int) -> dict[Cid, str | None]:
         if denial is None and packages.get(package) != Verdict.VERIFIED:
             packages[package] = verdict
     return packages
-
-
-def _bytes(address: str) -> bytes:
-    return bytes.fromhex(address.removeprefix("0x"))
 
 
 def _changed(why: str) -> Unavailable:

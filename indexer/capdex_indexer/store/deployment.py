@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, UsageError
 from capdex.package import RULES_VERSION
 from capdex_indexer.db.models import (
@@ -145,7 +146,7 @@ def _columns(contract: Deployment) -> dict[str, Any]:
 
 def _foreign(other: list[str], theirs: Any, ours: dict[str, Any]) -> UsageError:
     def show(value: object) -> str:
-        return "0x" + value.hex() if isinstance(value, bytes) else str(value)
+        return to_hex(value) if isinstance(value, bytes) else str(value)
 
     words = (f"its {k} is {show(theirs[k])}, not {show(ours[k])}" for k in other)
     what, fix = "belongs to another chain or registry", "name another database"

@@ -42,7 +42,7 @@ from capdex_indexer.db.models import (
 )
 from capdex_indexer.projection import event_rows
 from capdex_indexer.projection.block_range import LogRows
-from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, Claim, Row, visible
+from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, Claim, Row, storable
 from capdex_indexer.projection.package_rows import Judgement
 from capdex_indexer.store import listing
 from capdex_indexer.store.changes import later_claimants
@@ -80,7 +80,7 @@ class _DerivedRows:
             if release is not None and self.deployment_id == REGISTRY:  # nearly always
                 self.published.append(at)
             elif (error := self._derive_other(at)) is not None:
-                errors[at] = visible(error, MAX_REASON_CHARS)
+                errors[at] = storable(error, MAX_REASON_CHARS)
         return errors
 
     def write(self, connection: Connection, now: float) -> None:

@@ -31,7 +31,7 @@ from capdex_indexer.db import schema_claims
 from capdex_indexer.db.bulk_insert import chunks, insert_rows
 from capdex_indexer.db.columns import JUDGED_AGAIN, NEW, PENDING, RETRIED, STANDS, Lane
 from capdex_indexer.db.models import PACKAGE, RELEASE
-from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
+from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, storable
 from capdex_indexer.projection.package_rows import Judgement
 
 LONG_AGO: Final = 1.0  # due at once, and yet not new: only a release never tried is due at 0
@@ -261,7 +261,7 @@ def names_of(connection: Connection, delays: Sequence[Delay]) -> set[str]:
 def _delay(delay: Delay) -> dict[str, Any]:
     return {
         "release_id": delay.release_id,
-        "new_message": visible(delay.error, MAX_REASON_CHARS),
+        "new_message": storable(delay.error, MAX_REASON_CHARS),
         "tries": int(delay.tried),
     }
 

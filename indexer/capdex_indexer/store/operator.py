@@ -22,7 +22,7 @@ from capdex_indexer.db import denylist
 from capdex_indexer.db.denylist import Denial
 from capdex_indexer.db.engine import open_operator, transaction
 from capdex_indexer.db.models import DENIAL, DEPLOYMENT, INSTRUCTION, REGISTRY, RELEASE
-from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, visible
+from capdex_indexer.projection.event_rows import MAX_REASON_CHARS, storable
 from capdex_indexer.store import changes, fetch_queue, listing
 
 ACCEPT: Final = "accept"  # kind of the instruction that names an accepted block
@@ -51,7 +51,7 @@ class Operator:
 
     def deny(self, subject: str, reason: str = "") -> Denial:
         """Refuse to serve a CID or a name from now on; raise InvalidInput for anything else."""
-        said = Denial(read_subject(subject), visible(reason, MAX_REASON_CHARS), self._clock())
+        said = Denial(read_subject(subject), storable(reason, MAX_REASON_CHARS), self._clock())
         with self._denying(said.subject) as connection:
             connection.execute(delete(DENIAL).where(DENIAL.c.subject == said.subject))
             connection.execute(insert(DENIAL), asdict(said))

@@ -11,6 +11,7 @@ from typing import Final
 
 from capdex.encoding.abi import checksum_address
 from capdex.encoding.contract_abi import artifact
+from capdex.encoding.hexadecimal import to_hex
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, UsageError
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
@@ -49,7 +50,7 @@ class Creation:
     @property
     def calldata(self) -> str:
         """The calldata for the factory (0x hex)."""
-        return "0x" + (SALT + self.init_code).hex()
+        return to_hex(SALT + self.init_code)
 
 
 def registry(

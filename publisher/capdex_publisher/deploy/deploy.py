@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from capdex.encoding.abi import parse_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.encoding.keccak import keccak
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net.files import write_atomically
@@ -273,7 +274,7 @@ def _is_creation(transaction: Any, creation: Creation) -> bool:
 async def _view(chain: Chain, address: str, name: str) -> int | None:
     """Return the number that a view without arguments gives; None if it gives no single word."""
     try:
-        word = await chain.call(address, "0x" + keccak(f"{name}()".encode())[:4].hex(), bytes)
+        word = await chain.call(address, to_hex(keccak(f"{name}()".encode())[:4]), bytes)
     except InvalidInput:  # it reverted
         return None
     return int.from_bytes(word, "big") if len(word) == 32 else None

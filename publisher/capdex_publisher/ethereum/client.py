@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
+from capdex.encoding.hexadecimal import to_hex, unhex
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
-from capdex.net.rpc.types import hex_, quantity, read_columns, unhex
+from capdex.net.rpc.types import quantity, read_columns
 from capdex_publisher.ethereum import revert_reasons
 from capdex_publisher.ethereum.transaction import (
     DEFAULT_FEE_CAP_WEI,
@@ -252,7 +253,7 @@ class Chain:
         Raises Unavailable when the endpoint does not answer: it may have the transaction or not.
         """
         try:
-            await self.rpc.call("eth_sendRawTransaction", [hex_(raw)], unhex)
+            await self.rpc.call("eth_sendRawTransaction", [to_hex(raw)], unhex)
         except RpcError as error:
             if not error.is_refusal:
                 raise
@@ -293,12 +294,12 @@ def _read_receipt(tx_hash: str, value: Any) -> tuple[Mined, bool] | None:
     below = quantity(value.get("l1Fee") or "0x0")  # what an OP Stack rollup takes besides the gas
     if not isinstance(logs, list):
         raise ValueError("a receipt has no logs")
-    if hex_(unhex(value.get("transactionHash"))) != tx_hash:
+    if to_hex(unhex(value.get("transactionHash"))) != tx_hash:
         raise ValueError("a receipt is of another transaction")
     mined = Mined(
         tx_hash=tx_hash,
         block_number=quantity(value.get("blockNumber")),
-        block_hash=hex_(unhex(value["blockHash"])),
+        block_hash=to_hex(unhex(value["blockHash"])),
         gas_used=gas_used,
         fee_wei=gas_used * quantity(value.get("effectiveGasPrice")) + below,
         logs=tuple(read_columns(logs)),

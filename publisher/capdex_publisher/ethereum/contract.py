@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
-from capdex.encoding.abi import parse_address
+from capdex.encoding.abi import parse_address, raw_address
 from capdex.encoding.contract_abi import functions
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.net.rpc.errors import RpcError, RpcFault
@@ -46,7 +46,7 @@ class Contract:
         self.chain = chain
         self.address = parse_address(address)
         self.start_block = start_block
-        self._raw_address = bytes.fromhex(self.address[2:])
+        self._raw_address = raw_address(address)
         self._functions = functions(name)
 
     @property

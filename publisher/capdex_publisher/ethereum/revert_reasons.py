@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from capdex.encoding.contract_abi import by_selector
 from capdex.encoding.contract_abi import decode as decode_abi
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.state import ZERO_ADDRESS
 from capdex_publisher import errors
@@ -111,5 +112,5 @@ _DONE: Final = {
 
 def _json(value: object) -> str | int:
     if isinstance(value, bytes):
-        return "0x" + value.hex()
+        return to_hex(value)
     return value if isinstance(value, int) else str(value)[:200]

@@ -21,6 +21,7 @@ import orjson
 
 from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import by_selector, signature
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, Refused, Unavailable, UsageError, quoted, untrusted_text
 from capdex.net.http import redact
 from capdex_publisher.keys.signer import Signed
@@ -79,7 +80,7 @@ class ExternalSigner:
     async def sign_message(self, message: bytes) -> bytes:
         """Request an EIP-191 signature and check the reply."""
         self._show(f"{self.shown} is asked to sign a message; agree there if it waits")
-        data = "0x" + message.hex()
+        data = to_hex(message)
         answer = await self._ask_first(
             ("personal_sign", [data, self.address]),
             ("eth_sign", [self.address, data]),

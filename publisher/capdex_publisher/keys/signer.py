@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from typing_extensions import override
 
 from capdex import signing
+from capdex.encoding.hexadecimal import to_hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class LocalSigner:
     async def sign_transaction(self, fields: dict[str, Any]) -> Signed:
         """Sign at once."""
         signed = self._account.sign_transaction(fields)
-        return Signed(bytes(signed.raw_transaction), "0x" + bytes(signed.hash).hex())
+        return Signed(bytes(signed.raw_transaction), to_hex(bytes(signed.hash)))
 
     async def sign_message(self, message: bytes) -> bytes:
         """Sign at once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capdex import did, signing
+from capdex.encoding.hexadecimal import to_hex
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, Refused
 from capdex_publisher.keys.signer import Signed, recover_typed_data
@@ -48,7 +49,7 @@ def check_transaction(answer: object, fields: dict[str, Any], address: str) -> S
         raise refused("its signature is none") from None
     if signer != address:
         raise refused(f"it is signed by {signer}, not by {address}")
-    return Signed(raw, "0x" + keccak(raw).hex())
+    return Signed(raw, to_hex(keccak(raw)))
 
 
 def check_message(answer: object, message: bytes, address: str) -> bytes:
@@ -99,5 +100,5 @@ def _bytes(text: object, what: str) -> bytes:
 
 
 def _shown(item: object) -> str:
-    text = "0x" + item.hex() if isinstance(item, bytes) else str(item)
+    text = to_hex(item) if isinstance(item, bytes) else str(item)
     return text if len(text) <= 66 else text[:66] + "…"

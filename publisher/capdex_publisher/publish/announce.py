@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.registry.events import Published
 from capdex_publisher.commit_reveal import (
@@ -206,7 +207,7 @@ class Announcer:
                 candidate.name, candidate.announcement.semver
             )
             if event is not None:
-                mined = await confirm(self.registry.chain, "0x" + event.position.tx_hash.hex())
+                mined = await confirm(self.registry.chain, to_hex(event.position.tx_hash))
                 receipt = self.registry.receipt(mined)
         except CapdexError as error:
             self.fail([candidate], error)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.registry.events import (
     TOPICS,
@@ -68,7 +69,7 @@ async def names_held(registry: Registry, account: str) -> tuple[list[HeldName], 
     block = await registry.chain.head()
     names = await _ever_held(registry, account, block)
     events: dict[str, list[Event]] = defaultdict(list)
-    ids = ["0x" + name_id(name).hex() for name in names]
+    ids = [to_hex(name_id(name)) for name in names]
     for first in range(0, len(ids), IDS_PER_FILTER):
         chosen = ids[first : first + IDS_PER_FILTER]
         for event in await all_events(registry, [None, chosen], upto=block):
@@ -144,7 +145,7 @@ async def _ever_held(registry: Registry, account: str, block: int) -> list[str]:
 
 
 def _topic(kind: str) -> str:
-    return "0x" + TOPICS[kind].hex()
+    return to_hex(TOPICS[kind])
 
 
 def _role(state: NameState, account: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capdex.encoding.abi import parse_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.registry.events import PUBLISHED, Event, Published
 from capdex.registry.state import NameState, ReleaseState
@@ -147,7 +148,7 @@ class Registry(Contract):
 
         None if there is none, or if the endpoint's limits do not allow to search that far.
         """
-        topics = ["0x" + PUBLISHED.hex(), _topic(name)]
+        topics = [to_hex(PUBLISHED), _topic(name)]
         try:
             async for events in scan(self, topics):
                 for event in events:
@@ -165,4 +166,4 @@ def _release(values: Any) -> ReleaseState:
 
 
 def _topic(name: str) -> str:
-    return "0x" + name_id(name).hex()
+    return to_hex(name_id(name))

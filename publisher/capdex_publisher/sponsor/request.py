@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from capdex.encoding.abi import parse_address
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.manifest import read
@@ -88,8 +89,8 @@ class SponsorRequest:
             "nonce": str(self.nonce),
             "deadline": str(self.deadline),
             "package": self.package.decode("utf-8"),
-            "secret": "0x" + self.secret.hex(),
-            "signature": "0x" + self.signature.hex(),
+            "secret": to_hex(self.secret),
+            "signature": to_hex(self.signature),
         }
 
     def document(self, package: VerifiedPackage) -> dict[str, Any]:
@@ -99,8 +100,8 @@ class SponsorRequest:
             "name": package.manifest.uri.name,
             "semver": said.semver,
             "cid": said.cid,
-            "sha256": "0x" + said.sha256.hex(),
-            "secret": "0x" + self.secret.hex(),
+            "sha256": to_hex(said.sha256),
+            "secret": to_hex(self.secret),
             "publisher": self.publisher,
             "nonce": self.nonce,
             "deadline": self.deadline,

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex.package import VerifiedPackage
 from capdex.uri import CapabilityURI
@@ -202,7 +203,7 @@ class Sponsor:
         if event is None:
             return release
         place = event.position
-        return replace(release, tx_hash="0x" + place.tx_hash.hex(), block_number=place.block_number)
+        return replace(release, tx_hash=to_hex(place.tx_hash), block_number=place.block_number)
 
     async def _plan(self, cap: int, change: RegistryChange, bound: int) -> ChangePlan:
         """Price the publication within the cap: of one publication, or what the budget has left."""

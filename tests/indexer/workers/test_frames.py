@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.encoding.hexadecimal import to_hex
 from capdex.net.rpc.replies import RpcReply, read_one
-from capdex.net.rpc.types import hex_
 from capdex_indexer.projection.block_range import LogReader
 from capdex_indexer.workers.frames import REQUEST, read_columns, read_logs, read_request
 
@@ -20,13 +20,13 @@ def reply_of(chain: Any) -> bytes:
     """An `eth_getLogs` reply with every log of a chain."""
     logs = [
         {
-            "address": hex_(log.address),
+            "address": to_hex(log.address),
             "blockNumber": hex(log.position.block_number),
-            "blockHash": hex_(log.position.block_hash),
-            "transactionHash": hex_(log.position.tx_hash),
+            "blockHash": to_hex(log.position.block_hash),
+            "transactionHash": to_hex(log.position.tx_hash),
             "logIndex": hex(log.position.log_index),
-            "topics": [hex_(topic) for topic in log.topics],
-            "data": hex_(log.data),
+            "topics": [to_hex(topic) for topic in log.topics],
+            "data": to_hex(log.data),
             "blockTimestamp": hex(1000 + log.position.block_number),
         }
         for log in chain.logs

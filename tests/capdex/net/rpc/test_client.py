@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex.encoding.hexadecimal import unhex
 from capdex.errors import Code, UsageError
 from capdex.net.rpc import aiohttp_transport, failover, replies, transport
 from capdex.net.rpc import client as rpc
@@ -422,7 +423,7 @@ def read_log(value: Any) -> RawLog:
 
 @given(_JSON)
 def test_no_value_breaks_the_readers_of_the_wire(value):
-    for read in (wire.quantity, wire.unhex, wire.read_header, read_log, read_logs):
+    for read in (wire.quantity, unhex, wire.read_header, read_log, read_logs):
         try:
             read(value)
         except ValueError:
@@ -449,7 +450,7 @@ def test_what_only_a_number_of_python_may_be_spelt_as_is_no_quantity(text):
 @pytest.mark.parametrize("text", ["0x5", "0xab cd", "0xabcd ", "0x\tab", "ab", "0xgg", "0xéé"])
 def test_data_is_pairs_of_digits_and_nothing_else(text):
     with pytest.raises(ValueError):
-        wire.unhex(text)
+        unhex(text)
 
 
 @pytest.mark.parametrize("key", sorted(set(LOG) - {"removed"}))
