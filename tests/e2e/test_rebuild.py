@@ -25,9 +25,10 @@ from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
 from capdex.encoding.abi import checksum_address
+from capdex.encoding.hexadecimal import unhex
 from capdex.errors import InvalidInput
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.types import quantity, unhex
+from capdex.net.rpc.types import quantity
 from capdex.registry.events import TOPICS, Voted, decode
 from capdex.registry.logs import BlockRef, LogHead, RawLog
 from capdex.registry.state import ZERO_ADDRESS, Ledger, NameState
