@@ -7,16 +7,16 @@ aiohttp instead: it compresses replies and caches DNS. Redirects are not followe
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import socket
 import ssl
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, Final, Self, cast
+from typing import Final, Self, cast
 from urllib.parse import quote, unquote, urlsplit
 
 import httptools
@@ -235,9 +235,7 @@ class _Connection(asyncio.Protocol):
 async def _connect(address: Address) -> _Connection:
     """Open a connection to the first address of the host that accepts one."""
     scheme, host, port = address
-    tls: dict[str, Any] = {}
-    if scheme == "https":
-        tls = {"ssl": ssl.create_default_context(), "server_hostname": host}
+    tls, name = (ssl.create_default_context(), host) if scheme == "https" else (None, None)
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(CONNECT_S):
@@ -247,7 +245,7 @@ async def _connect(address: Address) -> _Connection:
                 try:
                     async with asyncio.timeout(CONNECT_S / len(addresses)):  # time for the next one
                         _, connection = await loop.create_connection(
-                            _Connection, numeric, port, **tls
+                            _Connection, numeric, port, ssl=tls, server_hostname=name
                         )
                 except OSError as error:
                     failed = failed or error
@@ -261,13 +259,16 @@ async def _connect(address: Address) -> _Connection:
 def words_of_connection(error: OSError | None) -> str:
     """Return in a few words why no connection could be made."""
     if isinstance(error, ssl.SSLError):
-        return f"TLS failed: {error.reason or 'no details'}"
-    if isinstance(error, TimeoutError) and error.errno is None:
-        return f"no connection within {CONNECT_S:.0f} s"
-    if error is None or error.errno is None:
-        return "no connection"
-    known = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
-    return (known or "no connection").lower()
+        why = getattr(error, "verify_message", None)  # that of a certificate, as "has expired"
+        return f"TLS failed: {', '.join(filter(None, (error.reason, why))) or 'no details'}"
+    late = isinstance(error, TimeoutError) and error.errno is None
+    known = f"no connection within {CONNECT_S:.0f} s" if late else None
+    if error is not None and error.errno is not None:
+        known = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
+    proxy = any(x.lower() in ("http_proxy", "https_proxy", "all_proxy") for x in os.environ)
+    direct = proxy and isinstance(error, TimeoutError | socket.gaierror)
+    why = "; the proxy of this environment is not used" if direct else ""
+    return (known or "no connection").lower() + why
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -276,31 +277,20 @@ async def _resolve(host: str, port: int) -> list[str]:
     The lookup runs in a daemon thread: asyncio's own threads are joined when the loop closes, and
     a lookup without a DNS server can take longer than the whole command.
     """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[list[str]] = loop.create_future()
-
-    def finish(outcome: list[str] | OSError) -> None:
-        if result.done():
-            return
-        if isinstance(outcome, OSError):
-            result.set_exception(outcome)
-        else:
-            result.set_result(outcome)
+    answer = concurrent.futures.Future[list[str]]()
+    answer.set_running_or_notify_cancel()  # so that one who waits no more does not disturb it
 
     def look_up() -> None:
-        outcome: list[str] | OSError
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            outcome = list(dict.fromkeys(str(info[4][0]) for info in infos))
+            answer.set_result(list(dict.fromkeys(str(info[4][0]) for info in infos)))
         except OSError as error:
-            outcome = error
+            answer.set_exception(error)
         except UnicodeError:  # a label over 63 characters
-            outcome = OSError("no such host")
-        with suppress(RuntimeError):  # the loop is already closed
-            loop.call_soon_threadsafe(finish, outcome)
+            answer.set_exception(OSError("no such host"))
 
     Thread(target=look_up, daemon=True).start()
-    return await result
+    return await asyncio.wrap_future(answer)
 
 
 def _head(method: str, url: str) -> tuple[Address, list[str]]:

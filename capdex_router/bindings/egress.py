@@ -300,7 +300,8 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
     if isinstance(cause, _AddressRefused) or _REFUSED in str(cause):
         return _not_contacted(host, str(cause)[:500])
     if isinstance(error, aiohttp.ClientSSLError):
-        return ExecutionFailed(f"{host} has no certificate that this machine trusts", fix=SERVICE)
+        what = f"{host} has no certificate that this machine trusts"
+        return ExecutionFailed(what, why=words_of_connection(cause), fix=SERVICE)
     if isinstance(error, aiohttp.ClientConnectionError):
         # aiohttp sends nothing before it is connected.
         unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import ssl
 import warnings
 from contextlib import closing, suppress
 from ipaddress import ip_address
@@ -73,11 +74,14 @@ class Kubo(Http):
     def _add(self, data: bytes) -> str:
         import ipfshttpclient
 
-        # `connect` refuses every daemon from 0.8 on; the client works with them. `session` opens
-        # it at once, so `with client:` would open it twice.
+        # `connect` refuses Kubo from 0.8 on. `session` opens it, as `with client:` would once more.
         try:
             client = ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
             with closing(client):
+                session: Any = client._client._session  # which has no public face
+                paths = ssl.get_default_verify_paths()
+                session.verify = paths.cafile or paths.capath or True
+                session.trust_env = False  # without proxies
                 chunker = f"size-{LEAF_BYTES}"
                 added: Any = client.add(
                     io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True, chunker=chunker

@@ -153,3 +153,43 @@ async def test_an_address_that_never_answers_leaves_time_for_the_next_one(monkey
         async with await asyncio.start_server(serve, "127.0.0.1", port), HttpClient() as http:
             response = await http.request("GET", f"http://two.example:{port}/", max_bytes=9)
     assert response.body == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "trusted", "why"),
+    [
+        ("localhost", 1, False, "self-signed certificate"),
+        ("localhost", -1, True, "certificate has expired"),
+        ("other.example", 1, True, "Hostname mismatch, certificate is not valid for 'localhost'."),
+    ],
+)
+async def test_a_refused_certificate_says_what_is_wrong_with_it(
+    certified, monkeypatch, name, days, trusted, why
+):
+    context, file = certified(name, days=days)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", file)
+
+    def serve(reader, writer):
+        writer.close()
+
+    async with (
+        await asyncio.start_server(serve, "localhost", 0, ssl=context) as server,
+        HttpClient() as http,
+    ):
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(HttpError) as refused:
+            await http.request("GET", f"https://localhost:{port}/", max_bytes=9)
+    assert str(refused.value) == f"TLS failed: CERTIFICATE_VERIFY_FAILED, {why}"
+
+
+@pytest.mark.parametrize("proxy", ["https_proxy", "ALL_PROXY"])
+async def test_a_host_that_only_a_proxy_reaches_is_told_as_asked_directly(monkeypatch, proxy):
+    def nobody_knows(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody_knows)
+    monkeypatch.setenv(proxy, "http://proxy.example:3128")
+    async with HttpClient() as http:
+        with pytest.raises(HttpError, match="not known; the proxy of this environment is not used"):
+            await http.request("GET", "https://far.example/", max_bytes=9)

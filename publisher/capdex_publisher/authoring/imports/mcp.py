@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+import ssl
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -108,7 +109,9 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
     async def note(response: httpx2.Response) -> None:  # the SDK's errors do not have it
         statuses.append(response.status_code)
 
-    http = httpx2.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [note]})
+    tls = ssl.create_default_context()
+    http = httpx2.AsyncClient(timeout=TIMEOUT_S, verify=tls, trust_env=False)  # without proxies
+    http.event_hooks = {"response": [note]}
     try:
         async with http, _client(server, http, errors) as client:
             answers, cursor = _Answers(client), None

@@ -42,6 +42,8 @@ async def read_source(source: str) -> tuple[bytes, str]:
         return read_file(Path(source)), ""
     import aiohttp
 
+    from capdex.net.rpc.aiohttp_transport import words_of
+
     name = shown(source)
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
     try:
@@ -60,7 +62,7 @@ async def read_source(source: str) -> tuple[bytes, str]:
     except TimeoutError:
         raise _unavailable(name, f"it did not answer in {TIMEOUT_S:g} s") from None
     except aiohttp.ClientConnectionError as error:
-        raise _unavailable(name, str(error)) from None
+        raise _unavailable(name, words_of(error)) from None
     except (aiohttp.ClientError, ValueError) as error:  # its text may have the whole URL
         raise _unavailable(name, type(error).__name__) from None
 

@@ -31,6 +31,37 @@ async def test_kubos_gateway_is_a_trustless_gateway(kubo: Any) -> None:
         assert await gateway.get(await rpc.put(data)) == data
 
 
+async def test_a_file_goes_to_kubo_without_the_proxy_of_the_environment(
+    kubo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    async with Kubo(kubo.api) as client:
+        assert await client.put(b"a file") == Cid.of(b"a file")
+
+
+async def test_a_kubo_behind_tls_is_trusted_by_the_file_that_the_environment_names(
+    certified: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def add(request: web.Request) -> web.Response:
+        await request.read()
+        return web.json_response({"Name": "x", "Hash": str(Cid.of(b"a file")), "Size": "1"})
+
+    app = web.Application()
+    app.router.add_post("/api/v0/add", add)
+    context, file = certified()
+    server = TestServer(app, scheme="https", host="localhost")
+    await server.start_server(ssl=context)
+    try:
+        async with Kubo(str(server.make_url("")).rstrip("/")) as client:
+            with pytest.raises(Unavailable, match="did not take the file") as refused:
+                await client.put(b"a file")
+            monkeypatch.setenv("SSL_CERT_FILE", file)
+            assert await client.put(b"a file") == Cid.of(b"a file")
+    finally:
+        await server.close()
+    assert refused.value.why == "TLS failed: CERTIFICATE_VERIFY_FAILED, self-signed certificate"
+
+
 async def test_putting_twice_gives_the_same_cid(kubo: Any) -> None:
     data = os.urandom(3000)
     async with Kubo(kubo.api) as client:

@@ -156,6 +156,16 @@ async def test_a_program_that_is_no_mcp_server_is_unavailable(program: str, word
     assert told.value.fix.startswith("start it by hand")
 
 
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "socks://127.0.0.1:9"])
+async def test_a_server_is_asked_without_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(Unavailable) as told:
+        await import_mcp(f"http://127.0.0.1:{unused_tcp_port}/mcp")
+    assert told.value.why == "ConnectError: All connection attempts failed"
+
+
 async def test_a_program_has_the_environment_of_the_shell_without_capdex_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
