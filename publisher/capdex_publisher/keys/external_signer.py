@@ -23,7 +23,7 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import by_selector, signature
 from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, Refused, Unavailable, UsageError, quoted, untrusted_text
-from capdex.net.http import redact
+from capdex.net.http import CONNECT_S, redact, words_of_connection
 from capdex_publisher.keys.signer import Signed
 from capdex_publisher.keys.signer_replies import (
     check_message,
@@ -33,7 +33,6 @@ from capdex_publisher.keys.signer_replies import (
 )
 
 ANSWER_WAIT_S: Final = 120.0  # a person may have to press a button
-CONNECT_S: Final = 5.0
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # a full block's transaction in hex, twice over
 METHOD_NOT_FOUND: Final = -32601  # JSON-RPC 2.0, section 5.1
 
@@ -164,7 +163,8 @@ class ExternalSigner:
                     raise self._unavailable(f"HTTP {response.status}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Never str() of the whole error: some contain the URL, which may hold credentials.
-            words = getattr(getattr(error, "os_error", None), "strerror", None)
+            cause = getattr(error, "os_error", error)
+            words = words_of_connection(cause) if isinstance(cause, OSError) else ""
             raise self._unavailable(words or type(error).__name__) from None
         return raw
 

@@ -374,6 +374,7 @@ async def test_an_http_signer_that_is_down_can_be_tried_again(status):
     with pytest.raises(Unavailable) as gone:
         await ExternalSigner(url, ACCOUNT.address).sign_transaction(FIELDS)
     assert gone.value.code is Code.SIGNER_UNAVAILABLE
+    assert gone.value.why == "connection refused"
 
 
 async def test_a_signer_that_hangs_is_left(tmp_path):
