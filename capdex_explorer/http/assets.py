@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from capdex_explorer.http.headers import FOREVER
+from capdex_explorer.http.rendered import RenderedPage
 
 STATIC: Final = Path(__file__).parents[1] / "static"
 PREFIX: Final = "/static/"
@@ -18,23 +20,15 @@ _TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """A static file with its media type, plain and compressed."""
-
-    media_type: str
-    body: bytes
-    packed: bytes
-
-
-def read_assets() -> tuple[dict[str, Asset], dict[str, str]]:
+def read_assets() -> tuple[dict[str, RenderedPage], dict[str, str]]:
     """Return the files by address, and the addresses by file name."""
-    files: dict[str, Asset] = {}
+    files: dict[str, RenderedPage] = {}
     addresses: dict[str, str] = {}
     for path in sorted(STATIC.iterdir()):
         body = path.read_bytes()
         digest = hashlib.sha256(body).hexdigest()[:12]
         address = f"{PREFIX}{digest}/{path.name}"
-        files[address] = Asset(_TYPES[path.suffix], body, gzip.compress(body, 9, mtime=0))
+        packed, etag = gzip.compress(body, 9, mtime=0), f'W/"{digest}"'
+        files[address] = RenderedPage(body, packed, etag, _TYPES[path.suffix], caching=FOREVER)
         addresses[path.name] = address
     return files, addresses

@@ -1,4 +1,4 @@
-"""A page as bytes: compressed once, with its ETag, for all who ask for it."""
+"""A page or static file as bytes: compressed once, with its ETag, for all who ask for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL: Final = 600  # bytes; compressing less saves nothing
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """A page as bytes, plain and compressed, with its ETag."""
+    """A page or static file as bytes, plain and compressed, with its ETag."""
 
     body: bytes
     packed: bytes

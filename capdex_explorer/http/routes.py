@@ -19,7 +19,7 @@ from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_explorer.http.answer import JSON, Answers, Endpoint, wants_json
 from capdex_explorer.http.assets import PREFIX, read_assets
-from capdex_explorer.http.headers import FOREVER, SECURITY, accepts
+from capdex_explorer.http.headers import accepts
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages import (
     discovery,
@@ -88,11 +88,7 @@ class Explorer:
             file = files.get(request.url.path)
             if file is None:
                 raise HTTPException(404)
-            headers = {**SECURITY, "Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
-            if accepts(request.headers.get("accept-encoding", ""), "gzip"):
-                headers["Content-Encoding"] = "gzip"
-                return Response(file.packed, 200, headers, file.media_type)
-            return Response(file.body, 200, headers, file.media_type)
+            return file.response(request)
 
         async def icon(request: Request) -> Response:
             return Response(status_code=308, headers={"Location": addresses["icon.svg"]})

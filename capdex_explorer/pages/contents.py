@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Final
-
 from capdex.json import Json
 from capdex.manifest.bindings.contacts import contacts, secret_uses
 from capdex.manifest.fields import EXTENSION
-from capdex.manifest.manifest import Manifest, effects, read
-from capdex_explorer.site import Site
-from capdex_service.queries.releases import ShownRelease, find_release
-
-MAX_CACHED: Final = 128  # manifests: parsing one takes longer than all else on a page
-
-
-# The manifests read last, by the sha256 of their files.
-_CACHED: Final[OrderedDict[str, Manifest]] = OrderedDict()
-
-
-async def open_release(
-    site: Site, name: str, version: str | None
-) -> tuple[ShownRelease, Manifest | None]:
-    """Return a release and its manifest, which is None if this node does not serve its file."""
-    shown = await find_release(site.reader, name, version)
-    if shown.data is None:
-        return shown, None
-    digest: str = shown.json["release"]["sha256"]
-    if digest not in _CACHED:
-        _CACHED[digest] = (await site.reader.run(read, shown.data, long=True)).require()
-        while len(_CACHED) > MAX_CACHED:
-            _CACHED.popitem(last=False)
-    return shown, _CACHED[digest]
+from capdex.manifest.manifest import Manifest, effects
 
 
 def contents_of(manifest: Manifest) -> Json:

@@ -48,11 +48,12 @@ async def badge(site: Site, request: PageRequest) -> bytes:
     """Return the badge of a name or release as SVG: an image, too, if there is no such release."""
     name, version = request.parts["name"], request.parts.get("version")
     try:
-        shown = await find_release(site.reader, name, None if version == LATEST else version)
+        wanted = None if version == LATEST else version
+        found = await site.reader.read(find_release, site.reader, name, wanted)
     except InvalidInput as error:
         why = str(error.code).replace("_", " ").lower()
         return badge_svg(visible(name[:40]), MISSING, why).encode()
-    release = shown.json["release"]
+    release = found["release"]
     await add_growth(site, [release])
     badge, marks = badge_of(release), marks_of(release)
     kinds = [badge.kind, *(mark.kind for mark in marks)]

@@ -15,8 +15,8 @@ MAX_CHARS: Final = 20_000  # of a text on one page: some 15 kB compressed if it 
 
 async def files(site: Site, request: PageRequest) -> View:
     """Show the table of a release's files, or with `path` one of them as a text."""
-    _, manifest, data = await open_page(site, request, "files")
-    resources = () if manifest is None else manifest.resources
+    shown, data = await open_page(site, request, "files")
+    resources = () if shown.manifest is None else shown.manifest.resources
     first = min(request.number("from", 1), max(1, len(resources)))
     data |= {"file": None, "first": first, "rows": [], "before": None, "after": None}
     path = request.query.get("path", ("",))[0]
@@ -25,15 +25,15 @@ async def files(site: Site, request: PageRequest) -> View:
         if wanted is None:
             raise not_found("this release has no such file", "see the table of its files")
         held = await site.reader.run(site.reader.resource, wanted, long=True)
-        shown = await site.reader.run(_shown, held, request, long=True)
-        data |= shown | {"file": wanted.to_json() | {"may_run": wanted.may_run}}
+        text = await site.reader.run(_shown, held, request, long=True)
+        data |= text | {"file": wanted.to_json() | {"may_run": wanted.may_run}}
     elif data["contents"] is not None:
         rows = data["contents"]["files"]
         data["rows"] = rows[first - 1 :][:ROWS]
         if len(rows) >= first + ROWS:
             data["after"] = request.address(**{"from": str(first + ROWS)})
     part = f"file {path}" if path else "files"
-    return page_view("package_files.html", data, manifest, part, live=bool(path))
+    return page_view("package_files.html", data, shown.manifest, part, live=bool(path))
 
 
 def _shown(held: bytes | None, request: PageRequest) -> Json:

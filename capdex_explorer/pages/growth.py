@@ -8,10 +8,9 @@ from typing import Final
 
 from capdex.diff.diff import compare
 from capdex.json import Json
-from capdex_explorer.pages.contents import open_release
 from capdex_explorer.site import Site
 from capdex_explorer.views.text import count, cut, name_of
-from capdex_service.queries.releases import lineages
+from capdex_service.queries.releases import find_manifests
 
 MAX_CACHED: Final = 4000
 MAX_SHOWN: Final = 12
@@ -31,16 +30,14 @@ _CACHED: Final[OrderedDict[tuple[str, str], Json]] = OrderedDict()
 
 
 async def add_growth(site: Site, releases: Sequence[Json]) -> None:
-    """Add to each release `first_seen` (epoch seconds), `growth` and `like`, None for none.
+    """Add to each release its `growth` in place of the version `before`, and `like`; None for none.
 
     `like` is the older name of another owner that it may be taken for.
     A growth has the version `before`, its `words` as "+1 host, +2 permissions", its `risks` as
     lines, `more`, the number of those left out, and `makers` as "another author and account".
     """
-    wanted = [(name_of(release), str(release["semver"])) for release in releases]
-    lines = await lineages(site.reader, wanted)
-    for release, (first_seen, before) in zip(releases, lines, strict=True):
-        release["first_seen"], release["growth"] = first_seen, None
+    for release in releases:
+        before, release["growth"] = release.pop("before"), None
         release["like"] = site.reader.like(name_of(release))
         if before is not None and release["verification"]["verdict"] is not None:
             growth = await _growth(site, release, *before)
@@ -51,8 +48,8 @@ async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
     key = digest, str(release["sha256"])
     if key not in _CACHED:
         versions = before, str(release["semver"])
-        sides = [(await open_release(site, name_of(release), x))[1] for x in versions]
-        manifests = [x for x in sides if x is not None]
+        wanted = site.reader, name_of(release), versions
+        manifests = await site.reader.read(find_manifests, *wanted, long=True)
         if len(manifests) < 2:
             return {}  # this node may have the files later
         risks = (await site.reader.run(compare, *manifests, long=True)).risks

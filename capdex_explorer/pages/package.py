@@ -15,7 +15,7 @@ from capdex.proof.document import Proof
 from capdex.proof.verify import Anchor, verify
 from capdex.routing.triggers import TriggerSet
 from capdex.uri import CapabilityURI
-from capdex_explorer.pages.contents import contents_of, open_release
+from capdex_explorer.pages.contents import contents_of
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, release_tag
 from capdex_explorer.views.markdown import markdown
@@ -24,8 +24,7 @@ from capdex_explorer.views.snippets import checking_commands, connections
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import title_of
 from capdex_indexer.query.search.route import MAX_MESSAGE_CHARS
-from capdex_service.queries import proofs
-from capdex_service.queries.releases import ShownRelease, find_release, list_versions
+from capdex_service.queries import proofs, releases
 
 MAX_TOOL_CHARS: Final = 24_000  # of the tools on one page, which shows their texts twice
 MAX_FILE_CHARS: Final = 60_000  # of a file on one page: some 40 kB compressed if it is random
@@ -35,81 +34,85 @@ LINE_CHARS: Final = 40  # that a line number takes
 
 async def overview(site: Site, request: PageRequest) -> View:
     """Show what a release is and does, and where its bytes come from."""
-    shown, manifest, data = await open_page(site, request, "overview")
+    name = request.parts["name"]
+    shown, data = await open_page(
+        *(site, request, "overview"),
+        lambda x: releases.list_versions(x, site.reader, name, SHOWN_VERSIONS),
+    )
     data |= await _proof(site, request, shown.json["release"])
-    listed = await list_versions(site.reader, request.parts["name"], 1)
-    data["newest"] = listed["releases"][:SHOWN_VERSIONS]
+    data["newest"] = shown.more[:SHOWN_VERSIONS]
     await add_growth(site, data["newest"])
-    if manifest is not None:
-        await site.reader.run(markdown, manifest.description, long=True)  # and kept
-        skill = bool(manifest.resources) or not manifest.tools
-        data["connections"] = connections(request.base, manifest.uri, skill=skill)
-    return page_view("package.html", data, manifest, live=data["proof"] is not None)
+    if shown.manifest is not None:
+        await site.reader.run(markdown, shown.manifest.description, long=True)  # and kept
+        skill = bool(shown.manifest.resources) or not shown.manifest.tools
+        data["connections"] = connections(request.base, shown.manifest.uri, skill=skill)
+    return page_view("package.html", data, shown.manifest, live=data["proof"] is not None)
 
 
 async def tools(site: Site, request: PageRequest) -> View:
     """Show the tools of a release with their parameters."""
-    _, manifest, data = await open_page(site, request, "tools")
+    shown, data = await open_page(site, request, "tools")
     if data["contents"] is not None:
         _take_tools(data["contents"], request)
-    return page_view("package_tools.html", data, manifest, "tools")
+    return page_view("package_tools.html", data, shown.manifest, "tools")
 
 
 async def texts(site: Site, request: PageRequest) -> View:
     """Show the prompt and the state schema of a release."""
-    _, manifest, data = await open_page(site, request, "texts")
-    if manifest is not None:
-        await site.reader.run(markdown, manifest.prompt or "", long=True)  # and kept
-    return page_view("package_texts.html", data, manifest, "prompt and state")
+    shown, data = await open_page(site, request, "texts")
+    if shown.manifest is not None:
+        await site.reader.run(markdown, shown.manifest.prompt or "", long=True)  # and kept
+    return page_view("package_texts.html", data, shown.manifest, "prompt and state")
 
 
 async def exact_bytes(site: Site, request: PageRequest) -> View:
     """Show the file of a release, line by line."""
-    shown, manifest, data = await open_page(site, request, "bytes")
+    shown, data = await open_page(site, request, "bytes")
     data |= {"lines": None, "size_bytes": None, "first_line": 1, "before": None, "after": None}
     if shown.data is not None:
         text = shown.data.decode("utf-8")
         data |= {"size_bytes": len(shown.data)} | lines_from(text, request, MAX_FILE_CHARS)
-    return page_view("package_bytes.html", data, manifest, "exact bytes")
+    return page_view("package_bytes.html", data, shown.manifest, "exact bytes")
 
 
 async def checks(site: Site, request: PageRequest) -> View:
     """Show each check of a release; with `proof` prove it from the contract's storage."""
-    shown, manifest, data = await open_page(site, request, "checks")
+    shown, data = await open_page(site, request, "checks")
     data |= await _proof(site, request, shown.json["release"])
     data["bytes_address"] = "" if shown.data is None else data["address"] + "/bytes"
     live = data["proof"] is not None
-    return page_view("package_checks.html", data, manifest, "checks", live=live)
+    return page_view("package_checks.html", data, shown.manifest, "checks", live=live)
 
 
 async def triggers(site: Site, request: PageRequest) -> View:
     """Show the triggers of a release, and which of them a message hits."""
-    _, manifest, data = await open_page(site, request, "triggers")
+    shown, data = await open_page(site, request, "triggers")
     message = request.text("message")
     if len(message) > MAX_MESSAGE_CHARS:
         raise InvalidInput(f"the message has more than {MAX_MESSAGE_CHARS} characters")
     hits = None
-    if message and manifest is not None:
-        hits = await site.reader.run(_hits, manifest, message, long=True)
+    if message and shown.manifest is not None:
+        hits = await site.reader.run(_hits, shown.manifest, message, long=True)
     data |= {"message": message, "hits": hits}
-    return page_view("package_triggers.html", data, manifest, "triggers")
+    return page_view("package_triggers.html", data, shown.manifest, "triggers")
 
 
 async def open_page(
-    site: Site, request: PageRequest, tab: str
-) -> tuple[ShownRelease, Manifest | None, dict[str, Any]]:
-    """Return a release, its manifest (None if this node does not serve it) and the page's data."""
+    site: Site, request: PageRequest, tab: str, more: releases.Read = lambda _: None
+) -> tuple[releases.ShownRelease, dict[str, Any]]:
+    """Return a release with what `more` reads, and the page's data."""
     name, version = request.parts["name"], request.parts.get("version")
-    shown, manifest = await open_release(site, name, version)
+    wanted = site.reader, name, version, more
+    shown = await site.reader.read(releases.open_release, *wanted, long=True)
     release = shown.json["release"]
     await add_growth(site, [release])
     data = shown.json | {
         "tab": tab,
         "address": f"/c/{name}/{release['semver']}",
-        "contents": None if manifest is None else contents_of(manifest),
+        "contents": None if shown.manifest is None else contents_of(shown.manifest),
         "instead": await _replacement(site, release),
     }
-    return shown, manifest, data
+    return shown, data
 
 
 async def _replacement(site: Site, release: Json) -> Json | None:
@@ -122,7 +125,7 @@ async def _replacement(site: Site, release: Json) -> Json | None:
         return None
     fate = ", which this node does not list"
     try:
-        instead = (await find_release(site.reader, name)).json["release"]
+        instead = (await site.reader.read(releases.find_release, site.reader, name))["release"]
         if instead["latest"]:
             fate = ", which is deprecated, too" if instead["status"]["name_deprecated"] else ""
     except InvalidInput:

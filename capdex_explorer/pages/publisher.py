@@ -35,9 +35,8 @@ async def publisher(site: Site, request: PageRequest) -> View:
     accounts = [x["chain"]["publisher"] for x in names["releases"]]
     events: list[Json] = []
     if account:
-        past = await chain_events(
-            site.reader, read_account_history, account, request.before_event()
-        )
+        before = request.before_event()
+        past = await site.reader.read(chain_events, read_account_history, account, before)
         events = past["events"]
     word = "Publisher" if names["total"] else "Account" if account else "Key"
     data = {

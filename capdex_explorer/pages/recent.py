@@ -22,7 +22,7 @@ _ATOM: Final = "http://www.w3.org/2005/Atom"
 async def recent(site: Site, request: PageRequest) -> View:
     """Show the newest releases; a script adds those that come while the page is open."""
     before = request.number("before", 0) or None
-    releases = await newest_releases(site.reader, NEWEST + 1, before=before)
+    releases = await site.reader.read(newest_releases, site.reader, NEWEST + 1, None, before)
     end = str(releases[NEWEST - 1]["chain"]["sequence"]) if len(releases) > NEWEST else None
     await add_growth(site, releases[:NEWEST])
     data = {
@@ -43,12 +43,13 @@ async def names_in_order(
     order = request.text("sort", "newest")
     if order not in LISTED_BY:
         raise InvalidInput(f"sort is one of {', '.join(LISTED_BY)}")
-    data = await listed_by(site.reader, order, NEWEST, request.text("after"), facet)
+    after = request.text("after")
+    data = await site.reader.read(listed_by, site.reader, order, NEWEST, after, facet)
     await add_growth(site, data["releases"])
     return data | {
         "sort": order,
         "orders": {x: request.address(sort=x, after=None) for x in LISTED_BY},
-        "first": request.address(after=None) if request.text("after") else None,
+        "first": request.address(after=None) if after else None,
         "after": data["following"] and request.address(after=data["following"]),
     }
 
@@ -60,14 +61,14 @@ async def feed(site: Site, request: PageRequest) -> bytes:
     """
     of, title, page = next(iter(request.parts.items()), None), "newest releases", "/recent"
     if of is not None and of[0] == "name":
-        await find_release(site.reader, of[1])
+        await site.reader.read(find_release, site.reader, of[1])
         title, page = of[1], f"/c/{of[1]}"
     elif of is not None:
         account = account_in(of[1])
         if account is None:
             raise InvalidInput("only accounts have a feed", fix="write 0x and 40 digits")
         of, title, page = ("publisher", account), f"publications of {account}", f"/p/{account}"
-    releases = await newest_releases(site.reader, NEWEST, of)
+    releases = await site.reader.read(newest_releases, site.reader, NEWEST, of)
     await add_growth(site, releases)
     return atom(request, f"capdex: {title}", page, [_entry(x) for x in releases])
 

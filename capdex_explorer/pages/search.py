@@ -16,9 +16,10 @@ from capdex_explorer.pages.publisher import is_publisher
 from capdex_explorer.pages.recent import names_in_order
 from capdex_explorer.site import PageRequest, Site, View, address_of, is_uri
 from capdex_explorer.views.snippets import connections
+from capdex_explorer.views.text import name_of
 from capdex_indexer.query.search.filters import FILTER_NAMES, NOT
 from capdex_service.queries.names import names_like
-from capdex_service.queries.releases import find_by_hash, find_release, listed_by
+from capdex_service.queries.releases import find_by_hash, find_release, lineages, listed_by
 from capdex_service.queries.route import route
 from capdex_service.queries.search import FACETS, SearchRequest, explained_search, search
 
@@ -37,7 +38,8 @@ EXAMPLES: Final = (
 async def home(site: Site, request: PageRequest) -> View:
     """Show what this is for, how an agent is connected, and the newest names."""
     answer = await _find(site, {"query_string": "", "facets": ["domain", "tag"], "limit": 1})
-    lists = [await listed_by(site.reader, x, NEWEST) for x in ("newest", "votes")]
+    read = site.reader.read
+    lists = [await read(listed_by, site.reader, x, NEWEST) for x in ("newest", "votes")]
     newest, voted = (x["releases"] for x in lists)
     await add_growth(site, [*newest, *voted])
     data = {
@@ -90,6 +92,11 @@ async def results(site: Site, request: PageRequest) -> View:
         "domain": query.lower() if query.lower() in DOMAINS else None,
     }
     _add_addresses(data, request)
+    lines = await site.reader.read(
+        lineages, site.reader, [(name_of(hit), hit["semver"]) for hit in hits]
+    )
+    for hit, line in zip(hits, lines, strict=True):
+        hit |= line
     await add_growth(site, hits)
     for hit in hits:
         similarity = (hit.get("why") or {}).get("similarity") or 1.0
@@ -123,8 +130,8 @@ async def _page_named(site: Site, query: str) -> str | None:
     if is_uri(query):
         try:
             uri = CapabilityURI.loose(query)
-            exact = isinstance(uri.selector, Version)
-            await find_release(site.reader, uri.name, str(uri.selector) if exact else None)
+            exact = str(uri.selector) if isinstance(uri.selector, Version) else None
+            await site.reader.read(find_release, site.reader, uri.name, exact)
         except InvalidInput:
             return None
         return address_of(uri)

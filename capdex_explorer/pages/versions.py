@@ -12,16 +12,18 @@ from capdex.diff.semver_step import taken_step
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.manifest.manifest import Manifest
+from capdex.problems import Availability
 from capdex.version import Version
-from capdex_explorer.pages.contents import open_release
 from capdex_explorer.pages.growth import MAX_MESSAGE_CHARS, MORE, add_growth
 from capdex_explorer.pages.package import open_page
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
 from capdex_explorer.views.text import cut
 from capdex_indexer.query.history import read_block_history, read_name_history
+from capdex_indexer.query.pages import read_versions
 from capdex_service.queries.history import chain_events
-from capdex_service.queries.releases import PAGE, list_versions
+from capdex_service.queries.releases import list_versions, open_release
 
+PAGE: Final = 100  # versions
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
 MAX_LINE_CHARS: Final = 400
 MAX_DIFF_CHARS: Final = 30_000  # of the changed lines, with those around them
@@ -31,26 +33,30 @@ MAX_CHANGES: Final = 150
 
 async def versions(site: Site, request: PageRequest) -> View:
     """Show the versions of a name with their steps."""
-    name = request.parts["name"]
-    _, _, head = await open_page(site, request, "versions")
-    listed = await list_versions(site.reader, name, request.number("page", 1, 10**6))
-    rows = listed["releases"]
-    listed["releases"] = releases = rows[:PAGE]
+    name, page = request.parts["name"], request.number("page", 1, 10**6)
+    shown, head = await open_page(
+        *(site, request, "versions"), lambda x: list_versions(x, site.reader, name, PAGE, page)
+    )
+    rows, total = shown.more, head["versions"]
+    releases = rows[:PAGE]
     if not releases:
-        raise not_found(f"{name} has no page {listed['page']} of versions", "see the first page")
+        raise not_found(f"{name} has no page {page} of versions", "see the first page")
     await add_growth(site, releases)
     for release, before in zip_longest(releases, rows[1:]):
         release["step"] = _step(before, release)
         release["before"] = before and before["semver"]
+    listed = {"releases": releases, "total": total, "page": page, "pages": -(-total // PAGE)}
     return _view("versions.html", f"Versions of {name}", head | {"listed": listed})
 
 
 async def history(site: Site, request: PageRequest) -> View:
     """Show the events of a name."""
     name = request.parts["name"]
-    _, _, head = await open_page(site, request, "history")
-    events = await chain_events(site.reader, read_name_history, name, request.before_event())
-    return _view("history.html", f"History of {name}", head | events)
+    before = request.before_event()
+    shown, head = await open_page(
+        *(site, request, "history"), lambda x: chain_events(x, read_name_history, name, before)
+    )
+    return _view("history.html", f"History of {name}", head | shown.more)
 
 
 async def block(site: Site, request: PageRequest) -> View:
@@ -59,7 +65,7 @@ async def block(site: Site, request: PageRequest) -> View:
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise not_found(f"{text[:40]} is not a block number")
     number, first = int(text), request.number("from", 0)
-    data = await chain_events(site.reader, read_block_history, number, first)
+    data = await site.reader.read(chain_events, read_block_history, number, first)
     data |= {"number": number, "first": first}
     return View("block.html", f"Block {number}", data)
 
@@ -67,21 +73,25 @@ async def block(site: Site, request: PageRequest) -> View:
 async def diff(site: Site, request: PageRequest) -> View:
     """Show what changed from one version of a name to another."""
     name = request.parts["name"]
-    _, _, head = await open_page(site, request, "versions")
+    shown, head = await open_page(
+        *(site, request, "versions"), lambda x: read_versions(x, name, PAGE + 1, 0)
+    )
     old, new = request.text("old"), request.text("new")
     data = head | {"old": old, "new": new, "difference": None}
     if old and new:
-        sides = [await open_release(site, name, version) for version in (old, new)]
-        manifests = [manifest for _, manifest in sides if manifest is not None]
+        sides = [
+            await site.reader.read(open_release, site.reader, name, version, long=True)
+            for version in (old, new)
+        ]
+        manifests = [side.manifest for side in sides if side.manifest is not None]
         if len(manifests) < 2:
             raise InvalidInput(
                 "this node does not serve one of the two versions",
                 fix="choose verified versions",
             )
-        files = [shown.data or b"" for shown, _ in sides]
+        files = [side.data or b"" for side in sides]
         data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
-    listed = await list_versions(site.reader, name, 1)
-    held = [x["semver"] for x in listed["releases"] if x["availability"] == "available"]
+    held = [x.semver for x in shown.more if x.availability == Availability.AVAILABLE]
     data["choices"] = [*held, *dict.fromkeys(x for x in (new, old) if x and x not in held)]
     return _view("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
 

@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, func, select
+from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
 from capdex.problems import Availability, Verdict
 from capdex.uri import PREFIX
 from capdex_indexer.db.columns import NOT_YANKED, STANDS
 from capdex_indexer.db.denylist import Denials, read_allowed
 from capdex_indexer.db.models import EVENT, LISTING, RELEASE
-from capdex_indexer.query.release import IndexedRelease, read_releases
+from capdex_indexer.query.release import IndexedRelease, read_releases, read_whole, whole
 
 MAX_WAITING: Final = 50
 
 # Constants, since SQLAlchemy takes longer to build such a statement than a database to run it.
 _NAMED: Final = RELEASE.c.name == bindparam("name")
+_OF_NAME: Final = select(RELEASE.c.id).where(_NAMED)
 _OF_VERSION: Final = RELEASE.c.cap_uri == bindparam("cap_uri")
-_STANDING: Final = select(RELEASE.c.id).where(_OF_VERSION, STANDS).limit(1)
-_FIRST: Final = (
-    select(RELEASE.c.id).where(_NAMED, _OF_VERSION).order_by(RELEASE.c.sequence).limit(1)
+_STANDING: Final = whole(select(RELEASE.c.id).where(_OF_VERSION, STANDS))
+_FIRST: Final = whole(_OF_NAME.where(_OF_VERSION).order_by(RELEASE.c.sequence).limit(1))
+_LISTED: Final = whole(select(LISTING.c.release_id).where(LISTING.c.name == bindparam("name")))
+_HIGHEST: Final = whole(
+    _OF_NAME.order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc()).limit(1)
 )
-_LISTED: Final = (
-    select(RELEASE.c.semver)
-    .join(LISTING, LISTING.c.release_id == RELEASE.c.id)
-    .where(LISTING.c.name == bindparam("name"))
-)
-_HIGHEST: Final = (
-    select(RELEASE.c.semver)
-    .where(_NAMED)
-    .order_by(RELEASE.c.stable.desc(), RELEASE.c.precedence.desc())
-    .limit(1)
-)
+_DOWNWARDS: Final = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
+_VERSIONS: Final = whole(
+    _OF_NAME.order_by(*_DOWNWARDS).limit(bindparam("limit")).offset(bindparam("offset"))
+).order_by(*_DOWNWARDS)
 _OF_NAMES: Final = (
     select(
         RELEASE.c.name,
@@ -44,8 +40,10 @@ _OF_NAMES: Final = (
     .group_by(RELEASE.c.name)
     .subquery()
 )
-_FIRST_SEEN: Final = select(_OF_NAMES.c.name, _OF_NAMES.c.releases, EVENT.c.timestamp).join(
-    EVENT, EVENT.c.sequence == _OF_NAMES.c.first
+_FIRST_SEEN: Final[Select[Any]] = (
+    select(_OF_NAMES.c.name, _OF_NAMES.c.releases, EVENT.c.timestamp, LISTING.c.release_id)
+    .join(EVENT, EVENT.c.sequence == _OF_NAMES.c.first)
+    .outerjoin(LISTING, LISTING.c.name == _OF_NAMES.c.name)
 )
 _THIS: Final = RELEASE.alias()
 _BEFORE: Final = (
@@ -58,7 +56,6 @@ _BEFORE: Final = (
     .limit(1)
 )
 NO_END: Final = 2**62  # above every sequence
-_COUNT: Final = select(func.count()).where(_NAMED)
 _NEWEST: Final = (
     select(RELEASE.c.id, RELEASE.c.name, RELEASE.c.cid, RELEASE.c.sha256)
     .where(STANDS, NOT_YANKED, RELEASE.c.verdict.in_(bindparam("serve", expanding=True)))
@@ -77,40 +74,33 @@ _NEWEST_OF: Final = {
 def read_version(connection: Connection, name: str, semver: str) -> IndexedRelease | None:
     """Return the release of an exact version: the one that stands, else the first announced."""
     wanted = {"name": name, "cap_uri": f"{PREFIX}{name}@{semver}"}
-    for query in (_STANDING, _FIRST):
-        if (release_id := connection.execute(query, wanted).scalar()) is not None:
-            return read_releases(connection, [release_id])[0]
-    return None
+    found = read_whole(connection, _STANDING, wanted) or read_whole(connection, _FIRST, wanted)
+    return found[0] if found else None
 
 
-def read_shown_version(connection: Connection, name: str) -> tuple[str | None, bool]:
-    """Return the version that the page of a name shows, and whether search lists it.
-
-    If search lists none, it is the highest.
-    """
-    listed: str | None = connection.execute(_LISTED, {"name": name}).scalar()
-    return listed or connection.execute(_HIGHEST, {"name": name}).scalar(), listed is not None
+def read_shown_version(connection: Connection, name: str) -> IndexedRelease | None:
+    """Return the release that the page of a name shows: the one search lists, else the highest."""
+    wanted = {"name": name}
+    found = read_whole(connection, _LISTED, wanted) or read_whole(connection, _HIGHEST, wanted)
+    return found[0] if found else None
 
 
 def read_versions(
     connection: Connection, name: str, limit: int, offset: int
 ) -> list[IndexedRelease]:
     """Return a page of the releases of a name, highest version first."""
-    order = (RELEASE.c.precedence.desc(), RELEASE.c.sequence)
-    query = select(RELEASE.c.id).where(RELEASE.c.name == name).order_by(*order)
-    ids = connection.execute(query.limit(limit).offset(offset)).scalars()
-    return read_releases(connection, ids.all())
+    wanted = {"name": name, "limit": limit, "offset": offset}
+    return read_whole(connection, _VERSIONS, wanted)
 
 
-def count_versions(connection: Connection, name: str) -> int:
-    """Return the number of the releases of a name."""
-    return int(connection.execute(_COUNT, {"name": name}).scalar_one())
+def read_first_seen(connection: Connection, names: Iterable[str]) -> dict[str, Row[Any]]:
+    """Return what is known of each name that anything was announced under.
 
-
-def read_first_seen(connection: Connection, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return when each name was first published under (epoch seconds), and its releases' number."""
+    A row has the `timestamp` of its first release (epoch seconds), the number of its `releases`,
+    and the `release_id` of the one that search lists, None for none.
+    """
     rows = connection.execute(_FIRST_SEEN, {"names": list(names)})
-    return {row.name: (row.timestamp, row.releases) for row in rows}
+    return {row.name: row for row in rows}
 
 
 def read_version_before(

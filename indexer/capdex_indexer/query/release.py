@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -159,6 +159,11 @@ _EVERYTHING: Final = (
 )
 
 
+def whole(ids: Select[tuple[int]]) -> Select[Any]:
+    """Return the statement that reads the releases whose ids a query selects, in no order."""
+    return _EVERYTHING.where(RELEASE.c.id.in_(ids.correlate(None)))
+
+
 # Constants, since SQLAlchemy takes longer to recognise such a statement than a database to run it.
 _BY_ID: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.id.in_(bindparam("ids", expanding=True)))
 _BY_NAME: Final[Select[Any]] = _EVERYTHING.where(RELEASE.c.name == bindparam("name")).order_by(
@@ -198,9 +203,16 @@ def read_tools(connection: Connection, sequences: Iterable[int]) -> dict[int, li
     }
 
 
+def read_whole(
+    connection: Connection, statement: Select[Any], values: Mapping[str, Any]
+) -> list[IndexedRelease]:
+    """Return the releases that a statement of `whole` reads."""
+    return [_release(row) for row in connection.execute(statement, values)]
+
+
 def read_name(connection: Connection, name: str) -> list[IndexedRelease]:
     """Return all releases of a name, highest version first, equal ones in order of announcement."""
-    return [_release(row) for row in connection.execute(_BY_NAME, {"name": name})]
+    return read_whole(connection, _BY_NAME, {"name": name})
 
 
 def read_names(connection: Connection, first: str, last: str) -> Iterator[IndexedRelease]:

@@ -94,7 +94,7 @@ class ChangeStream:
         await send_part(send, b"retry: %d\n\n" % RETRY_MS)
         while clock() < ends_at:
             try:
-                page = await read_feed(self._reader, since, BATCH)
+                page = await self._reader.read(read_feed, since, BATCH)
             except InvalidInput as error:  # another index, or an older state, took the place
                 since = FeedPlace(0)
                 await send_part(send, _RESET % orjson.dumps({"message": error.message}))

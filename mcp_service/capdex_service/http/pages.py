@@ -19,7 +19,7 @@ JSON_TYPE: Final = b"application/json"
 
 log = structlog.get_logger(part="http")
 
-Question = Callable[[Reader, bytes], Awaitable[Answer]]  # of a query string
+Question = Callable[..., Awaitable[Answer]]  # of a reader, a query string, and parts of the path
 
 
 class Page:
@@ -32,7 +32,8 @@ class Page:
         """Answer a GET or HEAD within the time limit; every error is a problem document."""
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                answer = await self._question(self._reader, scope["query_string"])
+                path = scope.get("path_params", {})
+                answer = await self._question(self._reader, scope["query_string"], **path)
         except TimeoutError:
             late = Unavailable("the index did not answer in time", Code.TIMEOUT, fix="try again")
             await problem(late)(scope, receive, send)

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Final
 
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
 from capdex.errors import InvalidInput
 from capdex_indexer.query.catalog import BoundReleases
@@ -61,24 +60,19 @@ def build_routes(reader: Reader) -> list[BaseRoute]:
     path = "/v0.1/servers/{server:path}/versions"
     return [
         Route("/v0.1/servers", Page(reader, find), methods=["GET"]),
-        Route(f"{path}/{{version}}", _OfPath(reader, servers.version), methods=["GET"]),
-        Route(path, _OfPath(reader, servers.versions), methods=["GET"]),
+        Route(f"{path}/{{version}}", _page_of(reader, servers.version), methods=["GET"]),
+        Route(path, _page_of(reader, servers.versions), methods=["GET"]),
     ]
 
 
-class _OfPath:
-    """A page whose question also depends on the parameters of its path, which `ask` has."""
+def _page_of(reader: Reader, ask: Callable[..., Answer]) -> Page:
+    """Return the page of a question that also depends on the parameters of its path."""
 
-    def __init__(self, reader: Reader, ask: Callable[..., Answer]) -> None:
-        self._reader, self._ask = reader, ask
+    async def question(_: Reader, query: bytes, **path: str) -> Answer:
+        deleted = _deleted(read_parameters(query, ("include_deleted",)))
+        return await reader.run(partial(ask, **path, deleted=deleted), long=True)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def question(_: Reader, query: bytes) -> Answer:
-            deleted = _deleted(read_parameters(query, ("include_deleted",)))
-            ask = partial(self._ask, **scope["path_params"], deleted=deleted)
-            return await self._reader.run(ask, long=True)
-
-        await Page(self._reader, question)(scope, receive, send)
+    return Page(reader, question)
 
 
 def _deleted(given: Parameters) -> bool:

@@ -106,7 +106,8 @@ async def read_resource(reader: Reader, text: str) -> types.ReadResourceResult:
     Raises the errors of `resolve`, and InvalidInput NOT_FOUND for a prompt that is not there.
     """
     if text == CHANGES:
-        return _content(text, JSON_TYPE, orjson.dumps(await newest_changes(reader)).decode("utf-8"))
+        changes = await reader.read(newest_changes, reader)
+        return _content(text, JSON_TYPE, orjson.dumps(changes).decode("utf-8"))
     uri = ResourceUri.parse(text)
     answer = await resolve(reader, uri.cap_uri, () if uri.part is None else (uri.part,))
     if uri.part is None:

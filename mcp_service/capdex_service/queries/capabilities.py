@@ -15,7 +15,6 @@ from capdex.manifest.metadata import DOMAINS
 from capdex.profiles import cap
 from capdex.uri import CapabilityURI
 from capdex_indexer.query.catalog import read_counts, read_names
-from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers import capability_text, cmp
 from capdex_service.answers.paging import (
     MAX_PAGE_BYTES,
@@ -27,6 +26,7 @@ from capdex_service.answers.paging import (
 from capdex_service.answers.release import file_of
 from capdex_service.answers.rendered import Answer, Rendered
 from capdex_service.queries.reader import Reader
+from capdex_service.queries.releases import read_manifest
 
 MAX_PAGE: Final = 50
 DEFAULT_PAGE: Final = 10
@@ -77,7 +77,7 @@ async def describe(reader: Reader, capability_id: str, version: str | None = Non
             else CapabilityURI.parse(uri)
         )
         release = reader.resolve(connection, selected)
-        manifest = _manifest(reader, release)
+        manifest = read_manifest(reader.file_of(release))
         made = cap.skill(manifest)
         if tool:
             made = cap.tool_manifest(manifest, cap.find_tool(manifest, tool))
@@ -172,7 +172,7 @@ async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> 
     def make(connection: Connection) -> tuple[str, Rendered]:
         release = reader.resolve(connection, uri)
         read_it, tell = _LEVELS[level]
-        answer, after = read_it(_manifest(reader, release), tool, start)
+        answer, after = read_it(read_manifest(reader.file_of(release)), tool, start)
         next_cursor = None if after is None else write_cursor(after)
         body = answer | {"version": release.semver, "next_cursor": next_cursor}
         said, short = tell(answer, next_cursor)
@@ -183,7 +183,3 @@ async def _level_of(reader: Reader, level: str, of: str, cursor: str | None) -> 
 
 async def _answer(reader: Reader, body: Json, text: str, short: Json) -> Answer:
     return Rendered.of(body, text, short).answer(await reader.moment(), reader.warning())
-
-
-def _manifest(reader: Reader, release: IndexedRelease) -> Manifest:
-    return read(reader.file_of(release)).require()

@@ -53,15 +53,6 @@ class Changes:
     moment: Moment
 
 
-async def read_feed(reader: Reader, since: FeedPlace, limit: int) -> Changes:
-    """Return the changes after a place, at most `limit`.
-
-    Raises InvalidInput for a place beyond the index: it is of another index, or of an older state
-    of this one.
-    """
-    return await reader.read(_read, since, limit)
-
-
 async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     """Return a page of the feed; raises InvalidInput for another place or limit.
 
@@ -69,7 +60,8 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     all names. A name without a latest release is `deleted`.
     """
     read_limit(limit, MAX_PAGE)
-    page = await read_feed(reader, FeedPlace(0) if since is None else FeedPlace.parse(since), limit)
+    place = FeedPlace(0) if since is None else FeedPlace.parse(since)
+    page = await reader.read(read_feed, place, limit)
     body: dict[str, Any] = {
         "changes": [change for _, change in page.entries],
         "next_since": str(page.after),
@@ -78,7 +70,12 @@ async def list_changes(reader: Reader, since: str | None, limit: int) -> Answer:
     return Rendered.of(body).answer(page.moment, reader.warning())
 
 
-def _read(connection: Connection, since: FeedPlace, limit: int) -> Changes:
+def read_feed(connection: Connection, since: FeedPlace, limit: int) -> Changes:
+    """Return the changes after a place, at most `limit`.
+
+    Raises InvalidInput for a place beyond the index: it is of another index, or of an older state
+    of this one.
+    """
     moment = Moment.of(*read_revision(connection))
     if since.revision > moment.revision:
         raise InvalidInput(

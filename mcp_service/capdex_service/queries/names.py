@@ -20,21 +20,17 @@ PAGE: Final = 50
 LATEST: Final = "latest"
 
 
-async def newest_changes(reader: Reader) -> Json:
+def newest_changes(connection: Connection, reader: Reader) -> Json:
     """Return the names that changed last, the newest first, and the revision they are of.
 
     A name without a latest release is `deleted`.
     """
-
-    def read(connection: Connection) -> Json:
-        revision, _ = read_revision(connection)
-        changes = [
-            {"name": change.name, "revision": change.revision, "deleted": change.release_id is None}
-            for change in read_newest(connection, reader.serve, PAGE)
-        ]
-        return {"changes": changes, "revision": revision}
-
-    return await reader.read(read)
+    revision, _ = read_revision(connection)
+    changes = [
+        {"name": change.name, "revision": change.revision, "deleted": change.release_id is None}
+        for change in read_newest(connection, reader.serve, PAGE)
+    ]
+    return {"changes": changes, "revision": revision}
 
 
 async def names_like(

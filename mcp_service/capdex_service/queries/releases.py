@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
 from capdex.json import Json
+from capdex.manifest.manifest import Manifest, read
 from capdex.uri import check_name
 from capdex.version import Version
 from capdex_indexer.query.catalog import count_listed, read_listed_by
 from capdex_indexer.query.name_state import read_name_state
 from capdex_indexer.query.pages import (
-    count_versions,
     read_first_seen,
     read_newest_releases,
     read_shown_version,
@@ -30,49 +31,88 @@ from capdex_indexer.query.status import read_revision
 from capdex_service.answers.release import as_of, name_head, of_page, release
 from capdex_service.queries.reader import Reader
 
-PAGE: Final = 100
+MAX_MANIFESTS: Final = 128  # kept: parsing one takes longer than all else on a page
 _SHORTEST_CID: Final = 46  # of version 0
 _SHA256: Final = re.compile(r"(?:0x)?([0-9a-f]{64})", re.ASCII | re.IGNORECASE)
 
 
+Read = Callable[[Connection], Any]
+
+
 @dataclass(frozen=True, slots=True)
 class ShownRelease:
-    """A release of any verdict as JSON, and its file, None unless this node serves it.
+    """A release as `find_release` returns it, and its file and manifest, None unless served.
 
-    The JSON has the release with the fields of its page, the state of its name, and the number of
-    the name's `versions`.
+    `more` is what else was read with it.
     """
 
     json: Json
     data: bytes | None
+    manifest: Manifest | None
+    more: Any
 
 
-async def find_release(reader: Reader, name: str, version: str | None = None) -> ShownRelease:
+def open_release(
+    connection: Connection,
+    reader: Reader,
+    name: str,
+    version: str | None,
+    more: Read = lambda _: None,
+) -> ShownRelease:
+    """Return a release with its file and with what `more` reads; raises as `find_release`."""
+    found, body = _find(connection, reader, name, version)
+    data = _file(reader, found)
+    manifest = None if data is None else read_manifest(data)
+    return ShownRelease(body, data, manifest, more(connection))
+
+
+def find_release(
+    connection: Connection, reader: Reader, name: str, version: str | None = None
+) -> Json:
     """Return an exact version of a name, or the one that search lists, else the highest.
 
-    Raises InvalidInput NOT_FOUND, also for what can be no name or version.
+    The JSON has the release of any verdict as a page shows it, the state of its name, and the
+    number of the name's `versions`. Raises InvalidInput NOT_FOUND, also for what can be no name or
+    version.
     """
+    return _find(connection, reader, name, version)[1]
 
-    def read(connection: Connection) -> ShownRelease:
-        first, listed = read_shown_version(connection, name)
-        wanted = version or first
-        chosen = wanted and read_version(connection, name, wanted)
-        if not chosen:
-            what = f"no release of {name} is {version}" if version else f"{name} has no release"
-            fix = "search for it, or see all versions" if first else "search for it"
-            raise InvalidInput(what, Code.NOT_FOUND, fix=fix)
-        chosen = chosen.redacted(reader.index.denial_cache.read(connection))
-        state, (_, position) = read_name_state(connection, name), read_revision(connection)
-        body = name_head(name, state) | {
-            "release": shown(chosen),
-            "versions": count_versions(connection, name),
-            "has_latest": listed,
-            "as_of": as_of(position),
-        }
-        return ShownRelease(body, _file(reader, chosen))
 
-    _check(name, version)
-    return await reader.read(read)
+def _find(
+    connection: Connection, reader: Reader, name: str, version: str | None
+) -> tuple[IndexedRelease, Json]:
+    try:
+        check_name(name)
+        exact = version and Version.parse(version)
+    except InvalidInput as error:
+        raise replace(error, code=Code.NOT_FOUND) from None
+    if exact:
+        found = read_version(connection, name, str(exact))
+    else:
+        found = read_shown_version(connection, name)
+    seen = read_first_seen(connection, [name]).get(name)
+    if found is None or seen is None:
+        what = f"no release of {name} is {version}" if version else f"{name} has no release"
+        fix = "search for it, or see all versions" if seen else "search for it"
+        raise InvalidInput(what, Code.NOT_FOUND, fix=fix)
+    found = found.redacted(reader.index.denial_cache.read(connection))
+    state, (_, position) = read_name_state(connection, name), read_revision(connection)
+    return found, name_head(name, state) | {
+        "release": _shown(connection, reader, found, seen),
+        "versions": seen.releases,
+        "has_latest": seen.release_id is not None,
+        "as_of": as_of(position),
+    }
+
+
+def find_manifests(
+    connection: Connection, reader: Reader, name: str, versions: Sequence[str]
+) -> list[Manifest]:
+    """Return the manifests of those of these versions of a name that this node serves."""
+    denials = reader.index.denial_cache.read(connection)
+    found = [read_version(connection, name, version) for version in versions]
+    files = [_file(reader, x.redacted(denials)) for x in found if x is not None]
+    return [read_manifest(data) for data in files if data is not None]
 
 
 async def find_by_hash(reader: Reader, text: str) -> IndexedRelease | None:
@@ -93,93 +133,93 @@ async def find_by_hash(reader: Reader, text: str) -> IndexedRelease | None:
     return await reader.read(read)
 
 
-async def list_versions(reader: Reader, name: str, page: int) -> Json:
-    """Return a page (from 1) of the releases of a name, highest version first, and one more.
-
-    Raises InvalidInput NOT_FOUND.
-    """
-
-    def read(connection: Connection) -> Json:
-        denials = reader.index.denial_cache.read(connection)
-        releases = read_versions(connection, name, PAGE + 1, (page - 1) * PAGE)
-        total = count_versions(connection, name)
-        if not total:
-            raise InvalidInput(f"{name} has no release", Code.NOT_FOUND, fix="search for it")
-        return {
-            "releases": [shown(x.redacted(denials)) for x in releases],
-            "total": total,
-            "page": page,
-            "pages": -(-total // PAGE),
-        }
-
-    _check(name, None)
-    return await reader.read(read)
+def list_versions(
+    connection: Connection, reader: Reader, name: str, limit: int, page: int = 1
+) -> list[Json]:
+    """Return a page (from 1) of the releases of a name, highest first, and one more."""
+    releases = read_versions(connection, name, limit + 1, (page - 1) * limit)
+    denials = reader.index.denial_cache.read(connection)
+    return _all_shown(connection, reader, [x.redacted(denials) for x in releases])
 
 
-async def newest_releases(
-    reader: Reader, limit: int, of: tuple[str, str] | None = None, before: int | None = None
+def newest_releases(
+    connection: Connection,
+    reader: Reader,
+    limit: int,
+    of: tuple[str, str] | None = None,
+    before: int | None = None,
 ) -> list[Json]:
     """Return the served releases that were announced last, the newest first.
 
     `of` and `before` as in `read_newest_releases`.
     """
-
-    def read(connection: Connection) -> list[Json]:
-        denials = reader.index.denial_cache.read(connection)
-        releases = read_newest_releases(connection, reader.serve, denials, limit, of, before)
-        return [shown(x) for x in releases]
-
-    return await reader.read(read)
+    denials = reader.index.denial_cache.read(connection)
+    releases = read_newest_releases(connection, reader.serve, denials, limit, of, before)
+    return _all_shown(connection, reader, releases)
 
 
-async def listed_by(
-    reader: Reader, order: str, limit: int, after: str = "", facet: tuple[str, str] | None = None
+def listed_by(
+    connection: Connection,
+    reader: Reader,
+    order: str,
+    limit: int,
+    after: str = "",
+    facet: tuple[str, str] | None = None,
 ) -> Json:
     """Return a page of the listed releases in one of the orders LISTED_BY, one of each name.
 
     `after` and `facet` as in `read_listed_by`. `following` is the key after which the next page
     goes on, None for none; `total` counts all names, those without votes as well.
     """
-
-    def read(connection: Connection) -> Json:
-        denials = reader.index.denial_cache.read(connection)
-        listed = read_listed_by(connection, order, denials, limit + 1, after, facet)
-        return {
-            "releases": [shown(x) for _, x in listed[:limit]],
-            "following": listed[limit - 1][0] if len(listed) > limit else None,
-            "total": count_listed(connection, facet),
-        }
-
-    return await reader.read(read)
+    denials = reader.index.denial_cache.read(connection)
+    listed = read_listed_by(connection, order, denials, limit + 1, after, facet)
+    return {
+        "releases": _all_shown(connection, reader, [x for _, x in listed[:limit]]),
+        "following": listed[limit - 1][0] if len(listed) > limit else None,
+        "total": count_listed(connection, facet),
+    }
 
 
-Lineage = tuple[int | None, tuple[str, str] | None]
-
-
-async def lineages(reader: Reader, wanted: Sequence[tuple[str, str]]) -> list[Lineage]:
+def lineages(
+    connection: Connection, reader: Reader, wanted: Sequence[tuple[str, str]]
+) -> list[Json]:
     """Return what came before each of these names with a version.
 
-    That is when the name was first published under (epoch seconds), and the version and sha256 of
-    `read_version_before`.
+    That is when the name was `first_seen` (epoch seconds), and as `before` the version and sha256
+    of `read_version_before`.
     """
-
-    def read(connection: Connection) -> list[Lineage]:
-        seen = read_first_seen(connection, {name for name, _ in wanted})
-        traced: list[Lineage] = []
-        for name, semver in wanted:
-            first_seen, releases = seen.get(name, (None, 0))
-            before = None
-            if releases > 1:
-                before = read_version_before(connection, name, semver, reader.serve)
-            traced.append((first_seen, before))
-        return traced
-
-    return await reader.read(read)
+    seen = read_first_seen(connection, {name for name, _ in wanted})
+    return [_lineage(connection, reader, *one, seen.get(one[0])) for one in wanted]
 
 
-def shown(indexed: IndexedRelease) -> Json:
-    """Return a release with the fields that only pages of its name have."""
-    return release(indexed) | of_page(indexed) | {"name": indexed.name}
+def _lineage(
+    connection: Connection, reader: Reader, name: str, semver: str, seen: Row[Any] | None
+) -> Json:
+    before = None
+    if seen is not None and seen.releases > 1:
+        before = read_version_before(connection, name, semver, reader.serve)
+    return {"first_seen": seen and seen.timestamp, "before": before}
+
+
+def _all_shown(
+    connection: Connection, reader: Reader, found: Sequence[IndexedRelease]
+) -> list[Json]:
+    seen = read_first_seen(connection, {x.name for x in found if x.name})
+    return [_shown(connection, reader, x, seen.get(x.name or "")) for x in found]
+
+
+def _shown(
+    connection: Connection, reader: Reader, found: IndexedRelease, seen: Row[Any] | None
+) -> Json:
+    """Return a release with the fields that only pages have."""
+    before = _lineage(connection, reader, found.name or "", found.semver, seen)
+    return release(found) | of_page(found) | {"name": found.name} | before
+
+
+@lru_cache(MAX_MANIFESTS)
+def read_manifest(data: bytes) -> Manifest:
+    """Return the manifest of a package that this node serves."""
+    return read(data).require()
 
 
 def _file(reader: Reader, indexed: IndexedRelease) -> bytes | None:
@@ -189,12 +229,3 @@ def _file(reader: Reader, indexed: IndexedRelease) -> bytes | None:
         return reader.file_of(indexed)
     except Unavailable:  # the page says so
         return None
-
-
-def _check(name: str, version: str | None) -> None:
-    try:
-        check_name(name)
-        if version is not None:
-            Version.parse(version)
-    except InvalidInput as error:
-        raise replace(error, code=Code.NOT_FOUND) from None

@@ -7,6 +7,9 @@ from html import unescape
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+from sqlalchemy import Engine, event
+
 from capdex.diff.semver_step import Rule
 from capdex_explorer.pages.growth import _NOUNS
 from tests.explorer.conftest import Growing
@@ -26,6 +29,19 @@ def pages(base: str, address: str, more: str) -> list[str]:
     while next_one := re.search(f'href="([^"]*)">{more}', found[-1]):
         found.append(page(base, path + unescape(next_one[1])))
     return found
+
+
+@pytest.mark.parametrize("part", ["", "/versions", "/history", "/1.0.0/checks"])
+def test_a_page_of_a_package_is_of_one_state_of_the_index(growing: Growing, part: str) -> None:
+    page(growing.base, "/recent")  # the node looks at what changed
+    begun: list[object] = []
+    note = begun.append
+    event.listen(Engine, "begin", note)
+    try:
+        assert "first" in page(growing.base, f"/c/first{part}")
+    finally:
+        event.remove(Engine, "begin", note)
+    assert len(begun) == 1
 
 
 def test_every_kind_of_growth_has_words() -> None:
