@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -337,6 +338,19 @@ def test_a_full_file_is_too_large_and_stays_usable(
         assert caught.value.code is Code.TOO_LARGE
         assert found(kept, {"n": 1}) == {"small": {"n": 1}}
         kept.delete(NOTE, MODEL, "0", hard=True)
+
+
+def test_a_file_that_cannot_grow_names_the_disk(tmp_path: Path) -> None:
+    """SQLite calls it a disk I/O error where it has no room for the memory that it shares."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        with pytest.raises(UsageError, match="the state cannot be used") as caught:
+            ObjectStore(tmp_path / "state.sqlite")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.why == "disk I/O error"
+    assert "the disk is not full" in caught.value.fix
 
 
 def test_the_files_are_for_their_user_alone(kept: ObjectStore, tmp_path: Path) -> None:
