@@ -159,5 +159,6 @@ def translated() -> Iterator[None]:
                 why=f"the disk is full, or the state has {MAX_BYTES} bytes",
                 fix="run: capdex state purge",
             ) from None
-        what, fix = "the state cannot be used", "see the file's rights, and that the disk is not full"
-        raise UsageError(what, Code.UNREADABLE, why=str(error), fix=fix) from None
+        what, why = "the state cannot be used", str(error)
+        fix = "see the file's rights, and that the disk is not full"
+        raise UsageError(what, Code.UNREADABLE, why=why, fix=fix) from None
