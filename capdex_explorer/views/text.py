@@ -65,12 +65,10 @@ def date(epoch_s: float | None) -> Markup:
     """Return a time element with the minute (UTC); its title has the second."""
     if epoch_s is None:
         return Markup("unknown")
-    moment = datetime.fromtimestamp(epoch_s, UTC)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        moment.strftime("%Y-%m-%d %H:%M:%S"),
-        moment.strftime("%Y-%m-%d %H:%M"),
-    )
+    at = datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    times = f'datetime="{at.replace(" ", "T")}Z" title="{at} UTC"'
+    # Digits alone: to escape them takes a quarter of the time of a list.
+    return Markup(f"<time {times}>{at[:-3]}</time>")  # noqa: S704
 
 
 def age(epoch_s: float | None) -> str:
