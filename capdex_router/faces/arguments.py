@@ -33,7 +33,8 @@ _FORMATS: Final = {
 }
 _FORM: Final = 'give {"uri": "…", "input": {…}}'
 _NAMES: Final = ("uri", "want")
-_INPUTS: Final = ("input", "arguments", "args", "parameters", "params", "context")
+# A host in a strict mode closes the object `input`, and gives the text `input_json`.
+_INPUTS: Final = ("input", "input_json", "arguments", "args", "parameters", "params", "context")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ _ALL: Final = (
             "uri": {"type": "string"},
             "want": {"type": "string"},
             "input": {"type": "object", "description": "as its schema says"},
+            "input_json": {"type": "string", "description": "or as JSON text, if input is closed"},
         },
         [],
     ),
@@ -81,10 +82,7 @@ _ALL: Final = (
     _tool(
         MANAGE,
         "List, install, upgrade, remove capabilities; learn a command-line tool.",
-        {
-            "action": {"type": "string", "enum": list(ACTIONS)},
-            "target": {"type": "string"},
-        },
+        {"action": {"type": "string", "enum": list(ACTIONS)}, "target": {"type": "string"}},
         ["action"],
     ),
 )

@@ -22,7 +22,7 @@ EVERY = {tool["name"]: tool for tool in (*ALL, *TOOLS.values())}
 CONVERTERS = ("openai", "gemini", "anthropic", "bedrock")
 PREFIX = "mcp__plugin_capdex_capdex__"  # the longest that a host puts before a name
 # What a converter to a closed form makes an empty object: the schema of `input` is that of the
-# capability called, so a host that asks for OpenAI's strict form keeps `call` out of it.
+# capability called. There a model gives `input_json`, a text.
 OPEN = {("call", "input")}
 KEYWORDS = {"type", "properties", "required", "items", "enum", "description", "default"}
 

@@ -131,6 +131,25 @@ async def test_shapes_that_models_give_by_mistake_are_put_right(
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        {"want": None, "input": {}, "input_json": '{"text": "hi"}'},
+        {"want": "", "input": None, "input_json": '{"text": "hi"}'},
+        {"want": None, "input": {"text": "hi"}, "input_json": ""},
+    ],
+    ids=str,
+)
+async def test_a_host_that_closes_the_input_gives_it_as_json_text(
+    connect: Connect, era: str, arguments: dict[str, Any]
+) -> None:
+    """CrewAI, BeeAI and strict modes let an object without named properties hold nothing."""
+    assert TOOLS["call"]["inputSchema"]["properties"]["input_json"]["type"] == "string"
+    async with connect(era) as client:
+        found = result_of(await client.call_tool("call", {"uri": ECHO, **arguments}))
+    assert found["output"] == {"text": "hi"}
+
+
+@pytest.mark.parametrize(
     ("given", "read"),
     [
         ({"text": "a, b", "count": None}, {"text": "a, b"}),
