@@ -156,7 +156,7 @@ HOSTS: Final = {
         ),
         Host(
             "cline", "Cline", "mcpServers", "data/settings/cline_mcp_settings.json",
-            base=".cline", variable="CLINE_DIR", check="MCP servers in its settings",
+            base=".cline", variable="CLINE_DIR", check="cline config mcp",
         ),
         Host(
             "roo", "Roo Code", "mcpServers",

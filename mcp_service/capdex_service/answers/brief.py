@@ -35,7 +35,7 @@ def get(cap_uri: str) -> str:
 
 
 def hit(release: IndexedRelease, tools: Sequence[str]) -> Json:
-    """Return a release as a hit, without what matched; with it at most 100 tokens, as estimated.
+    """Return a release as a hit, without what matched; with it about 100 tokens.
 
     Names of tools give way to what it does.
     """
