@@ -270,12 +270,8 @@ async def commit(
     for end in ends:
         if end is not None:
             raise end
-    await wait_until_mature(
-        {commitment.name: commitment.commitment for commitment in commitments},
-        registry=registry,
-        on_step=on_step,
-        timeout_s=receipt_timeout_s,
-    )
+    made, wait_s = {x.name: x.commitment for x in commitments}, receipt_timeout_s
+    await wait_until_mature(made, registry=registry, on_step=on_step, timeout_s=wait_s)
 
 
 def _change(registry: Registry, commitment: NameCommitment) -> RegistryChange:
