@@ -102,17 +102,19 @@ class ManifestReading:
         )
 
 
-def read(file: bytes | YamlReading) -> ManifestReading:
+def read(file: bytes | YamlReading, *, lint: bool = True) -> ManifestReading:
     """Read and check the manifest of one package; never raises on content.
 
-    A file that was parsed before is given as its YAML reading, so that it is parsed once.
+    A file that was parsed before is given as its YAML reading, so that it is parsed once. Without
+    `lint` it is not searched for text that may steer a model, which takes as long as all else:
+    for those who want the manifest alone.
     """
     source = file if isinstance(file, YamlReading) else read_yaml(file)
     findings = Findings(source.outline.mark)
     findings.extend(source.problems)
     manifest = None
     if isinstance(source.value, dict):
-        manifest = _Manifest(source, findings).read()
+        manifest = _Manifest(source, findings, lint).read()
     elif source.value is not None or not findings.failed:
         message = f"the file holds {type_name(source.value)}; a mapping of sections belongs here"
         findings.error(Reason.WRONG_TYPE, (), message)
@@ -123,8 +125,9 @@ def read(file: bytes | YamlReading) -> ManifestReading:
 class _Manifest:
     """Reads one file, section after section, and keeps going past every problem."""
 
-    def __init__(self, source: YamlReading, findings: Findings) -> None:
+    def __init__(self, source: YamlReading, findings: Findings, lint: bool) -> None:
         self._source = source
+        self._lints = lint
         self._findings = findings
         self._top = Fields(source.value, (), findings)
 
@@ -172,8 +175,9 @@ class _Manifest:
             return None
         if schema is None or schema_uri is None:
             return None
-        tags = [(("tags", i), tag) for i, tag in enumerate(read["tags"])]
-        self._lint(title, [(("summary",), read["summary"]), *tags], schema, tools)
+        if self._lints:
+            tags = [(("tags", i), tag) for i, tag in enumerate(read["tags"])]
+            self._lint(title, [(("summary",), read["summary"]), *tags], schema, tools)
         return Manifest(
             document=top.values,
             metadata=section,

@@ -219,7 +219,7 @@ def _shown(
 @lru_cache(MAX_MANIFESTS)
 def read_manifest(data: bytes) -> Manifest:
     """Return the manifest of a package that this node serves."""
-    return read(data).require()
+    return read(data, lint=False).require()
 
 
 def _file(reader: Reader, indexed: IndexedRelease) -> bytes | None:

@@ -63,6 +63,14 @@ def test_every_hostile_package_is_expected() -> None:
     assert indexed == set(EXPECTED) == {x.name for x in HOSTILE.glob("*.yaml")}
 
 
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_without_the_lint_the_manifest_and_the_errors_are_the_same(name: str) -> None:
+    data = (HOSTILE / name).read_bytes()
+    whole, without = read(data), read(data, lint=False)
+    assert without.manifest == whole.manifest
+    assert without.problems == tuple(x for x in whole.problems if not x.code.startswith("LINT_"))
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_have_no_problem_at_all(path: Path) -> None:
     reading = read(path.read_bytes())
