@@ -146,3 +146,14 @@ async def test_a_reader_answers_and_follows_the_chain_from_a_hot_standby(
     assert refused["code"] == "DATABASE_UNAVAILABLE"
     assert '"level": "error"' not in reads.stderr
     assert json.loads(http(f"{url}/status")[1])["writer"] is False
+
+
+def test_a_denial_on_a_hot_standby_is_told_that_the_database_cannot_be_written(
+    shell: Any, making: Any, postgres_url: str, account: str, replica: Replica
+) -> None:
+    making.fill(postgres_url, making.Chain(), shell / "blocks")
+    with psycopg.connect(postgres_url) as session:
+        copy = replica.url(account, session.info.dbname)
+    refused = shell.error("node", "deny", "note", "--db", copy, code=3)
+    assert refused["code"] == "DATABASE_UNAVAILABLE"
+    assert "may be written to" in refused["fix"]
