@@ -49,6 +49,8 @@ _SILENT: Final = re.compile(
 )
 _PARTS: Final = frozenset(["allOf", "anyOf", "oneOf"])
 _SAME_PLACE: Final = _PARTS | {"then", "else"}  # where a value has to fit
+# Without these words a value fits no more parts of a choice.
+_APART: Final = _BESIDE | {"additionalProperties", "discriminator", "nullable"}
 
 
 class TooLarge(Exception):
@@ -85,6 +87,7 @@ class Resolver:
         self._parts = self._nodes = self._bytes = 0
         # By reference, and what is hidden there: the name here, and the schema.
         self._names: dict[tuple[str, frozenset[str]], tuple[str, Any]] = {}
+        self._choices: list[Json] = []  # what was copied and has `oneOf`
         self.lost: list[tuple[str, Fate, str, str]] = []
 
     def schema(self, value: object, depth: int = 0, hidden: frozenset[str] = frozenset()) -> Any:
@@ -119,6 +122,7 @@ class Resolver:
         if "required" in made:
             made["required"] = [x for x in made["required"] if x not in hidden]
         self._open(value, made)
+        self._choices += [made] if "oneOf" in made else []
         if told := self.discriminator(value):
             made["description"] = f"{made.get('description', '')} {told}".strip()
         return made
@@ -164,6 +168,11 @@ class Resolver:
                 made[name] = {}
                 why = "any value is accepted there"
                 self.lost.append((f"schema {name}", "left out", str(fault), why))
+        left = {subject for subject, fate, *_ in self.lost if fate == "left out"}
+        for schema in self._choices if left - {f"schema word {x}" for x in _APART} else ():
+            schema.setdefault("anyOf", schema.pop("oneOf"))
+            why = "as something was left out, a value may fit several of its parts: it is anyOf"
+            self._lose("oneOf", "", why, "changed")
         return made
 
     def discriminator(self, value: Json) -> str:
@@ -208,18 +217,18 @@ class Resolver:
         return set.intersection(*known) if known else set()
 
     def _reference(self, reference: str, value: Json, depth: int, hidden: frozenset[str]) -> Json:
-        schema = found_at(self._document, reference)
-        if not isinstance(schema, dict | bool):
-            self._lose("$ref", reference, "it leads to no schema of the document")
-            made: Json = {}
-        else:
-            made = {"$ref": self._named(reference, schema, hidden)}
         beside = {key: item for key, item in value.items() if key != "$ref"}
         for key in [x for x in beside if x not in _BESIDE] if self._old else ():
             item = beside.pop(key)
             if not _SILENT.fullmatch(key):
                 self._lose(key, item, "this version ignores it beside a reference")
-        return {**self.schema(beside, depth, hidden), **made} if beside else made
+        made: Json = self.schema(beside, depth, hidden) if beside else {}
+        schema = found_at(self._document, reference)
+        if isinstance(schema, dict | bool):
+            made["$ref"] = self._named(reference, schema, hidden)
+        else:
+            self._lose("$ref", reference, "it leads to no schema of the document")
+        return made
 
     def _named(self, reference: str, value: object, hidden: frozenset[str]) -> str:
         parts = united(self._document, value, old=self._old)

@@ -13,6 +13,7 @@ from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest
 from capdex_publisher.authoring.imports.draft import Imported, write_package
 from capdex_publisher.authoring.imports.openapi.tool import import_openapi
+from capdex_router.invoke.validation import Validation
 
 ManifestOf = Callable[[Imported], Manifest]
 DOCUMENTS = Path(__file__).with_name("documents")
@@ -166,6 +167,34 @@ def test_a_schema_over_the_limits_keeps_what_is_near_and_says_the_rest(
     package = write_package(import_openapi(large(schemas, 1), "deep", []))
     assert "$ref" in manifest_of(package).tools[0].parameters["properties"]["x"]
     assert any(x.after == "any value is accepted there" for x in package.notes)
+
+
+def test_a_choice_takes_a_value_beside_a_part_that_accepts_any(manifest_of: ManifestOf) -> None:
+    tall = {
+        f"B{i}": {"type": "object", "properties": {"a": {"type": "string"}}} for i in range(900)
+    }
+    refs = {name: {"$ref": f"#/components/schemas/{name}"} for name in (*tall, "Small", "Tall")}
+    choice = {"oneOf": [refs["Small"], refs["Tall"]]}
+    schemas = {
+        **tall,
+        "Small": {"type": "object", "properties": {"kind": {"const": "small"}}},
+        "Tall": {"allOf": [{"type": "object", "properties": refs}, {"required": ["kind"]}]},
+        "A0": {
+            "type": "object",
+            "properties": {
+                "far": choice,
+                "gone": {"oneOf": [{"type": "string"}, {"$ref": "models.json#/Thing"}]},
+                "other": {"not": {"$ref": "models.json#/Thing"}},
+            },
+        },
+    }
+    package = write_package(import_openapi(large(schemas, 1), "wide", []))
+    (tool,) = manifest_of(package).tools
+    given = {"far": {"kind": "small"}, "gone": "a text"}
+    assert {
+        name: Validation().check(tool.parameters, {name: x}) for name, x in given.items()
+    } == dict.fromkeys(given)
+    assert [x.fate for x in package.notes if x.subject == "schema word oneOf"] == ["changed"]
 
 
 def test_tools_that_do_not_fit_together_are_weighed() -> None:

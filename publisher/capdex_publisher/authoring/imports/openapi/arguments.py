@@ -325,7 +325,7 @@ class Arguments:
             why = f"an argument, which a model is asked for: no secret is sent in a {place}"
             self._operation.note(f"{place} {name}", "changed", "a secret by its name", why)
         copied = self._schemas.schema(schema)
-        made: Json = dict(copied) if isinstance(copied, dict) else {} if copied else {"not": {}}
+        made: Json = copied if isinstance(copied, dict) else {} if copied else {"not": {}}
         own, told = made.get("description", ""), clean(told)
         text = told if own in told else own if told in own else f"{told} {own}"
         if key != name:
