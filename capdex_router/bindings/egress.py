@@ -233,7 +233,6 @@ class Egress:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
             auto_decompress=False,  # `_read` bounds what a body becomes
-            trust_env=False,
             skip_auto_headers=("Content-Type",),
         )
         return session
@@ -280,7 +279,7 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
         raise ExecutionFailed(
             "the reply is not the gzip that it claims to be", fix=SERVICE
         ) from None
-    if gzip and body and not gzip.eof:
+    if gzip and received and not gzip.eof:
         raise ExecutionFailed("the reply ends within its gzip data", fix="call again")
     return bytes(body)
 

@@ -39,7 +39,14 @@ def test_a_public_address_is_allowed_in_every_wrapping(address: str) -> None:
     assert address_fault(address) is None
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd12::1", "::ffff:10.0.0.1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.255.255.255", "10.0.0.0", "10.255.255.255", "172.16.0.0"),
+        *("172.31.255.255", "192.168.0.0", "192.168.255.255", "100.64.0.0", "100.127.255.255"),
+        *("::1", "fc00::", "fdff:ffff::1", "::ffff:10.0.0.1"),
+    ],
+)
 def test_an_allowance_reaches_private_addresses(address: str) -> None:
     assert address_fault(address, inside=True) is None
 
@@ -165,8 +172,10 @@ async def test_plain_http_is_for_allowed_hosts_alone() -> None:
     assert "https is required" in (await denied(Egress(), "http://api.example.com/")).why
 
 
-async def test_a_user_name_in_a_url_is_refused() -> None:
-    await denied(Egress(inside=["127.0.0.1"]), "http://api.example.com@127.0.0.1/")
+@pytest.mark.parametrize("before", ["api.example.com", ":api.example.com", "a:b"])
+async def test_what_stands_before_the_host_of_a_url_is_refused(before: str) -> None:
+    error = await denied(Egress(inside=["127.0.0.1"]), f"http://{before}@127.0.0.1/")
+    assert "a user name" in error.why
 
 
 async def test_an_allowance_may_name_a_port(serve: Any, stack: Any) -> None:
@@ -189,8 +198,8 @@ async def test_an_origin_is_found_at_the_address_that_the_user_gives(
     egress = Egress(addresses={"https://api.example.com": url, "did:nuwa:mcp:web": f"{url}/mcp"})
     stack.push_async_callback(egress.close)
     for host in ("api.example.com", "API.Example.com"):
-        there = URL(f"https://{host}/a%2Fb?q=1", encoded=True)
-        assert (await egress.fetch("GET", there, timeout_s=5)).body == b"/a%2Fb?q=1"
+        there = URL(f"https://{host}/a%2Fb%7E?q=%7E", encoded=True)
+        assert (await egress.fetch("GET", there, timeout_s=5)).body == b"/a%2Fb%7E?q=%7E"
     assert str(egress.located("did:nuwa:mcp:web")) == f"{url}/mcp"
     with pytest.raises(Refused, match="has no way to"):
         egress.located("did:nuwa:mcp:other")
@@ -208,7 +217,7 @@ async def ok(request: web.Request) -> web.Response:
     return web.Response(text=request.raw_path)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308, 399])
 async def test_a_redirect_to_another_host_is_refused(
     status: int, serve: Any, local: Egress, nothing: Nothing
 ) -> None:
@@ -280,17 +289,27 @@ async def test_what_comes_behind_gzip_data_is_read_up_to_the_limit(
         await local.fetch("GET", URL(await serve(endless)), timeout_s=60)
 
 
-async def test_a_compressed_body_is_unpacked(serve: Any, local: Egress) -> None:
+@pytest.mark.parametrize(
+    ("sent", "body"), [(gzip.compress(b"hello" * 99), b"hello" * 99), (b"", b"")], ids=["full", ""]
+)
+async def test_a_compressed_body_is_unpacked_and_none_is_empty(
+    sent: bytes, body: bytes, serve: Any, local: Egress
+) -> None:
     async def packed(_: web.Request) -> web.Response:
-        return web.Response(body=gzip.compress(b"hello" * 99), headers={"Content-Encoding": "gzip"})
+        return web.Response(body=sent, headers={"Content-Encoding": "gzip"})
 
     reply = await local.fetch("GET", URL(await serve(packed)), timeout_s=5)
-    assert reply.body == b"hello" * 99
+    assert reply.body == body
 
 
 @pytest.mark.parametrize(
     ("encoding", "body"),
-    [("gzip", b"no gzip"), ("gzip", gzip.compress(b"hello" * 99, mtime=0)[:-9]), ("br", b"x")],
+    [
+        ("gzip", b"no gzip"),
+        ("gzip", gzip.compress(b"hello" * 99, mtime=0)[:-9]),
+        ("gzip", gzip.compress(b"hello" * 99, mtime=0)[:10]),  # its head alone
+        ("br", b"x"),
+    ],
 )
 async def test_a_body_that_cannot_be_unpacked_is_a_failure(
     encoding: str, body: bytes, serve: Any, local: Egress

@@ -365,7 +365,7 @@ SCHEMAS = st.fixed_dictionaries(
     {},
     optional={
         "type": st.sampled_from(["object", "array", "string", "integer", "null"]),
-        "minimum": st.integers(),
+        "minimum": st.integers(-(2**63), 2**64 - 1),  # JSON is read with no other integers
         "minLength": st.integers(0, 9),
         "minItems": st.integers(0, 8),
         "items": st.sampled_from([{}, True, {"type": "boolean"}]),
