@@ -99,7 +99,7 @@ class Kubo(Http):
             f"{self.label} did not take the file",
             Code.IPFS_UNAVAILABLE,
             why=why,
-            fix="start it with `ipfs daemon`, or publish into a directory with --ipfs dir:PATH",
+            fix="see that it runs (`ipfs daemon`) and can write, or use --ipfs dir:PATH",
         )
 
 

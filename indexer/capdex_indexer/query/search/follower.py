@@ -51,7 +51,7 @@ class SearchFollower:
             threading.Thread(target=work, name=f"search-{name}", daemon=True)
             for name, work in {"follower": self._run, "encoding": self._encode}.items()
         ]
-        self._said: dict[str, str] = {}  # the cause that was logged last, by event
+        self._said: dict[str, str] = {}  # the kind of cause that was logged last, by event
         self._saved: State | None = None
         self._save_at = 0.0
         self._told_at = time.monotonic()
@@ -118,10 +118,10 @@ class SearchFollower:
                 self._changed.set()
 
     def _warn(self, event: str, error: CapdexError | OSError) -> None:
-        """Log a cause that comes again and again once, until the search follows again."""
+        """Log a kind of cause that comes again and again once, until the search follows again."""
         why = error.line if isinstance(error, CapdexError) else str(error)
-        if self._said.get(event) != why:
-            self._said[event] = why
+        if self._said.get(event) != (kind := getattr(error, "code", why)):
+            self._said[event] = kind
             log.warning(event, why=why)
 
     def _encoder_for(self, encoder: Encoder) -> AbstractContextManager[Encoder]:

@@ -108,6 +108,22 @@ async def test_a_kubo_that_is_down_is_named_with_how_to_start_it(unused_tcp_port
             await client.get(Cid.of(b"a file"))
 
 
+async def test_a_kubo_whose_disk_is_full_is_not_told_to_be_started() -> None:
+    full = "write /data/ipfs/blocks/.temp/temp-1: no space left on device"
+
+    async def add(request: web.Request) -> web.Response:
+        await request.read()
+        return web.json_response({"Message": full, "Code": 0, "Type": "error"}, status=500)
+
+    app = web.Application()
+    app.router.add_post("/api/v0/add", add)
+    async with TestServer(app) as server, Kubo(str(server.make_url("")).rstrip("/")) as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.put(b"a file")
+    assert caught.value.why == full
+    assert caught.value.fix.startswith("see that it runs (`ipfs daemon`) and can write, or ")
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -561,18 +561,20 @@ def test_a_reader_whose_helper_cannot_save_builds_by_itself(
 
 
 AWAY = Unavailable("the database is away", Code.DATABASE_UNAVAILABLE, why="no route")
+STARTING = Unavailable("the database is away", Code.DATABASE_UNAVAILABLE, why="it starts up")
 
 
 @pytest.mark.parametrize(
-    ("error", "line"),
+    ("errors", "line"),
     [
-        (AWAY, "the database is away: no route"),
-        (OSError(24, "Too many open files"), "[Errno 24] Too many open files"),
+        ([AWAY], "the database is away: no route"),
+        ([AWAY, AWAY, STARTING], "the database is away: no route"),
+        ([OSError(24, "Too many open files")], "[Errno 24] Too many open files"),
     ],
-    ids=["the database is away", "the system refuses"],
+    ids=["the database is away", "the database starts again and again", "the system refuses"],
 )
 def test_why_the_search_does_not_follow_is_logged_once(
-    error: Exception,
+    errors: list[Exception],
     line: str,
     database_url: str,
     directory: Path,
@@ -590,7 +592,7 @@ def test_why_the_search_does_not_follow_is_logged_once(
         nonlocal left
         left -= 1
         if left >= 0:
-            raise error
+            raise errors[left % len(errors)]
         return index.read()
 
     with closing(Index(database_url)) as index, capture_logs() as logs:
