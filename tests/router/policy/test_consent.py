@@ -10,7 +10,16 @@ import pytest
 from capdex.errors import Code, Refused
 from capdex.json import Json
 from capdex_router.model.requests import HostRequest
-from capdex_router.policy.consent import MAX_PAGES, PAGE_CHARS, Refuse, clean, pages, text
+from capdex_router.policy.consent import (
+    MAX_PAGES,
+    PAGE_CHARS,
+    Refuse,
+    clean,
+    needs_person,
+    pages,
+    text,
+)
+from capdex_router.policy.grants import Grant
 from capdex_router.policy.proposal import Access, Proposal, accessed
 
 
@@ -71,6 +80,61 @@ def test_a_body_is_shown_as_it_is_sent(body: object, given: Json, shown: list[st
     assert accessed(request, given).lines == ("POST https://a.b/", *shown)
 
 
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("X-Key", "header X-Key"),
+        ("query key", "query key"),
+        ("cookie key", "cookie key"),
+    ],
+)
+def test_what_goes_beside_a_request_is_shown(place: str, shown: str) -> None:
+    request = HostRequest(
+        "GET", "https", "a.b", 443, "/", "x=1&y", (("X-A", "v"),), secrets=(("KEY", place),)
+    )
+    assert accessed(request).lines == (
+        "GET https://a.b/",
+        "  with the query x=1&y",
+        '  with the header X-A: "v"',
+        f"  with the secret KEY in the {shown}",
+    )
+
+
+def test_the_log_and_programs_are_told_what_is_asked() -> None:
+    asked = Proposal(
+        "call", "Let x#t do this?", "x#t", "1.0.0", "ab" * 32, ("capdex", "grant", "x#t"),
+        signer="did:key:z6Mk", accesses=(Access("host:h", ("GET h", "  with the query x")),) * 2,
+        input=b"{}", input_sha256="cd" * 32, granted=("host:h",), days=30,
+    )  # fmt: skip
+    audited = {
+        "capability_id": "x#t", "version": "1.0.0", "digest": "ab" * 32, "signer": "did:key:z6Mk",
+        "touches": ["GET h", "GET h"], "asked": ["host:h"], "input_sha256": "cd" * 32,
+    }  # fmt: skip
+    assert asked.audited() == audited
+    assert asked.to_json() == audited | {
+        "kind": "call", "summary": "Let x#t do this?", "command": "capdex grant 'x#t'",
+        "lines": [
+            *(["GET h", "  with the query x"] * 2), "input: nothing", "signed by: did:key:z6Mk",
+            "content: sha256 " + "ab" * 32, "granted for 30 days: host:h",
+        ],
+    }  # fmt: skip
+    assert asked.grants(1.0) == [Grant("x#t", "ab" * 32, "*", "host:h", 1.0 + 30 * 86_400)]
+    plain = replace(asked, signer="", input=None, input_sha256=None, days=None)
+    assert plain.audited().keys() == audited.keys() - {"signer", "input_sha256"}
+    assert plain.to_json()["lines"][-1] == "granted as long as the content is the same: host:h"
+    assert plain.grants(1.0)[0].until is None
+    assert needs_person(asked).details == {"touches": ["GET h", "GET h"]}
+
+
+def test_a_line_that_is_longer_than_a_page_is_a_page() -> None:
+    asked = replace(proposal(), summary="x" * (PAGE_CHARS + 1), words=())
+    first, second = pages(asked)
+    assert first.split("\n") == [
+        asked.summary, "Page 1 of 2: a yes shows the next, and does nothing."
+    ]  # fmt: skip
+    assert second.startswith("  GET ")
+
+
 def test_a_longer_one_has_pages_whose_lines_are_whole_and_complete() -> None:
     asked = proposal(300)
     found = pages(asked)
@@ -106,3 +170,9 @@ async def test_an_error_names_the_first_of_very_many_accesses() -> None:
 def test_a_cleaned_text_has_nothing_that_does_not_show() -> None:
     hidden = "\U000e0100\ufe00\u034f\u3164\u115f\u2800\u17b4\u180b\U000e0041\u200b\u202e\x1b"
     assert clean(f"a{hidden}b\nc 👩\u200d💻❤\ufe0f") == "ab c 👩💻❤\ufe0f"
+
+
+@pytest.mark.parametrize(("length", "shown"), [(9, 9), (10, 10), (11, 9), (99, 9)])
+def test_a_cleaned_text_is_cut_to_its_limit(length: int, shown: int) -> None:
+    assert clean("x" * length, 10) == "x" * shown + "…" * (length > 10)
+    assert clean(f"{'x ' * length}", 2 * length) == " ".join("x" * length)
