@@ -25,7 +25,6 @@ from capdex.uri import PREFIX, CapabilityURI, check_name, skeleton
 from capdex.version import Version, parse_selector
 
 VERSION: Final = 1
-MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PACKAGES: Final = 50_000
 MAX_TEXT_CHARS: Final = 4_096
 MAX_ITEMS: Final = 256  # permissions, hosts or labels of one package
@@ -116,8 +115,6 @@ class Lock:
         Raises UsageError CONFIG for anything that `to_bytes` could not have written.
         """
         try:
-            if len(data) > MAX_BYTES:
-                raise ValueError(f"it has more than {MAX_BYTES} bytes")
             content = json_reply.parse(data, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
             return cls._read(content)
         except ValueError as error:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from capdex.encoding.abi import checksum_address
-from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.encoding.hexadecimal import to_hex
+from capdex.errors import CapdexError, Code, InvalidInput, VerificationFailure
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
+from capdex.proof.storage_layout import digest_slot
 from capdex.registry.events import Announcement
-from capdex_router.install.facts import accesses, check, lint_label, locked, tools_digest
+from capdex_router.install.facts import (
+    accesses,
+    check,
+    check_proof,
+    lint_label,
+    locked,
+    tools_digest,
+)
 from capdex_router.install.plan import targets_after
+from tests.capdex import proving
 from tests.indexer import making
 from tests.router.simulated import weather
 
@@ -102,6 +113,28 @@ def test_how_arguments_and_the_body_of_a_request_are_written_is_shown() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("binding", "target", "line"),
+    [
+        ({"url": "https://a.example.org"}, "host:a.example.org", "GET https://a.example.org/"),
+        (
+            {"url": "https://a.example.org:80"},
+            "host:a.example.org:80",
+            "GET https://a.example.org:80/",
+        ),
+        ({"type": "later"}, "", r'has a binding that nothing here runs: "{\"type\": \"later\"}"'),
+    ],
+)
+def test_a_binding_is_shown_with_the_port_of_its_scheme_or_as_it_is_written(
+    binding: dict[str, Any], target: str, line: str
+) -> None:
+    held = {"type": "http_get", **binding}
+    (_, access) = accesses(
+        package(making.package_bytes("weather", bindings={"now": held}, tools=[making.tool("now")]))
+    )
+    assert (access.target, access.lines) == (target, (f"now: {line}",))
+
+
 def test_a_party_that_an_argument_names_is_not_granted() -> None:
     bindings = {"now": {"type": "nuwa_a2a", "target_did": "{city}", "service_method": "x"}}
     (_, access) = accesses(package(weather(bindings=bindings)))
@@ -112,7 +145,11 @@ def test_a_party_that_an_argument_names_is_not_granted() -> None:
 def test_the_digest_of_tools_changes_with_each_word_of_them() -> None:
     texts = [weather(), weather(tools=2), weather(bindings={"now": BINDINGS["now"]})]
     digests = {tools_digest(package(data).manifest) for data in texts}
-    assert len(digests) == 3
+    for words in ("Each city.", "Any city."):  # with one binding
+        bound, tools = {"now": BINDINGS["now"]}, [making.tool("now", city=words)]
+        data = making.package_bytes("weather", bindings=bound, tools=tools)
+        digests.add(tools_digest(package(data).manifest))
+    assert len(digests) == 5
     assert tools_digest(package(weather("1.0.1"), version="1.0.1").manifest) in digests
 
 
@@ -124,16 +161,57 @@ def test_what_was_taken_back_is_not_granted_again() -> None:
     assert "host:api.example.org:8443" in targets_after(old, new, ["install"])
 
 
-def test_an_entry_that_says_otherwise_is_drift_and_newer_lint_rules_are_none() -> None:
-    from dataclasses import replace
-
+def test_an_entry_that_says_otherwise_is_drift_in_the_field_that_differs() -> None:
     found = package(weather())
     entry = locked(found, "", {"chain_id": 1, "publisher": ""})
-    check(entry, found)
-    check(replace(entry, lint=("LINT_OVERRIDE",), extra={"later": 1}), found)
-    with pytest.raises(InvalidInput) as caught:
-        check(replace(entry, permissions=("state.delete",)), found)
-    assert caught.value.code is Code.LOCK_DRIFT
+    of_the_file: dict[str, Any] = {
+        "request": "^1", "chain": {"chain_id": 2}, "lint": ("LINT_OVERRIDE",), "explicit": False,
+        "folders": ("skills/weather",), "extra": {"later": 1},
+    }  # fmt: skip
+    check(replace(entry, **of_the_file), found)
+    for name in (x.name for x in fields(entry) if x.name not in of_the_file):
+        value: Any = ("other",) if isinstance(getattr(entry, name), tuple) else "other"
+        with pytest.raises(InvalidInput) as caught:
+            check(replace(entry, **of_the_file | {name: value}), found)
+        assert caught.value.code is Code.LOCK_DRIFT
+        assert (caught.value.details or {})["fields"] == [name]
+
+
+def test_a_proof_in_an_entry_is_of_its_name_release_chain_and_block() -> None:
+    first, second = proving.Release("1.0.0"), proving.Release("1.1.0")
+    copied = {digest_slot("tides", "1.0.0"): first.sha256("weather")}
+    world = proving.World({"weather": [first, second], "tides": [first]}, copied)
+    chain = {
+        "chain_id": world.chain_id,
+        "publisher": "",
+        "contract": to_hex(proving.CONTRACT),
+        "block_hash": to_hex(world.hash),
+    }
+    entry = replace(locked(package(weather()), "", chain), sha256=first.sha256("weather").hex())
+    held = chain | {"proof": world.document("weather", "1.0.0")}
+    for good in (chain, held, chain | {"proof": world.document("weather")}):
+        check_proof(replace(entry, chain=good))
+    wrong: list[dict[str, Any]] = [
+        {"chain": chain | {"proof": world.document("weather", "1.1.0")}},
+        {"chain": chain | {"proof": world.document("weather", "9.0.0")}},
+        {"chain": chain | {"proof": world.document("tides", "1.0.0")}},
+        {"chain": held, "name": "tides"},
+        {"chain": held, "version": "1.1.0"},
+        {"chain": held, "sha256": second.sha256("weather").hex()},
+        {"chain": held | {"chain_id": 2}},
+        {"chain": held | {"contract": to_hex(proving.OTHER_CONTRACT)}},
+        {"chain": held | {"block_hash": "0x" + "ab" * 32}},
+        {"chain": {key: value for key, value in held.items() if key != "block_hash"}},
+    ]
+    for changed in wrong:
+        with pytest.raises(VerificationFailure) as caught:
+            check_proof(replace(entry, **changed))
+        assert caught.value.code is Code.BAD_PROOF
+    with pytest.raises(CapdexError):
+        check_proof(replace(entry, chain=held | {"contract": None}))
+
+
+def test_the_label_of_lint_codes_is_the_gravest() -> None:
     assert lint_label(("LINT_OVERRIDE",)) == "high"
     assert lint_label(()) is None
 

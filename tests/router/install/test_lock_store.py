@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import Code, InvalidInput, UsageError
+from capdex_router.home.shared_file import MAX_BYTES
 from capdex_router.install.lock_store import LockStore
-from capdex_router.install.lockfile import MAX_BYTES, Lock
+from capdex_router.install.lockfile import Lock
 
 
 def test_a_lock_is_read_again_when_another_process_wrote_it(tmp_path: Path) -> None:

@@ -179,6 +179,32 @@ def test_a_field_that_cannot_be_is_refused(field: str, value: Any) -> None:
         Lock.parse(orjson.dumps(document))
 
 
+OTHERS: tuple[Any, ...] = (None, 1, True, "", "x" * 5_000, [], ["x" * 5_000], {}, list(DIGEST))
+RIGHT = {  # those of the others that a field may have
+    "request": [""],
+    "signer": [""],
+    "explicit": [True],
+    "permissions": [[], list(DIGEST)],
+    "hosts": [[], list(DIGEST)],
+    "lint": [[], list(DIGEST)],
+    "folders": [[], list(DIGEST)],
+}
+
+
+@pytest.mark.parametrize(
+    "field", [*orjson.loads(lock(entry(folders=("a",))).to_bytes())["packages"][0]]
+)
+def test_a_field_has_one_type_and_a_bound(field: str) -> None:
+    taken = []
+    for value in OTHERS:
+        document = orjson.loads(lock(entry()).to_bytes())
+        document["packages"][0][field] = value
+        with suppress(UsageError):
+            Lock.parse(orjson.dumps(document))
+            taken.append(value)
+    assert taken == RIGHT.get(field, [])
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from capdex.errors import Code, UsageError
 from capdex_router.policy.grants import MAX_GRANTS, Grant, Grants
@@ -40,6 +41,23 @@ def test_a_new_grant_replaces_an_equal_one_and_drops_expired_ones() -> None:
     assert Grants((HOST,)).plus([], 100.0).all == ()
 
 
+def test_grants_of_other_contents_tools_and_targets_stand_beside_each_other() -> None:
+    others = [replace(HOST, **{name: "other"}) for name in ("digest", "tool", "target")]
+    assert Grants((HOST,)).plus(others, 50.0).all == (HOST, *others)
+
+
+def test_the_contents_with_a_right_are_those_that_have_it_for_every_tool_and_still() -> None:
+    every = replace(HOST, tool="*")
+    others = [
+        HOST,
+        replace(every, digest="bb", target="folder:/x"),
+        replace(every, digest="cc", until=50.0),
+    ]
+    assert Grants((every, *others)).digests(HOST.target, 50.0) == {"aa"}
+    assert Grants(tuple(others)).digests(HOST.target, 50.0) == frozenset()
+    assert [grant.folder for grant in (every, *others)] == ["", "", "/x", ""]
+
+
 def test_grants_are_taken_back_by_name_tool_and_target() -> None:
     now = Grant(f"{HOST.name}#now", "aa", "now", "state.create")
     alike = Grant(f"{HOST.name}-eu", "aa", "*", HOST.target)
@@ -54,6 +72,12 @@ def test_grants_are_taken_back_by_name_tool_and_target() -> None:
 def test_what_is_written_is_read(grants: list[Grant]) -> None:
     found = Grants.parse(Grants(tuple(grants)).to_bytes())
     assert sorted(map(repr, found.all)) == sorted(map(repr, grants))
+    assert Grants(tuple(reversed(grants))).to_bytes() == found.to_bytes()
+
+
+def test_the_grants_of_a_content_that_is_gone_are_left_out() -> None:
+    other = replace(HOST, digest="bb")
+    assert Grants((HOST, other)).without({"aa"}).all == (other,)
 
 
 @given(st.binary(min_size=1))
@@ -64,7 +88,17 @@ def test_any_other_file_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b'{"grants":[],"version":2}', b"[" * 100_000, b" " * (8 * 1024 * 1024 + 1)], ids=len
+    "data",
+    [
+        b'{"grants":[],"version":2}',
+        b'{"grants":[]}',
+        b'{"version":1}',
+        *(
+            start + b"[" * 100_000
+            for start in (b"", b'{"grants":', b'{"grants":[{"name":', b'{"x":')
+        ),
+    ],
+    ids=len,
 )
 def test_a_strange_file_is_refused(data: bytes) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
