@@ -25,7 +25,6 @@ _MARKS: Final = frozenset("\u201c\u201d\u201e\u201f\u2033\u2036\u02ba\u02ee\u02d
                           "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02\u02f6"
                           "\U0001f676\U0001f677\U0001f678")  # fmt: skip
 _JOINERS: Final = frozenset("\u200c\u200d")
-_UNSEEN: Final = frozenset(("Cc", "Cs", "Co", "Cn", "Zl", "Zp"))  # categories
 _LINES: Final = dict.fromkeys(b"\n\r\t")
 
 
@@ -70,7 +69,7 @@ def seen(value: Any) -> Any:
     unseen = set(forbidden(value))
     return "".join(
         json.dumps(x)[1:-1]
-        if ord(x) not in _LINES and (place in unseen or x in BLANK or category(x) in _UNSEEN)
+        if ord(x) not in _LINES and (place in unseen or x in BLANK or category(x) in ("Cn", "Co"))
         else x
         for place, x in enumerate(value)
     )

@@ -41,6 +41,7 @@ from capdex_router.policy.quoting import (
         ("👩\u200d💻", "👩\u200d💻"),  # an emoji needs its joiner
         ("a\u200db", r"a\u200db"),
         ("\U000e0041", r"\udb40\udc41"),
+        ("a\ue000b\u0378c", r"a\ue000b\u0378c"),  # for private use, and not assigned
     ],
 )
 def test_what_does_not_show_is_written_out(text: str, shown: str) -> None:
@@ -58,10 +59,17 @@ def test_what_does_not_show_is_written_out(text: str, shown: str) -> None:
         ("\U000e0041", r"\udb40\udc41"),
         ("é\x1b[2J\x00", r"é\u001b[2J\u0000"),
         ("\x1b", r"\u001b"),
+        ("a\ue000b\u0378c\u2028d\u2029e", r"a\ue000b\u0378c\u2028d\u2029e"),
     ],
 )
 def test_a_text_for_a_model_keeps_its_lines_and_shows_what_is_unseen(text: str, shown: str) -> None:
     assert seen({text: [text, 1, None, {"a": text}]}) == {shown: [shown, 1, None, {"a": shown}]}
+
+
+@given(st.characters())
+def test_no_character_that_shows_nothing_is_handed_to_a_model(char: str) -> None:
+    shows = category(char) not in ("Cc", "Cs", "Co", "Cn", "Zl", "Zp") or char in "\n\r\t"
+    assert seen(char).isascii() or shows
 
 
 @given(st.text(max_size=MAX_CHARS))
@@ -77,9 +85,9 @@ def test_a_long_text_is_shown_by_its_ends_length_and_hash(text: str) -> None:
     shown = quoted(text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     assert shown.endswith(f" ({len(text)} characters, sha256 {digest})")
-    assert shown.startswith(f'"{escaped(text[:100])}')
-    assert escaped(text[-50:]) in shown
+    assert shown.startswith(f'"{escaped(text[:133])}" … "{escaped(text[-67:])}" (')
     assert shortened(text).endswith(f"sha256 {digest})")
+    assert quoted(text[:MAX_CHARS]) == f'"{escaped(text[:MAX_CHARS])}"'
 
 
 def test_a_tree_has_each_key_and_scalar_on_a_line() -> None:
@@ -96,10 +104,28 @@ def test_a_tree_has_each_key_and_scalar_on_a_line() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("to_1", "to_1"),
+        ("a" * 64, "a" * 64),
+        ("a" * 65, f'"{"a" * 65}"'),
+        ("1a", '"1a"'),
+        ("tо", '"tо"'),  # with a Cyrillic o
+        ("a: b", '"a: b"'),
+        ("", '""'),
+    ],
+)
+def test_a_key_that_is_no_plain_name_is_quoted(key: str, shown: str) -> None:
+    assert list(tree({key: 1})) == [f"{shown}: 1"]
+
+
 def test_a_value_that_nests_too_deep_to_follow_is_refused() -> None:
     value: object = 1
-    for _ in range(MAX_DEPTH + 2):
+    for _ in range(MAX_DEPTH + 1):
         value = [value]
+    assert len(list(tree(value))) == MAX_DEPTH + 1
+    value = [value]
     with pytest.raises(InvalidInput) as caught:
         list(tree(value))
     assert caught.value.code is Code.TOO_LARGE
