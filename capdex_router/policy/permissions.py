@@ -27,7 +27,6 @@ EFFECTS: Final = "effects"
 HARD_DELETE: Final = "state.delete hard"
 _PORTS: Final = {"http": 80, "https": 443}
 MAX_PART_CHARS: Final = 2_048  # of a request: as long as the URL of a binding may be
-_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # safe methods (RFC 9110, 9.2.1)
 
 
 def missing(
@@ -121,5 +120,5 @@ def asks_each_time(source: str, hints: ToolHints, requests: Sequence[Request]) -
 
 def _may_write(request: Request) -> bool:
     if isinstance(request, HostRequest):
-        return request.method not in _READS
+        return request.method != "GET"  # no other method of a binding is safe (RFC 9110, 9.2.1)
     return isinstance(request, ServiceRequest | AgentRequest)

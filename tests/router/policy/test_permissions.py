@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import Code, Refused
+from capdex.manifest.bindings.http_request import METHODS
 from capdex_router.model.capability import Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import (
@@ -18,7 +19,15 @@ from capdex_router.model.requests import (
     ServiceRequest,
     StateRequest,
 )
-from capdex_router.policy.permissions import EFFECTS, HARD_DELETE, destroys, line, missing, target
+from capdex_router.policy.permissions import (
+    EFFECTS,
+    HARD_DELETE,
+    asks_each_time,
+    destroys,
+    line,
+    missing,
+    target,
+)
 
 READS = ToolHints(read_only=True, destructive=False)
 OSLO = HostRequest("GET", "https", "api.example.org", 443, "/oslo")
@@ -69,8 +78,7 @@ def test_a_tool_that_may_destroy_something_asks_although_its_host_is_granted() -
 @pytest.mark.parametrize(
     "request_",
     [
-        HostRequest("POST", "https", "api.example.org", 443),
-        HostRequest("DELETE", "https", "api.example.org", 443),
+        *(HostRequest(x, "https", "api.example.org", 443) for x in METHODS if x != "GET"),
         ServiceRequest("did:nuwa:mcp:web", "fetch"),
         AgentRequest("did:key:z6Mk", "send"),
     ],
@@ -82,9 +90,29 @@ def test_a_package_that_calls_a_writing_request_harmless_is_not_believed(request
     assert missing(capability(READS), [request_], {target(request_), EFFECTS}) == ()
 
 
-def test_a_destructive_tool_that_states_no_access_asks() -> None:
-    assert missing(capability(ToolHints()), [], ()) == (EFFECTS,)
-    assert missing(capability(), [], ()) == ()
+@pytest.mark.parametrize("source", ["package", "mcp", "learned"])
+@pytest.mark.parametrize(
+    ("hints", "asks"),
+    [
+        (ToolHints(), True),
+        (ToolHints(read_only=True), False),
+        (ToolHints(destructive=False), False),
+        (READS, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("requests", [[], [OSLO], [CREATE, OSLO]], ids=len)
+def test_a_tool_that_destroys_nothing_is_not_asked_about_each_time(
+    source: str, hints: ToolHints, asks: bool, requests: list[Request]
+) -> None:
+    assert asks_each_time(source, hints, requests) is asks
+
+
+def test_a_mounted_server_is_believed_where_a_package_is_not() -> None:
+    call = [ServiceRequest("mcp:web", "fetch")]
+    assert asks_each_time("package", READS, call)
+    assert not asks_each_time("mcp", READS, call)
+    assert not asks_each_time("mcp", ToolHints(), [CREATE])
 
 
 def test_a_state_verb_is_allowed_if_declared_and_granted() -> None:
@@ -141,3 +169,5 @@ def test_each_request_has_a_target_and_a_line() -> None:
         "state.create on its own objects of did:nuwa:state:note#v1 without a scope"
     )
     assert target(HostRequest("GET", "http", "localhost", 8080)) == "host:localhost:8080"
+    assert target(HostRequest("GET", "http", "localhost", 80)) == "host:localhost"
+    assert target(HostRequest("GET", "https", "localhost", 80)) == "host:localhost:80"
