@@ -602,6 +602,55 @@ def test_two_sponsors_do_not_share_a_budget(tmp_path):
         raise AssertionError
 
 
+def test_the_share_of_an_account_counts_for_a_day_also_after_a_restart(tmp_path):
+    path, now, share = tmp_path / "budget.json", [1_000.0], Share(publications=2, wei=9)
+    budget = Budget(path, 100, share, lambda: now[0])
+    for key in ("0xa-1", "0xa-2"):
+        budget.check_account(key)
+        budget.reserve(key, 10)
+        budget.charge(key, 4)
+        budget.release(key)
+        now[0] += 3_600
+    for one in (budget, Budget(path, 100, share, lambda: now[0])):
+        assert (one.spent_wei, one.left_wei) == (8, 92)
+        one.check_account("0xa-1")  # it has begun
+        one.check_account("0xb-1")
+        with pytest.raises(Unavailable) as refused:
+            one.check_account("0xa-3")
+        assert refused.value.code is Code.RATE_LIMITED
+        assert refused.value.details == {"retry_after_s": 22 * 3_600 + 1}
+        assert refused.value.fix.startswith("try again in 23 h;")
+    now[0] = 1_000.0 + 86_400
+    budget.check_account("0xa-3")
+    budget.reserve("0xa-2", 10)
+    budget.charge("0xa-2", 5)  # 9 of 9
+    with pytest.raises(Unavailable):
+        budget.check_account("0xa-3")
+
+
+def test_what_is_set_aside_is_for_one_publication_until_it_is_given_back_or_lost(tmp_path):
+    budget = Budget(tmp_path / "budget.json", 100)
+    budget.reserve("0xa-1", 60)
+    assert (budget.available("0xa-1"), budget.available("0xa-2")) == (100, 40)
+    with pytest.raises(Refused):
+        budget.reserve("0xa-2", 41)
+    assert (budget.has("0xa-1"), budget.has("0xa-2")) == (True, False)
+    budget.charge("0xa-1", 70)  # more than was set aside
+    assert (budget.spent_wei, budget.left_wei) == (70, 30)
+    budget.reserve("0xa-2", 30)
+    budget.charge("0xa-2", 10)
+    budget.forfeit("0xa-2")
+    budget.forfeit("0xa-3")
+    assert (budget.spent_wei, budget.left_wei, budget.has("0xa-2")) == (100, 0, False)
+    budget.charge("0xa-2", 10)
+    assert (budget.spent_wei, budget.left_wei) == (110, 0)
+
+
+def test_a_budget_file_that_cannot_be_read_is_not_a_new_budget(tmp_path):
+    with pytest.raises(UsageError, match="does not say what was spent"):
+        Budget(tmp_path, 1)
+
+
 def test_a_broken_budget_file_is_not_a_new_budget(tmp_path):
     path = tmp_path / "budget.json"
     path.write_text("{")
