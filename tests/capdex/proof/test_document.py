@@ -66,6 +66,19 @@ def prove(document: Any, anchor: Anchor) -> Proven:
     return verify(Proof.parse(document), anchor)
 
 
+@pytest.mark.parametrize("asked", ["weather@1.0.0", "weather@^1", "weather"])
+@pytest.mark.parametrize("proven", ["1.1.0", "1.3.0", "9.9.9"])
+def test_a_proof_of_one_version_says_nothing_of_another(
+    world: Any, asked: str, proven: str
+) -> None:
+    document = world.document("weather", proven)
+    for code in (Code.NOT_FOUND, Code.YANKED):
+        with pytest.raises(VerificationFailure, match="alone, which is not what"):
+            check_refusal(document, world.anchor, uri(asked), code)
+    says = why(document, world.anchor, asked, world.answer("weather", "1.0.0"))
+    assert "alone, which is not what" in says
+
+
 def why(document: Any, anchor: Anchor, text: str, answer: Any) -> str:
     """Why an answer is refused; it has to be."""
     with pytest.raises(VerificationFailure) as caught:

@@ -651,9 +651,20 @@ def test_a_budget_file_that_cannot_be_read_is_not_a_new_budget(tmp_path):
         Budget(tmp_path, 1)
 
 
-def test_a_broken_budget_file_is_not_a_new_budget(tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "é", "[]", "5", "null", "{}", '{"spent_wei": 1}', '{"reserved_wei": {}}'),
+        *('{"spent_wei": "x", "reserved_wei": {}}', '{"spent_wei": null, "reserved_wei": {}}'),
+        *('{"spent_wei": 1, "reserved_wei": []}', '{"spent_wei": 1, "reserved_wei": {"a": []}}'),
+        '{"spent_wei": 1, "reserved_wei": {}, "begun": {"a": [1]}}',
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:60],
+)
+def test_a_broken_budget_file_is_not_a_new_budget(tmp_path, text):
     path = tmp_path / "budget.json"
-    path.write_text("{")
+    path.write_text(text, "utf-8")
     with pytest.raises(UsageError):
         Budget(path, 1)
 
