@@ -257,8 +257,11 @@ def _said(errors: TextIO) -> str:
 
 def _unavailable(server: Server, why: str, said: str) -> Unavailable:
     what = f"the MCP server {server.shown!r} did not list its tools"
-    by_hand = "start it by hand to see what it says"
-    fix = "give its URL with its path, often /mcp" if server.url else by_hand
+    fix = "give its URL with its path, often /mcp"
+    if why.endswith("without authentication"):
+        fix = "give the URL of a server that needs no authentication"
+    elif not server.url:
+        fix = "start it by hand to see what it says"
     told = "; it wrote: ".join(filter(None, [why, said]))
     return Unavailable(what, Code.SERVICE_UNAVAILABLE, why=told, fix=fix)
 

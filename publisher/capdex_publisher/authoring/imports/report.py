@@ -65,13 +65,9 @@ def tidied(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def _tidied(note: Note) -> Note:
-    words: Any = {word: _line(text) for word, text in asdict(note).items()}
-    return Note(**words)
-
-
-def _line(text: str) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 1]}…"
+    words: Any = {word: " ".join(clean(text).split()) for word, text in asdict(note).items()}
+    cut_off = {word: f"{x[: MAX_CHARS - 1]}…" for word, x in words.items() if len(x) > MAX_CHARS}
+    return Note(**words | cut_off)
 
 
 def name_of(text: str) -> str:

@@ -249,6 +249,7 @@ async def test_the_status_of_a_refusal_over_http_is_told(status: int) -> None:
             await import_mcp(str(server.make_url("/mcp")))
     assert f"HTTP {status}" in error.value.why
     assert ("without authentication" in error.value.why) == (status != 500)
+    assert ("needs no authentication" in error.value.fix) == (status != 500)  # not: with its path
     assert "by hand" not in error.value.fix
 
 
