@@ -218,8 +218,8 @@ def test_a_deprecated_name_is_proven(proving: Any, world: Any) -> None:
         ({"cap_uri": "did:nuwa:cap:other@1.3.0"}, "cap_uri is not"),
         ({"status": {"yanked": True}}, "yanked flag is not"),
         ({"status": {"yanked": 0}}, "yanked flag is not"),
-        ({"status": {"yanked": False, "deprecated": True}}, "deprecated flag is not"),
-        ({"status": {"yanked": False}}, "deprecated flag is not"),
+        ({"status": {"yanked": False, "deprecated": True}}, "answer's deprecated flag"),
+        ({"status": {"yanked": False}}, "answer's deprecated flag"),
         (
             {"status": {"yanked": False, "deprecated": False, "name_deprecated": True}},
             "name_deprecated flag is not",
