@@ -690,3 +690,11 @@ def test_a_parameter_that_a_router_takes_for_a_fixed_name_is_no_argument(
     )
     assert manifest_of(package).tools[0].parameters["properties"] == {}
     assert "query tenant" in rows(package)
+
+
+def test_an_operation_that_is_not_there_is_told_with_the_nearest_name() -> None:
+    paths = {f"/{i}": {"get": {"operationId": f"listThings{i}"}} for i in range(60)}
+    paths["/pets"] = {"get": {"operationId": "pets-get_collection"}}
+    with pytest.raises(UsageError, match="has no operation 'pets_getCollection'") as error:
+        imported(paths=paths, wanted=("pets_getCollection",))
+    assert error.value.fix == "--operation 'pets-get_collection'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -117,14 +118,14 @@ class ApiDocument:
         chosen = operations if not wanted else []
         for want in wanted:
             matches = [x for x in operations if want in (*x.names, f"{x.method} {x.path}")]
-            if not matches:
-                raise UsageError(f"the document has no operation {want!r}", why=f"it has {listed}")
-            if len(matches) > 1:
-                exact = ", ".join(x.names[1] for x in matches)
+            if len(matches) != 1:
+                known = [name for x in operations for name in x.names]
+                near = [x.names[1] for x in matches] or get_close_matches(want, known, n=1)
+                found = f"{len(matches)} operations" if matches else "no operation"
                 raise UsageError(
-                    f"the document has {len(matches)} operations {want!r}",
-                    why=f"they are {exact}",
-                    fix=f"--operation {matches[0].names[1]!r}",
+                    f"the document has {found} {want!r}",
+                    why=f"they are {', '.join(near)}" if matches else f"it has {listed}",
+                    fix=f"--operation {near[0]!r}" if near else "",
                 )
             if matches[0] not in chosen:
                 chosen.append(matches[0])
