@@ -296,6 +296,19 @@ def test_an_old_block_could_hide_what_came_since(capdex: Any, node: Any, trusted
     assert "blocks behind the head" in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("blocks", "seconds", "holds"),
+    [(3, 86_400, True), (4, 601, False), (4, 600, True), (100, 600, True), (0, 0, True)],
+)
+def test_a_block_is_old_by_its_time_and_by_what_was_mined_since(
+    capdex: Any, node: Any, trusted: Trusted, blocks: int, seconds: int, holds: bool
+) -> None:
+    answers(node, "list")
+    trusted.head, trusted.head_time = HEAD + blocks, 1000 + seconds
+    result = capdex("resolve", "weather", "--trust-rpc", trusted.url, "--json")
+    assert (result.exit_code == 0) is holds
+
+
 def test_another_hash_of_that_block_is_no_proof(capdex: Any, node: Any, trusted: Trusted) -> None:
     answers(node, "list")
     trusted.hashes[HEAD] = "0x" + "55" * 32

@@ -86,6 +86,15 @@ async def test_a_release_is_compared_with_the_highest_below_it(compare, publish,
     assert compared.difference.changes == ()
 
 
+async def test_the_highest_stable_release_above_is_named(compare, publish, registry, signer):
+    assert (await compare(await package(signer, "1.0.0"))).latest is None
+    for version in ("1.0.0", "1.2.0", "1.3.0", "2.0.0-rc.1"):
+        await publish(await package(signer, version))
+    await transact(registry, signer, "yank", "note", "1.3.0", 2, "")
+    for version, latest in (("1.0.1", "1.2.0"), ("1.3.1", "None"), ("2.0.0", "None")):
+        assert str((await compare(await package(signer, version))).latest) == latest
+
+
 async def test_a_yanked_release_is_passed_over(compare, publish, registry, signer):
     await publish(await package(signer, "1.0.0"))
     await publish(await package(signer, "1.1.0", permission="state.query"))
