@@ -96,6 +96,7 @@ def test_only_this_machine_and_the_proxies_have_no_limits_of_their_own() -> None
     assert [Addresses(PROXIES).unlimited(one) for one in known] == [True, True, False, False, True]
     assert [Addresses().unlimited(one) for one in known] == [True, False, False, False, False]
     assert not Addresses(limit_loopback=True).unlimited("127.0.0.1")
+    assert Addresses(["10.1.2.3/8"]).unlimited("10.9.9.9")
 
 
 def test_a_request_without_a_peer_is_of_an_unknown_client() -> None:

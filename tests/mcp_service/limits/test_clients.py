@@ -129,6 +129,7 @@ async def test_with_a_token_file_every_path_but_health_and_ready_needs_a_token(
         ([bearer(TOKEN[:-1])], 401),
         ([bearer(b"")], 401),
         ([bearer(TOKEN, b"Basic")], 401),
+        ([bearer(TOKEN, b"Digest")], 401),  # as long as Bearer
         ([(b"authorization", TOKEN)], 401),
         ([bearer(TOKEN), bearer(b"another")], 401),
         ([(b"x-authorization", b"Bearer " + TOKEN)], 401),
