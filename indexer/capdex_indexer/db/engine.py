@@ -194,7 +194,7 @@ def _prepare_session(connection: Any, _: Any) -> None:
 
 def _bounded() -> dict[str, Any]:
     limit = f"-c statement_timeout={STATEMENT_TIMEOUT_S}s"
-    return {"connect_timeout": CONNECT_TIMEOUT_S, "options": limit}
+    return {"connect_timeout": CONNECT_TIMEOUT_S, "options": limit, **_KEEPALIVE}
 
 
 def _lock_file(path: Path) -> FileLock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import orjson
@@ -40,22 +41,20 @@ Ask = Callable[[str, str | None], Awaitable[Response]]
 
 
 def build_routes(surface: Surface, ask: Ask | None = None) -> Sequence[BaseRoute]:
-    """Return the routes `/health`, `/ready`, `/status` and `/metrics`.
+    """Return the routes of PAGES; with `ask` another process of this node answers them."""
 
-    With `ask` another process of this node answers them.
-    """
-
-    async def here(path: str, max_lag: str | None) -> Response:
-        return await answer_page(surface, path, max_lag)
+    answer = ask or partial(answer_page, surface)
 
     async def endpoint(request: Request) -> Response:
-        return await (ask or here)(request.url.path, request.query_params.get("max_lag"))
+        return await answer(request.url.path, request.query_params.get("max_lag"))
 
     return [Route(path, endpoint, methods=["GET"]) for path in PAGES]
 
 
 async def answer_page(surface: Surface, path: str, max_lag: str | None = None) -> Response:
-    """Return the answer of a path of PAGES, made in a thread."""
+    """Return the answer of a path of PAGES, made in a thread if it reads the database."""
+    if path in ("/health", "/ready"):  # threads may all wait for a database that hangs
+        return PAGES[path](surface, max_lag)
     return await asyncio.to_thread(PAGES[path], surface, max_lag)
 
 

@@ -58,6 +58,23 @@ def test_a_reader_of_several_hosts_reads_from_the_one_that_is_written(
 
 
 @pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_reader_notices_as_soon_as_the_writer_that_its_server_is_cut_off(
+    database_url: str, making: Any, tmp_path: Path
+) -> None:
+    making.fill(database_url, making.Chain(), tmp_path / "blocks")
+    writer, _ = engine.open_writer(database_url)
+    reader, operator = engine.open_reader(database_url), engine.open_operator(database_url)
+    found: list[dict[str, str]] = []
+    for opened in (writer, reader, operator):
+        with engine.transaction(opened) as connection:
+            said = connection.connection.dbapi_connection.info.get_parameters()  # type: ignore[union-attr]
+        found.append({k: v for k, v in said.items() if k.startswith(("keepalive", "tcp_user"))})
+        opened.dispose()
+    assert found[0]["tcp_user_timeout"] == "5000"
+    assert found[1:] == [found[0]] * 2
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
 def test_a_reader_looks_where_the_options_of_its_url_say(
     database_url: str, making: Any, tmp_path: Path
 ) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -98,6 +100,19 @@ async def test_the_process_is_healthy_as_long_as_it_answers(node: Any) -> None:
         "warnings": [],
     }
     assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_health_and_readiness_wait_for_no_page_that_waits_for_the_database(node: Any) -> None:
+    loop, hung = asyncio.get_running_loop(), Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    waiting = loop.run_in_executor(None, hung.wait)  # as for a database that does not answer
+    try:
+        async with asyncio.timeout(30):
+            assert (await node("/health")).status == 200
+            assert (await node("/ready")).status == 503
+    finally:
+        hung.set()
+        await waiting
 
 
 async def test_a_node_before_its_first_block_is_not_ready_and_says_why(node: Any) -> None:
