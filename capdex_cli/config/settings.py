@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from capdex.encoding.abi import raw_address
 from capdex.errors import Code, UsageError
 
 DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ETH: far above the cost of any publication
@@ -95,6 +94,7 @@ class Network:
 
     def address(self, field: str) -> bytes:
         """Return the address in `field` (20 bytes); raises UsageError if it is none."""
+        from capdex.encoding.abi import raw_address
 
         return raw_address(str(getattr(self, field)))
 

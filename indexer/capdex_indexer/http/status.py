@@ -42,7 +42,6 @@ Ask = Callable[[str, str | None], Awaitable[Response]]
 
 def build_routes(surface: Surface, ask: Ask | None = None) -> Sequence[BaseRoute]:
     """Return the routes of PAGES; with `ask` another process of this node answers them."""
-
     answer = ask or partial(answer_page, surface)
 
     async def endpoint(request: Request) -> Response:

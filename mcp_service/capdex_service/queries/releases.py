@@ -35,7 +35,6 @@ MAX_MANIFESTS: Final = 128  # kept: parsing one takes longer than all else on a 
 _SHORTEST_CID: Final = 46  # of version 0
 _SHA256: Final = re.compile(r"(?:0x)?([0-9a-f]{64})", re.ASCII | re.IGNORECASE)
 
-
 Read = Callable[[Connection], Any]
 
 
