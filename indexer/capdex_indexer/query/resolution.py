@@ -126,7 +126,7 @@ def _pending(row: Row[Any]) -> Unavailable:
         return Unavailable(what, Code.PENDING, said.meaning, said.hint, details)
     what = f"{row.cap_uri} is announced, but its package has not been fetched yet"
     # Not the row's message: it names the sources that failed, and what they answered.
-    why = "no source has given its bytes so far"
+    why = "no source has given its bytes so far, or this node cannot keep or judge them"
     return Unavailable(what, Code.PENDING, why, "try again later", details)
 
 

@@ -261,6 +261,7 @@ def test_what_is_announced_but_not_fetched_is_pending(
         with pytest.raises(Unavailable) as refusal:
             resolve(search_index, uri)
         assert refusal.value.code is Code.PENDING
+        assert refusal.value.why.endswith("or this node cannot keep or judge them")
         assert refusal.value.details is not None
         assert refusal.value.details["availability"] == "pending"
     (job,) = store.due(0.0, 1)
