@@ -34,10 +34,9 @@ LINE_CHARS: Final = 40  # that a line number takes
 
 async def overview(site: Site, request: PageRequest) -> View:
     """Show what a release is and does, and where its bytes come from."""
-    name = request.parts["name"]
+    reader, name = site.reader, request.parts["name"]
     shown, data = await open_page(
-        *(site, request, "overview"),
-        lambda x: releases.list_versions(x, site.reader, name, SHOWN_VERSIONS),
+        site, request, "overview", lambda x: releases.list_versions(x, reader, name, SHOWN_VERSIONS)
     )
     data |= await _proof(site, request, shown.json["release"])
     data["newest"] = shown.more[:SHOWN_VERSIONS]

@@ -35,7 +35,7 @@ async def versions(site: Site, request: PageRequest) -> View:
     """Show the versions of a name with their steps."""
     name, page = request.parts["name"], request.number("page", 1, 10**6)
     shown, head = await open_page(
-        *(site, request, "versions"), lambda x: list_versions(x, site.reader, name, PAGE, page)
+        site, request, "versions", lambda x: list_versions(x, site.reader, name, PAGE, page)
     )
     rows, total = shown.more, head["versions"]
     releases = rows[:PAGE]
@@ -54,7 +54,7 @@ async def history(site: Site, request: PageRequest) -> View:
     name = request.parts["name"]
     before = request.before_event()
     shown, head = await open_page(
-        *(site, request, "history"), lambda x: chain_events(x, read_name_history, name, before)
+        site, request, "history", lambda x: chain_events(x, read_name_history, name, before)
     )
     return _view("history.html", f"History of {name}", head | shown.more)
 
@@ -74,7 +74,7 @@ async def diff(site: Site, request: PageRequest) -> View:
     """Show what changed from one version of a name to another."""
     name = request.parts["name"]
     shown, head = await open_page(
-        *(site, request, "versions"), lambda x: read_versions(x, name, PAGE + 1, 0)
+        site, request, "versions", lambda x: read_versions(x, name, PAGE + 1, 0)
     )
     old, new = request.text("old"), request.text("new")
     data = head | {"old": old, "new": new, "difference": None}
