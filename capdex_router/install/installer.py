@@ -80,9 +80,7 @@ class Installer:
         Raises the errors of `resolve`, `fetch` and `plan.make`, Refused NO_CONSENT or
         CONFIRM_NEEDED, and InvalidInput LOCK_DRIFT if the package was changed meanwhile.
         """
-        plan = await self.plan(uri)
-        plan = replace(plan, entry=replace(plan.entry, explicit=True))
-        return await self.carry_out(plan, asker)
+        return await self.carry_out(await self.plan(uri), asker)
 
     async def plan(
         self,

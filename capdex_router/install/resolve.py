@@ -95,7 +95,7 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
     warnings = tuple(f"the node at {redact(node.mcp_url)} gave no answer to use" for node in silent)
     agreed = len({_key(answer) for _, answer in said}) == 1
     if config.trust_rpc_url or not agreed:
-        release = await _proven(uri, said, config, differ=not agreed)
+        release = await _proven(uri, said, config)
     else:
         answer = said[0][1]
         if isinstance(answer, CapdexError):
@@ -162,11 +162,7 @@ def _key(answer: Release | CapdexError) -> tuple[str, ...]:
 
 
 async def _proven(
-    uri: CapabilityURI,
-    said: Sequence[tuple[NodeAddress, Release | CapdexError]],
-    config: Config,
-    *,
-    differ: bool,
+    uri: CapabilityURI, said: Sequence[tuple[NodeAddress, Release | CapdexError]], config: Config
 ) -> Release:
     """Return the answer of the first node whose proof holds, or raise its proven refusal."""
     # Imported where it is used: it takes a tenth of a router's start.
@@ -201,7 +197,7 @@ async def _proven(
         others = [
             f"the node at {redact(other.mcp_url)} answered otherwise"
             for other, answer in said
-            if differ and other != address and _key(answer) != _key(release)
+            if other != address and _key(answer) != _key(release)
         ]
         warnings = tuple(dict.fromkeys((*release.warnings, *refuted, *others)))
         return replace(release, chain=position, proven=verified.claim, warnings=warnings)

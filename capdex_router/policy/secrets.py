@@ -220,7 +220,7 @@ def _written(char: str) -> str:
 
 def _key(capability: str, host: str, name: str) -> str:
     # None of the parts holds a space, so that no two bindings have one key.
-    if any(not part or part.split() != [part] for part in (capability, host, name)):
+    if any(part.split() != [part] for part in (capability, host, name)):
         what = "a secret is bound to a capability, a host and a name without spaces"
         raise InvalidInput(what, fix="give all three, as capdex secret --help shows")
     return f"{capability} {host.lower()} {name}"

@@ -280,12 +280,16 @@ async def test_grants_go_with_a_package_that_was_taken_back_before_it_was_remove
     assert targets(installed, digest) == set()
 
 
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["before", "while it is asked"])
 async def test_a_right_that_was_taken_back_stays_taken_back(
-    installed: Machine, node: SimulatedNode, person: Person
+    installed: Machine, node: SimulatedNode, person: Person, meanwhile: bool
 ) -> None:
-    installed.rights.revoke("did:nuwa:cap:weather", HOST)
     node.publish(weather("1.0.1"))
-    done = await upgraded(installed, person)
+    plan = await installed.installer.plan(uri("weather@^1"))
+    installed.rights.revoke("did:nuwa:cap:weather", HOST)
+    if not meanwhile:
+        plan = await installed.installer.plan(uri("weather@^1"))
+    done = await installed.installer.carry_out(plan, person)
     assert targets(installed, done.entry.sha256) == {"install"}
 
 

@@ -40,6 +40,7 @@ class MemoryKeyring(keyring.backend.KeyringBackend):
         return self.kept.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
+        assert isinstance(password, str)  # as each real one demands
         self.kept[service, username] = password
 
     def delete_password(self, service: str, username: str) -> None:
@@ -219,6 +220,13 @@ def test_the_password_within_a_secret_is_hidden_alone_as_well(value: str, secret
     secrets.set("w", "a.b", "KEY", value)
     secrets.get("w", "a.b", "KEY")
     assert secrets.redact("user has longpassword") == f"user has {HIDDEN}"
+
+
+def test_of_two_secrets_that_begin_alike_the_longer_one_is_hidden_whole(secrets: Secrets) -> None:
+    for name, value in (("OLD", "hunter22"), ("NEW", "hunter22-2026")):
+        secrets.set("w", "a.b", name, value)
+        secrets.get("w", "a.b", name)
+    assert secrets.redact("hunter22-2026, hunter22") == f"{HIDDEN}, {HIDDEN}"
 
 
 def test_an_error_is_redacted_in_all_its_texts(secrets: Secrets) -> None:
