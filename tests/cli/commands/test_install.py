@@ -299,6 +299,8 @@ def test_an_upgrade_leads_to_sync_for_a_line_that_nobody_agreed_to_here(
     publish()
     assert capdex("install", "weather", "--yes").exit_code == 0
     (home() / "grants.json").unlink()
+    (row,) = capdex.json("installed")["results"]
+    assert (row["standing"], row["verdict"]) == ("not agreed", None)
     result = capdex("upgrade", "--yes", "--format", "human")
     assert "unchanged" in result.stdout
     assert "nobody agreed to weather 1.0.0 on this machine: capdex sync asks" in result.stderr

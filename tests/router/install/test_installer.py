@@ -91,6 +91,8 @@ async def test_a_package_is_installed_after_one_question(
     events = [orjson.loads(line) for line in here.home.audit.read_bytes().splitlines()]
     assert [event["event"] for event in events] == ["consent", "install"]
     assert events[0]["agreed"] is True
+    said = [events[1][key] for key in ("capability_id", "version", "digest", "signer")]
+    assert said == ["did:nuwa:cap:weather", "1.0.0", entry.sha256, entry.signer]
     assert verify_audit(here.home.audit).broken is None
 
 
