@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import os
 import socket
 import ssl
 import time
@@ -17,12 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Thread
 from typing import Final, Self, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import httptools
 from typing_extensions import override
 
-CONNECT_S: Final = 5.0
+from capdex.net.connection import CONNECT_S, proxy_of, words_of_connection
+
 READ_S: Final = 20.0
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_INFORMATIONAL: Final = 16  # responses (1xx) before the final one; a few hints are usual
@@ -89,8 +89,9 @@ class HttpClient:
         timeout_s: float = READ_S,
     ) -> HttpResponse:
         """Send one request; raises HttpError, ResponseTooLarge, or TimeoutError."""
+        proxy = proxy_of(url)
         try:
-            address, lines = _head(method, url)
+            address, lines = _head(method, url, proxy)
         except ValueError:
             raise HttpError("the address is not an http(s) URL") from None
         # Some servers compress what nobody asked them to compress.
@@ -104,7 +105,7 @@ class HttpClient:
         async with asyncio.timeout(timeout_s):
             connection = self._reusable(address)
             if connection is None:
-                connection = await _connect(address)
+                connection = await _connect(address, proxy)
             try:
                 response = await connection.exchange(message, max_bytes)
             except BaseException:
@@ -132,7 +133,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.Transport
         self._result: asyncio.Future[HttpResponse] | None = None
-        self.reusable = False
+        self.reusable = self._tunnels = False
 
     def close(self) -> None:
         """Close the connection without waiting."""
@@ -153,6 +154,19 @@ class _Connection(asyncio.Protocol):
             return await self._result
         finally:
             self._result = None
+
+    async def tunnel(self, lines: list[str], host: str, tls: ssl.SSLContext) -> None:
+        """Ask a proxy for a tunnel to a host, and start TLS in it (RFC 9110, 9.3.6)."""
+        self._tunnels = True
+        message = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        status = (await self.exchange(message, MAX_HEAD_BYTES)).status
+        self._tunnels = False
+        if not 200 <= status < 300:
+            raise HttpError(f"it answers {status} when it is asked to connect")
+        upgrade = asyncio.get_running_loop().start_tls
+        self._transport = cast(
+            asyncio.Transport, await upgrade(self._transport, self, tls, server_hostname=host)
+        )
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -200,6 +214,9 @@ class _Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Refuse a body that is announced as too large."""
         self._in_body = self._parser.get_status_code() >= 200
+        if self._tunnels and self._in_body:
+            self._complete()  # what follows is the tunnel's
+            return
         length = self._headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > self._max_bytes:
             raise ResponseTooLarge("the response is over the limit")
@@ -232,43 +249,43 @@ class _Connection(asyncio.Protocol):
         self.close()
 
 
-async def _connect(address: Address) -> _Connection:
-    """Open a connection to the first address of the host that accepts one."""
+async def _connect(address: Address, proxy: str | None) -> _Connection:
+    """Open a connection to a server, if need be through a proxy; raises HttpError."""
     scheme, host, port = address
-    tls, name = (ssl.create_default_context(), host) if scheme == "https" else (None, None)
-    loop = asyncio.get_running_loop()
+    tls = ssl.create_default_context() if scheme == "https" else None
+    connection: _Connection | None = None
     try:
         async with asyncio.timeout(CONNECT_S):
-            failed: OSError | None = None
-            addresses = await _resolve(host, port)
-            for numeric in addresses:
-                try:
-                    async with asyncio.timeout(CONNECT_S / len(addresses)):  # time for the next one
-                        _, connection = await loop.create_connection(
-                            _Connection, numeric, port, ssl=tls, server_hostname=name
-                        )
-                except OSError as error:
-                    failed = failed or error
-                else:
-                    return connection
-    except OSError as error:
-        failed = error
-    raise HttpError(words_of_connection(failed)) from None
+            if proxy is None:
+                return await _open(host, port, tls)
+            way = urlsplit(proxy)
+            connection = await _open(way.hostname or "", way.port or 80, None)
+            if tls is not None:
+                place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+                await connection.tunnel([*lines, *_basic("Proxy-Authorization", way)], host, tls)
+            return connection
+    except (OSError, HttpError) as error:
+        if connection is not None:
+            connection.close()
+        raise HttpError(words_of_connection(error, proxy)) from None
 
 
-def words_of_connection(error: OSError | None) -> str:
-    """Return in a few words why no connection could be made."""
-    if isinstance(error, ssl.SSLError):
-        why = getattr(error, "verify_message", None)  # that of a certificate, as "has expired"
-        return f"TLS failed: {', '.join(filter(None, (error.reason, why))) or 'no details'}"
-    late = isinstance(error, TimeoutError) and error.errno is None
-    known = f"no connection within {CONNECT_S:.0f} s" if late else None
-    if error is not None and error.errno is not None:
-        known = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
-    proxy = any(x.lower() in ("http_proxy", "https_proxy", "all_proxy") for x in os.environ)
-    direct = proxy and isinstance(error, TimeoutError | socket.gaierror)
-    why = "; the proxy of this environment is not used" if direct else ""
-    return (known or "no connection").lower() + why
+async def _open(host: str, port: int, tls: ssl.SSLContext | None) -> _Connection:
+    """Connect to the first address of a host that accepts a connection; raises OSError."""
+    failed: OSError | None = None
+    addresses = await _resolve(host, port)
+    for numeric in addresses:
+        try:
+            async with asyncio.timeout(CONNECT_S / len(addresses)):  # time for the next one
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    _Connection, numeric, port, ssl=tls, server_hostname=host if tls else None
+                )
+        except OSError as error:
+            failed = failed or error
+        else:
+            return connection
+    raise failed or OSError("no such host")
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -293,8 +310,8 @@ async def _resolve(host: str, port: int) -> list[str]:
     return await asyncio.wrap_future(answer)
 
 
-def _head(method: str, url: str) -> tuple[Address, list[str]]:
-    """Return where to connect, and the request's first lines; raises ValueError."""
+def _head(method: str, url: str, proxy: str | None) -> tuple[Address, list[str]]:
+    """Return the server's address, and the request's first lines; raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(url)
@@ -304,8 +321,18 @@ def _head(method: str, url: str) -> tuple[Address, list[str]]:
     if parts.query:
         target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~?")
     host = parts.netloc.rpartition("@")[2].encode("idna").decode()
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        lines.append(f"Authorization: Basic {b64encode(pair.encode()).decode()}")
-    return address, lines
+    more = _basic("Authorization", parts)
+    if proxy is not None and parts.scheme == "http":  # without a tunnel (RFC 9112, 3.2.2)
+        target, more = (
+            f"http://{host}{target}",
+            more + _basic("Proxy-Authorization", urlsplit(proxy)),
+        )
+    return address, [f"{method} {target} HTTP/1.1", f"Host: {host}", *more]
+
+
+def _basic(header: str, parts: SplitResult) -> list[str]:
+    """Return the header with the user and password of a URL, if it has them (RFC 7617)."""
+    if parts.username is None:
+        return []
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return [f"{header}: Basic {b64encode(pair.encode()).decode()}"]

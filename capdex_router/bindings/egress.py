@@ -1,13 +1,15 @@
 """All HTTP of bindings: public hosts over https alone, unless the user allows another by name.
 
 The check is made at connect, on the address that the socket is opened for, so that neither a
-literal address nor a DNS answer that changes gets around it. Proxies of the environment, cookies
-and redirects are not followed.
+literal address nor a DNS answer that changes gets around it. Cookies and redirects are not
+followed. Through a proxy, which the user allows by PROXY_TOOLS, the names of hosts are checked, and
+the proxy decides which addresses they have.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import zlib
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -23,13 +25,15 @@ from yarl import URL
 from capdex import __version__
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.manifest.urls import host_fault
-from capdex.net.http import words_of_connection
+from capdex.net.connection import proxy_of
+from capdex.net.rpc.aiohttp_transport import words_of
 from capdex_router.model.refs import AUTHOR, SERVICE
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of a reply, decompressed
 MAX_CONNECTIONS: Final = 64
 MAX_CONNECTIONS_PER_HOST: Final = 16
 CONNECT_S: Final = 10.0
+PROXY_TOOLS: Final = "CAPDEX_PROXY_TOOLS"
 AGENT: Final = {"User-Agent": f"capdex/{__version__}"}
 OWN_HEADERS: Final = AGENT | {"Accept-Encoding": "gzip"}  # unless a request sets them
 
@@ -105,7 +109,7 @@ class Egress:
         hosts = {url.raw_authority for url in self._addresses.values()}
         bare = (host[1:-1] if host.endswith("]") else host for host in map(str.lower, inside))
         self._inside = hosts.union(bare)
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._sessions: dict[tuple[bool, bool], aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -168,9 +172,11 @@ class Egress:
         inside = self.allows_inside(url)
         _check_url(url, inside)
         sent = {**AGENT, **headers}
+        proxy = _proxy(url)
+        session = self._session(inside, guarded=proxy is None)
         try:
-            async with self._session(inside).request(
-                method, url, headers=sent, data=body, allow_redirects=False
+            async with session.request(
+                method, url, headers=sent, data=body, allow_redirects=False, proxy=proxy
             ) as response:
                 yield response
         except aiohttp.ClientError as error:
@@ -215,20 +221,22 @@ class Egress:
         path = base.raw_path.rstrip("/") + url.raw_path_qs
         return URL(f"{base.scheme}://{base.raw_authority}{path}", encoded=True)
 
-    def _session(self, inside: bool) -> aiohttp.ClientSession:
-        if (session := self._sessions.get(inside)) is not None:
+    def _session(self, inside: bool, *, guarded: bool) -> aiohttp.ClientSession:
+        if (session := self._sessions.get((inside, guarded))) is not None:
             return session
 
-        def guarded(info: tuple[Any, ...]) -> socket.socket:
+        def open_socket(info: tuple[Any, ...]) -> socket.socket:
             family, kind, protocol, _, place = info
-            if fault := address_fault(place[0], inside=inside):
+            if guarded and (fault := address_fault(place[0], inside=inside)):
                 raise _AddressRefused(f"{_REFUSED} {place[0]}: {fault}")
             return socket.socket(family, kind, protocol)
 
         connector = aiohttp.TCPConnector(
-            socket_factory=guarded, limit=MAX_CONNECTIONS, limit_per_host=MAX_CONNECTIONS_PER_HOST
+            socket_factory=open_socket,
+            limit=MAX_CONNECTIONS,
+            limit_per_host=MAX_CONNECTIONS_PER_HOST,
         )
-        session = self._sessions[inside] = aiohttp.ClientSession(
+        session = self._sessions[inside, guarded] = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
@@ -236,6 +244,10 @@ class Egress:
             skip_auto_headers=("Content-Type",),
         )
         return session
+
+
+def _proxy(url: URL) -> str | None:
+    return proxy_of(str(url)) if os.environ.get(PROXY_TOOLS) == "1" else None
 
 
 def _check_url(url: URL, inside: bool) -> None:
@@ -295,21 +307,25 @@ def after_status(status: int) -> dict[str, bool]:
 def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | ExecutionFailed:
     """Return an error of ours; it holds no URL, since a query may hold a secret."""
     host = url.host_port_subcomponent
-    cause = getattr(error, "os_error", None)
-    if isinstance(cause, _AddressRefused) or _REFUSED in str(cause):
-        return _not_contacted(host, str(cause)[:500])
+    cause = str(getattr(error, "os_error", ""))
+    if _REFUSED in cause:
+        return _not_contacted(host, cause[:500])
     if isinstance(error, aiohttp.ClientSSLError):
         what = f"{host} has no certificate that this machine trusts"
-        return ExecutionFailed(what, why=words_of_connection(cause), fix=SERVICE)
-    if isinstance(error, aiohttp.ClientConnectionError):
+        return ExecutionFailed(what, why=words_of(error), fix=SERVICE)
+    unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
+    if unconnected or isinstance(error, aiohttp.ClientConnectionError):
         # aiohttp sends nothing before it is connected.
-        unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        unsent = unconnected or isinstance(error, aiohttp.ConnectionTimeoutError)
         later = "try again later"
+        fix = f"{later}, or see that the address is right" if unsent else later
+        if unsent and _proxy(url) != proxy_of(str(url)):
+            fix = f"a person can set {PROXY_TOOLS}=1: tools go through the environment's proxy then"
         return Unavailable(
             f"{host} cannot be reached" if unsent else f"{host} closed the connection",
             Code.SERVICE_UNAVAILABLE,
-            why=words_of_connection(cause) if isinstance(cause, OSError) else "",
-            fix=f"{later}, or see that the address is right" if unsent else later,
+            why=words_of(error) if unconnected else "",
+            fix=fix,
             details=None if unsent else SENT,
         )
     what = f"the reply of {host} is not HTTP"

@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 import pytest
 
-from capdex.net.http import CONNECT_S, READ_S
+from capdex.net.connection import CONNECT_S
+from capdex.net.http import READ_S
 from capdex.net.rpc import client, failover
 from capdex.net.rpc.replies import RpcReply
 from capdex.net.rpc.transport import Transport, no_answer

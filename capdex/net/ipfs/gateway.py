@@ -14,6 +14,7 @@ from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
 from capdex.limits import MAX_PACKAGE_BYTES
+from capdex.net.connection import proxy_of
 from capdex.net.http import redact
 from capdex.net.ipfs.source import FetchOutcome, SourceFault
 from capdex.net.rpc.aiohttp_transport import Response, words_of
@@ -142,7 +143,7 @@ class Http(ABC):
         headers = {"Accept": "application/vnd.ipld.raw", "Accept-Encoding": "identity"}
         clock = asyncio.get_running_loop().time
         async with self.session.request(
-            method, url, headers=headers, allow_redirects=False
+            method, url, headers=headers, allow_redirects=False, proxy=proxy_of(url)
         ) as response:
             if response.status != 200:
                 start = await response.content.read(_START_BYTES)

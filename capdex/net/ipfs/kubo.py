@@ -17,7 +17,7 @@ from typing_extensions import override
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import LEAF_BYTES, divide
-from capdex.net.http import words_of_connection
+from capdex.net.connection import proxy_of, words_of_connection
 from capdex.net.ipfs.gateway import Http
 from capdex.net.ipfs.source import FetchOutcome
 
@@ -74,6 +74,7 @@ class Kubo(Http):
     def _add(self, data: bytes) -> str:
         import ipfshttpclient
 
+        proxy = proxy_of(self.base_url)
         # `connect` refuses Kubo from 0.8 on. `session` opens it, as `with client:` would once more.
         try:
             client = ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
@@ -81,7 +82,8 @@ class Kubo(Http):
                 session: Any = client._client._session  # which has no public face
                 paths = ssl.get_default_verify_paths()
                 session.verify = paths.cafile or paths.capath or True
-                session.trust_env = False  # without proxies
+                session.trust_env = False  # it would read a proxy for what is near, too
+                session.proxies = {urlsplit(self.base_url).scheme: proxy}
                 chunker = f"size-{LEAF_BYTES}"
                 added: Any = client.add(
                     io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True, chunker=chunker
@@ -91,8 +93,10 @@ class Kubo(Http):
             root: BaseException = error  # each wraps another, the innermost is the system's
             while root.__context__ is not None:
                 root = root.__context__
-            system = words_of_connection(root) if isinstance(root, OSError) and root.errno else ""
-            raise self._down(system or str(error)[:200] or type(error).__name__) from None
+            # Those of requests are OSErrors, too; a proxy's refusal is one without a number.
+            known = isinstance(root, OSError) and (root.errno or type(root) is OSError)
+            words = words_of_connection(root, proxy) if known else str(error)
+            raise self._down(words[:200] or type(error).__name__) from None
 
     def _down(self, why: str) -> Unavailable:
         return Unavailable(

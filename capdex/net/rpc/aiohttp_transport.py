@@ -10,7 +10,8 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from typing_extensions import override
 
-from capdex.net.http import CONNECT_S, MAX_INFORMATIONAL, READ_S, words_of_connection
+from capdex.net.connection import CONNECT_S, proxy_of, words_of_connection
+from capdex.net.http import MAX_INFORMATIONAL, READ_S
 from capdex.net.rpc.errors import RpcFault, retry_after, rpc_error
 from capdex.net.rpc.replies import RpcReply
 from capdex.net.rpc.transport import HEADERS, MAX_REPLY_BYTES, Transport, no_answer, too_large
@@ -52,7 +53,13 @@ def open_session() -> aiohttp.ClientSession:
 def words_of(error: Exception) -> str:
     """Return in one line what an error says, without the address that aiohttp adds to some."""
     if isinstance(error, aiohttp.ClientConnectorError):
-        return words_of_connection(error.os_error)
+        known = isinstance(error, aiohttp.ClientProxyConnectionError)
+        proxy = f"http://{error.host}:{error.port}" if known else None
+        return words_of_connection(error.os_error, proxy)
+    if isinstance(error, OSError):
+        return words_of_connection(error)
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy of this environment answers {error.status}"
     words = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return " ".join(words.split()) or type(error).__name__
 
@@ -70,7 +77,7 @@ class AiohttpTransport(Transport):
             self._session = open_session()
         try:
             async with self._session.post(
-                url, data=body, headers=HEADERS, allow_redirects=False
+                url, data=body, headers=HEADERS, allow_redirects=False, proxy=proxy_of(url)
             ) as response:
                 if "Content-Encoding" in response.headers:
                     self.zipped.add(label)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import aiohttp
 import orjson
 
+from capdex.net.connection import proxy_of
 from capdex.net.rpc.aiohttp_transport import open_session
 from capdex.net.rpc.pacing import full_jitter
 
@@ -61,7 +62,10 @@ async def wake_on_heads(url: str, wake: asyncio.Event) -> None:
         while True:
             try:
                 async with session.ws_connect(
-                    url, max_msg_size=MAX_MESSAGE_BYTES, heartbeat=HEARTBEAT_S
+                    url,
+                    max_msg_size=MAX_MESSAGE_BYTES,
+                    heartbeat=HEARTBEAT_S,
+                    proxy=proxy_of(url),
                 ) as websocket:
                     await websocket.send_str(_SUBSCRIBE)
                     if await _receive(websocket, UNKNOWN_SILENCE_S):

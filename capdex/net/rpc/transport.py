@@ -14,7 +14,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from typing_extensions import override
 
-from capdex.net.http import CONNECT_S, READ_S, HttpClient, HttpError, ResponseTooLarge
+from capdex.net.connection import CONNECT_S
+from capdex.net.http import READ_S, HttpClient, HttpError, ResponseTooLarge
 from capdex.net.rpc.errors import RpcError, RpcFault, retry_after, rpc_error
 from capdex.net.rpc.replies import RpcReply, read_one
 

@@ -23,7 +23,8 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import by_selector, signature
 from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, Refused, Unavailable, UsageError, quoted, untrusted_text
-from capdex.net.http import CONNECT_S, redact, words_of_connection
+from capdex.net.connection import CONNECT_S, proxy_of
+from capdex.net.http import redact
 from capdex_publisher.keys.signer import Signed
 from capdex_publisher.keys.signer_replies import (
     check_message,
@@ -151,21 +152,24 @@ class ExternalSigner:
     async def _post(self, body: bytes) -> bytes:
         import aiohttp  # a quarter of a second that commands need not pay
 
+        from capdex.net.rpc.aiohttp_transport import words_of
+
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
         headers = {"Content-Type": "application/json"}
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
-                session.post(self._spec, data=body, allow_redirects=False) as response,
+                session.post(
+                    self._spec, data=body, allow_redirects=False, proxy=proxy_of(self._spec)
+                ) as response,
             ):
                 raw = await _read_bounded(response.content)
                 if response.status >= 300 and not raw.lstrip().startswith(b"{"):
                     raise self._unavailable(f"HTTP {response.status}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # Never str() of the whole error: some contain the URL, which may hold credentials.
-            cause = getattr(error, "os_error", error)
-            words = words_of_connection(cause) if isinstance(cause, OSError) else ""
-            raise self._unavailable(words or type(error).__name__) from None
+            # A ValueError contains the URL, which may hold credentials.
+            words = type(error).__name__ if isinstance(error, ValueError) else words_of(error)
+            raise self._unavailable(words) from None
         return raw
 
     async def _run(self, body: bytes) -> bytes:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 import pytest
 import uvloop
 
+from capdex.net import connection
 from capdex.net import http as module
 from capdex.net.http import HttpClient, HttpError, ResponseTooLarge
 
@@ -148,7 +149,8 @@ async def test_an_address_that_never_answers_leaves_time_for_the_next_one(monkey
             waiting.setblocking(False)
             waiting.connect_ex(silent.getsockname())
         monkeypatch.setattr(socket, "getaddrinfo", two)
-        monkeypatch.setattr(module, "CONNECT_S", 0.5)
+        for each in (connection, module):
+            monkeypatch.setattr(each, "CONNECT_S", 0.5)
         port = silent.getsockname()[1]
         async with await asyncio.start_server(serve, "127.0.0.1", port), HttpClient() as http:
             response = await http.request("GET", f"http://two.example:{port}/", max_bytes=9)
@@ -183,13 +185,18 @@ async def test_a_refused_certificate_says_what_is_wrong_with_it(
     assert str(refused.value) == f"TLS failed: CERTIFICATE_VERIFY_FAILED, {why}"
 
 
-@pytest.mark.parametrize("proxy", ["https_proxy", "ALL_PROXY"])
-async def test_a_host_that_only_a_proxy_reaches_is_told_as_asked_directly(monkeypatch, proxy):
+@pytest.mark.parametrize(
+    ("variable", "proxy"),
+    [("https_proxy", "https://proxy.example:3128"), ("ALL_PROXY", "socks5://proxy.example:1080")],
+)
+async def test_a_proxy_that_capdex_does_not_speak_to_is_told_as_not_used(
+    monkeypatch, variable, proxy
+):
     def nobody_knows(*_, **__):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", nobody_knows)
-    monkeypatch.setenv(proxy, "http://proxy.example:3128")
+    monkeypatch.setenv(variable, proxy)
     async with HttpClient() as http:
         with pytest.raises(HttpError, match="not known; the proxy of this environment is not used"):
             await http.request("GET", "https://far.example/", max_bytes=9)

@@ -17,6 +17,7 @@ from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex_router.bindings.egress import Egress, address_fault, unwrap
+from tests.capdex.forward_proxy import forwarding
 
 PRIVATE = [
     *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
@@ -205,12 +206,52 @@ async def test_an_origin_is_found_at_the_address_that_the_user_gives(
         egress.located("did:nuwa:mcp:other")
 
 
-async def test_a_proxy_of_the_environment_is_not_used(
-    serve: Any, local: Egress, nothing: Nothing, monkeypatch: pytest.MonkeyPatch
+async def test_tools_go_past_the_proxy_of_the_environment_until_a_person_says_otherwise(
+    serve: Any, stack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{nothing.port}")
-    assert (await local.fetch("GET", URL(await serve(ok)), timeout_s=5)).status == 200
-    assert not nothing.was_reached()
+    egress, port = Egress(inside=["far.example"]), URL(await serve(ok)).port or 0
+    stack.push_async_callback(egress.close)
+    proxy = await stack.enter_async_context(forwarding(port))
+    monkeypatch.setenv("http_proxy", f"http://me:secret@{proxy.address}")
+    with pytest.raises(Unavailable) as direct:
+        await egress.fetch("GET", URL("http://far.example/a?b=c"), timeout_s=5)
+    assert direct.value.fix.startswith("a person can set CAPDEX_PROXY_TOOLS=1")
+    assert proxy.heads == []
+    monkeypatch.setenv("CAPDEX_PROXY_TOOLS", "1")
+    reply = await egress.fetch("GET", URL("http://far.example/a?b=c"), timeout_s=5)
+    assert reply.body == b"http://far.example/a?b=c"
+    assert proxy.heads[0].startswith("GET http://far.example/a?b=c HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    "url", ["https://10.1.2.3/", "https://printer.local/", "http://a.example/"]
+)
+async def test_what_the_router_does_not_contact_is_not_asked_of_a_proxy(
+    stack: Any, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    egress = Egress()
+    stack.push_async_callback(egress.close)
+    proxy = await stack.enter_async_context(forwarding(1))
+    for name in ("all_proxy", "http_proxy"):
+        monkeypatch.setenv(name, f"http://{proxy.address}")
+    monkeypatch.setenv("CAPDEX_PROXY_TOOLS", "1")
+    with pytest.raises(Refused):
+        await egress.fetch("GET", URL(url), timeout_s=5)
+    assert proxy.heads == []
+
+
+async def test_a_proxy_that_refuses_a_tool_is_told_and_nothing_was_sent(
+    stack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    egress = Egress()
+    stack.push_async_callback(egress.close)
+    proxy = await stack.enter_async_context(forwarding(status=403))
+    monkeypatch.setenv("https_proxy", f"http://{proxy.address}")
+    monkeypatch.setenv("CAPDEX_PROXY_TOOLS", "1")
+    with pytest.raises(Unavailable) as told:
+        await egress.fetch("POST", URL("https://far.example/"), timeout_s=5)
+    assert told.value.why == "the proxy of this environment answers 403"
+    assert not told.value.details
 
 
 async def ok(request: web.Request) -> web.Response:

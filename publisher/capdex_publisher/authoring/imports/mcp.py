@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from capdex.errors import Code, InvalidInput, Unavailable, UsageError
 from capdex.json import Json, object_of
 from capdex.manifest.urls import url_fault
+from capdex.net.connection import proxy_of
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openai import tool_of
 from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of, written
@@ -110,7 +111,8 @@ async def _ask(server: Server, errors: TextIO) -> _Answers:
         statuses.append(response.status_code)
 
     tls = ssl.create_default_context()
-    http = httpx2.AsyncClient(timeout=TIMEOUT_S, verify=tls, trust_env=False)  # without proxies
+    proxy = proxy_of(server.url)
+    http = httpx2.AsyncClient(timeout=TIMEOUT_S, verify=tls, proxy=proxy, trust_env=False)
     http.event_hooks = {"response": [note]}
     try:
         async with http, _client(server, http, errors) as client:

@@ -42,6 +42,7 @@ async def read_source(source: str) -> tuple[bytes, str]:
         return read_file(Path(source)), ""
     import aiohttp
 
+    from capdex.net.connection import proxy_of
     from capdex.net.rpc.aiohttp_transport import words_of
 
     name = shown(source)
@@ -49,7 +50,7 @@ async def read_source(source: str) -> tuple[bytes, str]:
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(source, max_redirects=5) as response,
+            session.get(source, max_redirects=5, proxy=proxy_of(source)) as response,
         ):
             if response.status != 200:
                 raise _unavailable(name, f"it answered with status {response.status}")
@@ -61,7 +62,7 @@ async def read_source(source: str) -> tuple[bytes, str]:
             return bytes(data), str(response.url)
     except TimeoutError:
         raise _unavailable(name, f"it did not answer in {TIMEOUT_S:g} s") from None
-    except aiohttp.ClientConnectionError as error:
+    except (aiohttp.ClientConnectionError, aiohttp.ClientHttpProxyError) as error:
         raise _unavailable(name, words_of(error)) from None
     except (aiohttp.ClientError, ValueError) as error:  # its text may have the whole URL
         raise _unavailable(name, type(error).__name__) from None
