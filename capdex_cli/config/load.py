@@ -44,8 +44,11 @@ from capdex_cli.config.sources import (
 BUILT_IN: Final = "built-in"
 CUSTOM: Final = "custom"  # the network of variables and options, where none is chosen
 NUMBERS: Final = ("chain-id", "start-block", "confirmations")
+_PROXIES: Final = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
+PROXIES: Final = (*_PROXIES, *map(str.upper, _PROXIES), "CAPDEX_PROXY_TOOLS")
 # All that `variables` may return.
 CARRIED: Final = (
+    *PROXIES,
     *("CAPDEX_HOME", "CAPDEX_NETWORK", *(f"XDG_{x.upper()}_HOME" for x in Directories._fields)),
     *(f"CAPDEX_{key.upper().replace('-', '_')}" for key in NETWORK_KEYS),
 )
@@ -78,6 +81,7 @@ OTHER_VARIABLES: Final = {
     "RPC_URLS": "endpoints of a node, with spaces between them; they fail over",
     "IPFS_SOURCES": "IPFS sources of a node, with spaces between them",
     "ALLOWED_HOSTS": "Host headers that a node accepts, with spaces between them",
+    "PROXY_TOOLS": "1: tools of packages go through the environment's proxy, too",
     "PUBLIC_BIND": "docker-compose.yml: the address of this machine for the node's ports",
     "PUBLIC_NAMES": "docker-compose.yml: names by which clients reach the node",
     "PUBLIC_PORT": "docker-compose.yml: the node's port on this machine",
@@ -211,6 +215,8 @@ def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> di
     exported = {f"XDG_{name.upper()}_HOME": str(path) for name, path in parents}
     if environ.get("CAPDEX_HOME"):
         exported = {"CAPDEX_HOME": str(directories.config.parent)}
+    # Many hosts start their servers without the rest of the environment. No password is copied.
+    exported |= {name: environ[name] for name in PROXIES if "@" not in environ.get(name, "@")}
     network, own = settings.network, directories.config_file
     if network is None:
         return exported

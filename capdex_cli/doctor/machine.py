@@ -10,7 +10,7 @@ import sys
 from typing import Final
 
 from capdex.errors import UsageError
-from capdex_cli.config.load import unused_variables
+from capdex_cli.config.load import PROXIES, unused_variables
 from capdex_cli.config.settings import user_directories
 from capdex_cli.config.sources import configuration_files
 from capdex_cli.doctor.check import CheckRow, DoctorCheck, Subject, fail, none, ok, warn
@@ -103,10 +103,22 @@ def keys(subject: Subject) -> DoctorCheck:
     return none("there are none; capdex account new makes one")
 
 
+def proxy(_: Subject) -> DoctorCheck:
+    """Examine which proxy a request by https goes through."""
+    from capdex.net.connection import proxy_of
+
+    if way := proxy_of("https://far.example"):
+        return ok(f"https goes through {way.rpartition('@')[2].removeprefix('http://')}")
+    if set(PROXIES) & os.environ.keys():
+        return none("https goes directly, as the variables of the environment say")
+    return none("the environment names none")
+
+
 CHECKS: Final = (
     CheckRow("Python", python, "use Python 3.11 to 3.14"),
     CheckRow("Anvil", anvil, "correct CAPDEX_ANVIL, or unset it"),
     CheckRow("disk", disk, "free some space, or set CAPDEX_HOME to a larger disk"),
+    CheckRow("proxy", proxy, "correct https_proxy and no_proxy"),
     CheckRow("settings", configuration, "see capdex help environment"),
     CheckRow("keys", keys, "use a key file and --passphrase-file, or an external signer"),
 )

@@ -95,6 +95,7 @@ _MEANING = {
     "fee-cap": "the most one command may spend, in ETH (0.01, deploy: 0.1)",
 }
 _OTHERS = {
+    "http(s)_proxy, no_proxy": "the http:// proxy to the chain, IPFS and nodes; hosts past it",
     "CI, NO_COLOR, FORCE_COLOR": "no questions; no colour; colour",
     "CMP_ROUTER, CMP_AGENT": "1: an agent reads: as with --json, no colour, no questions",
     "CLAUDE_CONFIG_DIR, CODEX_HOME": "where add-to finds the files of Claude Code and Codex",

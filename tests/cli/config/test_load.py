@@ -401,6 +401,15 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
 OF_OWN: dict[str, Any] = {"mcp_url": "http://own/mcp", "gateway_url": "http://own"}
 
 
+def test_variables_name_the_proxy_of_the_environment_but_no_password(project: Path) -> None:
+    open_, closed = "http://proxy.example:3128", "http://me:secret@proxy.example:3128"
+    named = {"https_proxy": open_, "HTTP_PROXY": closed, "no_proxy": ".corp", "ftp_proxy": open_}
+    carried = variables(load(cwd=project), {**named, "CAPDEX_PROXY_TOOLS": "1"})
+    proxies = {name: x for name, x in carried.items() if "proxy" in name.lower()}
+    assert proxies == {"https_proxy": open_, "no_proxy": ".corp", "CAPDEX_PROXY_TOOLS": "1"}
+    assert set(carried) <= set(CARRIED)
+
+
 def test_variables_give_a_program_elsewhere_the_network_of_a_stack(
     folder: Path, user_file: Path, project: Path
 ) -> None:

@@ -46,6 +46,7 @@ READ_ELSEWHERE = {
     "CAPDEX_PASSPHRASE": "the passphrase of the account's key file; a file is safer",
     "CAPDEX_PRIVATE_KEY": "the account's private key, in hexadecimal, in place of a key file",
     "CAPDEX_ANVIL": "the Anvil that `capdex up` starts",
+    "CAPDEX_PROXY_TOOLS": "1: [tools go through the proxy](install.md#a-network-with-a-proxy), too",
     "CAPDEX_DEPLOYMENT": "a file of `capdex deploy`: it sets chain, registry and start block",
     "CAPDEX_PUBLIC_BIND": "docker-compose.yml: the address that the node's port is bound to",
     "CAPDEX_PUBLIC_NAMES": "docker-compose.yml: the names by which others call the node",

@@ -116,6 +116,17 @@ def test_python_and_disk_are_ok_here(doctor: Any) -> None:
     assert found["Python"]["fix"] == ""
 
 
+def test_the_proxy_of_the_environment_is_shown_without_its_password(
+    doctor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert doctor()["proxy"]["result"] == "the environment names none"
+    monkeypatch.setenv("ALL_PROXY", "socks5://proxy.example:1080")
+    passed_by = "https goes directly, as the variables of the environment say"
+    assert doctor()["proxy"]["result"] == passed_by
+    monkeypatch.setenv("https_proxy", f"http://me:{TOKEN}@proxy.example:3128")
+    assert doctor()["proxy"]["result"] == "https goes through proxy.example:3128"
+
+
 def test_an_anvil_that_cannot_be_run_is_a_failed_check(doctor: Any, tmp_path: Path) -> None:
     found = doctor(anvil=tmp_path / "none")["Anvil"]
     assert (found["status"], found["fix"]) == ("fail", "correct CAPDEX_ANVIL, or unset it")
