@@ -29,7 +29,7 @@ def proxy_of(url: str) -> str | None:
 
     with suppress(ValueError):  # nothing is sent to such a URL, or by such a proxy
         parts, named = urlsplit(url), getproxies_environment()
-        scheme = parts.scheme.replace("ws", "http")  # wss goes where https goes
+        scheme = "https" if parts.scheme == "wss" else parts.scheme
         text = named.get(scheme) or named.get("all") or ""
         proxy, host = urlsplit(text if "://" in text else f"http://{text}"), parts.hostname or ""
         place = host if parts.port is None else f"{host}:{parts.port}"
