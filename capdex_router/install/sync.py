@@ -146,7 +146,7 @@ async def _announced(installer: Installer, entry: Locked, *, frozen: bool) -> In
         return replace(plan, entry=entry)
     # A proof that a trusted endpoint gave to others stays in a line that is right.
     chain = entry.chain if said.items() <= entry.chain.items() else said
-    kept = replace(plan.entry, request=entry.request, explicit=entry.explicit, chain=chain)
+    kept = replace(plan.entry, request=entry.request, chain=chain)
     return replace(plan, entry=kept)
 
 
