@@ -6,8 +6,10 @@ Format: agentskills.io specification (a folder with SKILL.md: YAML front matter 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, nam
 from capdex_publisher.authoring.imports.source import read_file, utf8
 
 SKILL: Final = "SKILL.md"
+MAX_LOOKED_AT: Final = 1_000  # folders, for skills in a repository of many
+MAX_NAMED: Final = 8
 HOSTS_TAKE: Final = 1_024  # characters of a description, by the specification
 
 _COMMENT: Final = re.compile(rb"(?m)^(name|description|license):[ \t]+[^\s'\">|][^\n]*?[ \t](#.*)")
@@ -82,7 +86,12 @@ def _file_of(folder: Path) -> Path:
         others = (x for x in sorted(folder.iterdir()) if x.name.lower() == SKILL.lower())
         path = next(others, path)
     if not path.is_file():
+        walk = islice(os.walk(folder), MAX_LOOKED_AT)
+        inside = sorted(at for at, _, names in walk if SKILL in names)
+        named = ", ".join(inside[:MAX_NAMED]) + (", …" if inside[MAX_NAMED:] else "")
         fix = "name a folder that has a SKILL.md, or the file itself"
+        if inside:
+            fix = f"name one of the folders in it that have one: {named}"
         raise replace(unreadable(str(path), "there is no such file"), fix=fix)
     return path
 

@@ -126,6 +126,17 @@ def test_a_folder_without_a_skill_is_unreadable(tmp_path: Path) -> None:
         import_skill(tmp_path)
 
 
+def test_a_repository_of_skills_names_the_folders_to_choose_among(tmp_path: Path) -> None:
+    for number in range(10):
+        folder = tmp_path / "plugins" / "a" / "skills" / f"skill-{number}"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(TEXT)
+    with pytest.raises(UsageError) as error:
+        import_skill(tmp_path)
+    named = [f"{tmp_path}/plugins/a/skills/skill-{number}" for number in range(8)]
+    assert error.value.fix == f"name one of the folders in it that have one: {', '.join(named)}, …"
+
+
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda x: f"---\n{x}\n---\nx".encode()))
 def test_any_bytes_are_read_or_refused_by_type(data: bytes) -> None:
     try:
