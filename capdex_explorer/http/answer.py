@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -16,18 +15,18 @@ from starlette.responses import Response
 
 from capdex import __version__
 from capdex.codes import all_codes
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
 from capdex_explorer.http.page_cache import NO_REVISION, PageCache
 from capdex_explorer.http.rendered import RenderedPage
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, PageRequest, Site, View
+from capdex_indexer.query.index import in_time
 from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers.errors import public_error
 from capdex_service.http.problem import problem
 from capdex_service.limits.addresses import CLIENT
 
-TIME_LIMIT_S: Final = 10.0
 # Parameters that choose what is on a page; others, as those of link trackers, are no part of it.
 SELECTING: Final = {
     *["q", "message", "path", "sort", "after", "before", "log", "from", "page", "cursor"],
@@ -72,7 +71,7 @@ class Answers:
         warning = self.site.reader.warning() or ""
         key = (base, request.scope["path"], request.url.query, str(as_json), warning)
         try:
-            async with asyncio.timeout(TIME_LIMIT_S):
+            async with in_time():
                 readable, moment = request.method != "POST", await self.site.reader.moment()
                 if readable and (kept := self.cache.get(key, moment)) is not None:
                     return kept.response(request)
@@ -118,10 +117,7 @@ class Answers:
         form = error.view if isinstance(error, FormRefused) else None
         if isinstance(error, FormRefused):
             error = error.error
-        if isinstance(error, TimeoutError):
-            late = "the index did not answer in time"
-            error = Unavailable(late, Code.TIMEOUT, fix="try again")
-        elif not isinstance(error, CapdexError):
+        if not isinstance(error, CapdexError):
             log.error("page failed", path=request.url.path, exc_info=error)
         if as_json:
             response = problem(error)

@@ -34,6 +34,7 @@ from capdex_explorer.pages import (
 )
 from capdex_explorer.site import Page, Site, address_of, is_uri
 from capdex_explorer.views.environment import build_environment
+from capdex_indexer.query.index import in_time
 from capdex_service.queries.names import LATEST
 from capdex_service.queries.resolve import name_page
 
@@ -101,7 +102,8 @@ class Explorer:
                 if is_uri(name):
                     return RedirectResponse(address_of(CapabilityURI.loose(name)))
                 return await overview(request)
-            answer = await name_page(site.reader, name)
+            async with in_time():
+                answer = await name_page(site.reader, name)
             return RenderedPage.of(answer.body, JSON).response(request)
 
         def exact(endpoint: Endpoint) -> Endpoint:
@@ -111,7 +113,8 @@ class Explorer:
                 if wanted is None:
                     return await endpoint(request)
                 try:
-                    release = await site.reader.read(site.reader.resolve, wanted)
+                    async with in_time():
+                        release = await site.reader.read(site.reader.resolve, wanted)
                 except InvalidInput:
                     if not request.url.path.endswith(".svg"):
                         raise

@@ -81,8 +81,8 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
             why,
             "name a file this account may read and write, or start the node on it first",
         )
-    read_only = _says(error, "readonly", "read-only", "during recovery")  # may pass, like the rest
-    if not read_only and not isinstance(error, OperationalError | InterfaceError):
+    passing = _says(error, "readonly", "read-only", "during recovery", "terminating connection")
+    if not passing and not isinstance(error, OperationalError | InterfaceError):
         return Unavailable(
             f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
         )

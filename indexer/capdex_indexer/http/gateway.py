@@ -27,7 +27,7 @@ from capdex.ipld.cid import DAG_PB, Cid
 from capdex.ipld.unixfs import Assembly, size_of, walk
 from capdex.net.ipfs.block_store import BlockDirectory, files_of
 from capdex_indexer.db.denylist import Denial
-from capdex_indexer.query.index import Index
+from capdex_indexer.query.index import Index, in_time
 
 
 class BlockFormat(StrEnum):
@@ -198,7 +198,8 @@ def routes(index: Index, blocks: BlockDirectory) -> Sequence[BaseRoute]:
     gateway = _Gateway(index, blocks)
 
     async def endpoint(request: Request) -> Response:
-        return await asyncio.to_thread(gateway.answer, request)
+        async with in_time():
+            return await asyncio.to_thread(gateway.answer, request)
 
     return [Route("/ipfs/{cid}", endpoint), Route("/ipfs/{cid}/{path:path}", endpoint)]
 

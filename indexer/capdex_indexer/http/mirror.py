@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from capdex_indexer.http.gateway import sends_etag
 from capdex_indexer.mirror.content import CONFIG, name_at, serve_config, serve_file
-from capdex_indexer.query.index import Index
+from capdex_indexer.query.index import Index, in_time
 
 GATEWAY: Final = "/ipfs/{cid}?format=raw"  # relative to this node
 LINES_TYPE: Final = "application/x-ndjson"
@@ -23,7 +23,8 @@ def routes(index: Index) -> Sequence[BaseRoute]:
     """The routes below `/index/`, for GET and HEAD."""
 
     async def endpoint(request: Request) -> Response:
-        return await asyncio.to_thread(_answer, index, request)
+        async with in_time():
+            return await asyncio.to_thread(_answer, index, request)
 
     return [Route("/index/{path:path}", endpoint)]
 

@@ -20,7 +20,7 @@ from capdex_indexer.monitoring import metrics
 from capdex_indexer.monitoring.health import Health
 from capdex_indexer.monitoring.metrics import Counters
 from capdex_indexer.options import Role
-from capdex_indexer.query.index import Index
+from capdex_indexer.query.index import Index, in_time
 
 MAX_LAG_DIGITS: Final = 12  # thirty thousand years; Python refuses to read thousands of digits
 
@@ -54,7 +54,8 @@ async def answer_page(surface: Surface, path: str, max_lag: str | None = None) -
     """Return the answer of a path of PAGES, made in a thread if it reads the database."""
     if path in ("/health", "/ready"):  # threads may all wait for a database that hangs
         return PAGES[path](surface, max_lag)
-    return await asyncio.to_thread(PAGES[path], surface, max_lag)
+    async with in_time():
+        return await asyncio.to_thread(PAGES[path], surface, max_lag)
 
 
 def _health(surface: Surface, _: str | None) -> Response:

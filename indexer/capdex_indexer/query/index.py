@@ -6,9 +6,10 @@ the one writer. Every answer is of one state of the index.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -43,6 +44,18 @@ from capdex_indexer.query.status import (
 )
 
 SERVED: Final = frozenset({Verdict.VERIFIED})
+ANSWER_S: Final = 10.0
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Bound how long a client waits for an answer; raises Unavailable TIMEOUT."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            yield
+    except TimeoutError:
+        late = "the index did not answer in time"
+        raise Unavailable(late, Code.TIMEOUT, fix="try again") from None
 
 
 class Index:

@@ -8,20 +8,19 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from capdex.errors import CapdexError
 from capdex_service.answers.rendered import Answer
 from capdex_service.http.pages import Page, send_answer
 from capdex_service.queries.reader import Reader
-from capdex_service.queries.resolve import cached, name_page
+from capdex_service.queries.resolve import cached
 
-_PAGE: Final = ("/c/", ".json")
+_NAME: Final = re.compile(r"/c/([^/]+)\.json")
 _RESOLVE: Final = "/v1/resolve"
 # The query string of a plain resolution; its characters stand for themselves.
 _PLAIN: Final = re.compile(rb"uri=(did:nuwa:cap:[a-z0-9@.-]+)")
 
 
 class FastPaths:
-    """Middleware that answers the fast paths; everything else, errors too, goes to `app`."""
+    """Middleware that answers the fast paths; everything else goes to `app`."""
 
     def __init__(
         self,
@@ -30,8 +29,10 @@ class FastPaths:
         reader: Reader,
         calls: Mapping[str, ASGIApp],
         pages: Mapping[str, Page],
+        names: Page,
     ) -> None:
-        self._app, self._reader, self._calls, self._pages = app, reader, calls, pages
+        self._app, self._reader, self._calls = app, reader, calls
+        self._pages, self._names = pages, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
@@ -48,14 +49,9 @@ class FastPaths:
             if page is not None and is_read:
                 await page(scope, receive, send)
                 return
-            if is_read and path.startswith(_PAGE[0]) and path.endswith(_PAGE[1]):
-                try:
-                    answer = await name_page(self._reader, path[3:-5])
-                except CapdexError:
-                    pass  # the router's error handlers answer
-                else:
-                    await send_answer(answer, scope, send)
-                    return
+            if is_read and (named := _NAME.fullmatch(path)):
+                await self._names({**scope, "path_params": {"name": named[1]}}, receive, send)
+                return
         await self._app(scope, receive, send)
 
     def _cached(self, scope: Scope) -> Answer | None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from capdex.errors import CapdexError, Code, Unavailable
+from capdex.errors import CapdexError
+from capdex_indexer.query.index import in_time
 from capdex_service.answers.rendered import Answer
 from capdex_service.http.problem import problem
 from capdex_service.queries.reader import Reader
 
-TIME_LIMIT_S: Final = 10.0
 JSON_TYPE: Final = b"application/json"
 
 log = structlog.get_logger(part="http")
@@ -31,16 +30,12 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a GET or HEAD within the time limit; every error is a problem document."""
         try:
-            async with asyncio.timeout(TIME_LIMIT_S):
+            async with in_time():
                 path = scope.get("path_params", {})
                 answer = await self._question(self._reader, scope["query_string"], **path)
-        except TimeoutError:
-            late = Unavailable("the index did not answer in time", Code.TIMEOUT, fix="try again")
-            await problem(late)(scope, receive, send)
-        except CapdexError as error:
-            await problem(error)(scope, receive, send)
-        except Exception as error:  # a bug: details only in the log
-            log.exception("page failed", path=scope["path"])
+        except Exception as error:
+            if not isinstance(error, CapdexError):
+                log.exception("page failed", path=scope["path"])
             await problem(error)(scope, receive, send)
         else:
             await send_answer(answer, scope, send)

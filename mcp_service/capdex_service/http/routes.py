@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from capdex.manifest import editor_schema
@@ -58,10 +56,7 @@ def build_reader_routes(
     }
     calls = {path: endpoint.app for path, endpoint in endpoints.items()}
 
-    async def releases(request: Request) -> Response:
-        answer = await name_page(reader, request.path_params["name"])
-        return Response(answer.body, media_type="application/json")
-
+    names = Page(reader, _name)
     pages = {path: Page(reader, question) for path, question in QUESTIONS.items()}
     stream = ChangeStream(reader)
     routes: list[BaseRoute] = [
@@ -71,8 +66,7 @@ def build_reader_routes(
         *v0_1.build_routes(reader),
         Route(openapi.PATH, Page(reader, _fixed(openapi.document)), methods=["GET"]),
         Route(editor_schema.PATH, Page(reader, _fixed(editor_schema.to_json)), methods=["GET"]),
-        Route("/c/{name}.json", releases),
-        Route("/c/{name}", releases),
+        Route("/c/{name}", names, methods=["GET"]),
     ]
 
     @asynccontextmanager
@@ -87,8 +81,12 @@ def build_reader_routes(
         feed.close()
         await stream.close()
 
-    fast_paths = Middleware(FastPaths, reader=reader, calls=calls, pages=pages)
+    fast_paths = Middleware(FastPaths, reader=reader, calls=calls, pages=pages, names=names)
     return ReaderRoutes(routes, fast_paths, lifespan(), end_streams)
+
+
+async def _name(reader: Reader, _: bytes, name: str) -> Answer:
+    return await name_page(reader, name)
 
 
 def _fixed(body: Callable[[], bytes]) -> Question:

@@ -5,7 +5,6 @@ Both the SDK's server and `FastCalls` answer with these bytes.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from capdex.errors import CapdexError, Code, InvalidInput, Unavailable
+from capdex.errors import CapdexError, InvalidInput
 from capdex.json_schema.arguments import (
     MAX_NAME_CHARS,
     check_names,
@@ -21,6 +20,7 @@ from capdex.json_schema.arguments import (
     read_arguments,
     read_text,
 )
+from capdex_indexer.query.index import in_time
 from capdex_indexer.query.search.page import MAX_PAGE
 from capdex_service.answers import errors
 from capdex_service.answers.paging import read_limit
@@ -32,7 +32,6 @@ from capdex_service.queries.resolve import WHOLE, cached, read_include, resolve
 from capdex_service.queries.route import DEFAULT_ROUTES, route
 from capdex_service.queries.search import DETAILS, SearchRequest, search
 
-CALL_LIMIT_S: Final = 10.0
 MAX_NAMES: Final = 4  # of arguments, in an error
 
 Arguments = Mapping[str, Any]
@@ -72,7 +71,7 @@ async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
         if name in _CACHED and isinstance(uri, str) and len(arguments) == 1:
             answer = cached(reader, uri, whole=_CACHED[name])
         if answer is None:
-            async with asyncio.timeout(CALL_LIMIT_S):
+            async with in_time():
                 answer = await _ACTIONS[name](reader, _known(arguments, name))
         return ToolResult(answer.text_json, answer.body if whole else answer.brief)
     except Exception as error:  # noqa: BLE001 - `failure_of` logs a bug
@@ -83,8 +82,6 @@ async def call(reader: Reader, name: str, arguments: Arguments) -> ToolResult:
 
 def failure_of(error: Exception, **called: str) -> CapdexError:
     """Return the error for a client of a call that failed; `called` says to the log which."""
-    if isinstance(error, TimeoutError):
-        return Unavailable("the index did not answer in time", Code.TIMEOUT, fix="try again")
     if not isinstance(error, CapdexError):  # a bug: details only in the log
         log.error("call failed", exc_info=error, **called)
     return errors.public_error(error)

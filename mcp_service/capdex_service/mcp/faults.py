@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
@@ -11,8 +10,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from capdex.errors import CapdexError
+from capdex_indexer.query.index import in_time
 from capdex_service.answers import errors
-from capdex_service.mcp.calls import CALL_LIMIT_S, failure_of
+from capdex_service.mcp.calls import failure_of
 
 RESOURCE_NOT_FOUND: Final = -32002  # up to 2025-11-25; 2026-07-28 has INVALID_PARAMS instead
 
@@ -25,7 +25,7 @@ async def answer(work: Awaitable[T], method: str, version: str, uri: str | None 
     The error's data is that of P16; for a resource it has its `uri`, too.
     """
     try:
-        async with asyncio.timeout(CALL_LIMIT_S):
+        async with in_time():
             return await work
     except MCPError:
         raise

@@ -24,7 +24,6 @@ from capdex.json import object_of
 from capdex.limits import MAX_PACKAGE_BYTES
 from capdex.manifest.resources import Resource
 from capdex.net.ipfs.block_store import BlockDirectory, files_of
-from capdex.net.tasks import run_to_completion
 from capdex.problems import Verdict
 from capdex.uri import CapabilityURI
 from capdex.version import Version
@@ -108,8 +107,9 @@ class Reader:
         self._listeners.append(listener)
 
     async def run(self, work: Callable[..., T], *given: object, long: bool = False) -> T:
-        """Run blocking work in a thread: `long` work has threads of its own."""
-        return await run_to_completion(work, *given, executor=self._long if long else self._short)
+        """Run blocking work in threads, `long` work in others; a cancellation waits for neither."""
+        executor = self._long if long else self._short
+        return await asyncio.get_running_loop().run_in_executor(executor, partial(work, *given))
 
     async def moment(self) -> Moment:
         """Return the state of the index now; drop the cached answers that are older."""

@@ -75,6 +75,32 @@ def test_a_reader_notices_as_soon_as_the_writer_that_its_server_is_cut_off(
 
 
 @pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_session_that_the_server_ends_in_a_transaction_is_no_bug_of_capdex(
+    database_url: str,
+) -> None:
+    writer, _ = engine.open_writer(database_url)
+    with psycopg.connect(database_url, autocommit=True) as other:
+
+        def lives(process: int) -> bool:
+            said = other.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (process,))
+            return bool(said.rowcount)
+
+        def pause() -> None:
+            with engine.transaction(writer) as connection:
+                session: Any = connection.connection.dbapi_connection
+                connection.exec_driver_sql("SET idle_in_transaction_session_timeout = '1ms'")
+                while lives(session.info.backend_pid):
+                    pass
+                connection.exec_driver_sql("SELECT 1")
+
+        with pytest.raises(Unavailable) as caught:
+            pause()
+    writer.dispose()
+    assert caught.value.code is Code.DATABASE_UNAVAILABLE
+    assert caught.value.why == "terminating connection due to idle-in-transaction timeout"
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
 def test_a_reader_looks_where_the_options_of_its_url_say(
     database_url: str, making: Any, tmp_path: Path
 ) -> None:

@@ -591,7 +591,7 @@ async def test_no_arguments_whatever_are_a_fault_of_the_node(
 
 
 async def test_a_late_answer_is_a_timeout(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "CALL_LIMIT_S", 0.0)
+    monkeypatch.setattr("capdex_indexer.query.index.ANSWER_S", 0.0)
     async with connect() as client:
         error = await refusal(client, "search_capabilities", query_string="note")
     assert (error["code"], error["retryable"]) == ("TIMEOUT", True)

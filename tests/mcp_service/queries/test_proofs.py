@@ -21,7 +21,6 @@ from capdex.version import Version
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_service.answers.schemas import RESOLUTION_SCHEMA
-from capdex_service.mcp import calls
 from capdex_service.mcp.server import build_server
 from capdex_service.queries.reader import Reader
 
@@ -212,7 +211,7 @@ async def test_a_prover_that_does_not_answer_is_not_waited_for_long(
         async def prove(self, *_: Any) -> Any:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(calls, "CALL_LIMIT_S", 0.05)
+    monkeypatch.setattr("capdex_indexer.query.index.ANSWER_S", 0.05)
     error, failed, _ = await resolve(index, Stuck(), "note", proof="list")
     assert (failed, error["code"]) == (True, "TIMEOUT")
 
