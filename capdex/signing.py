@@ -186,7 +186,7 @@ def _low_s(signature: bytes, order: int) -> tuple[int, int]:
 
 
 def _editable(file: bytes | YamlReading) -> YamlReading:
-    """Return the reading of the file; raise InvalidInput unless `metadata` is a mapping."""
+    """Return the reading of the file; raise InvalidInput if it cannot be read."""
     reading = file if isinstance(file, YamlReading) else read_yaml(file)
     for problem in reading.problems:
         if problem.severity is Severity.ERROR:
@@ -196,7 +196,6 @@ def _editable(file: bytes | YamlReading) -> YamlReading:
                 fix=problem.hint,
                 details={"reason": str(problem.code)},
             )
-    _metadata(reading)
     return reading
 
 
