@@ -137,7 +137,7 @@ def rpc_error(
 ) -> RpcError:
     """Return the error of the endpoint with this label."""
     limited = fault is RpcFault.RATE  # some refuse a long range of blocks in the same words
-    see = "try again later" if limited else "see that it runs and is reachable"
+    see = "try again later" if limited or answered else "see that it runs and has this address"
     return RpcError(
         f"the RPC endpoint {label} did not answer as it should",
         Code.RATE_LIMITED if limited else Code.RPC_UNAVAILABLE,

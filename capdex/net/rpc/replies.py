@@ -102,7 +102,7 @@ def _status(label: str, answer: RpcReply, reply: object) -> RpcError:
 def what_it_seems(status: int, data: bytes) -> str:
     """Return what a reply that was not expected seems to be, to be put behind its status."""
     if 300 <= status < 400:
-        return ": it redirects; give the address that it redirects to"
+        return ": it redirects; give the address that it redirects to, or one that does not"
     start = data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
     if start.startswith("<"):
         if status == 429 or status >= 500:  # of a service that is there

@@ -143,6 +143,12 @@ async def test_a_redirect_is_not_followed_to_another_host(serve: Serve) -> None:
     assert asked == []
 
 
+async def test_a_gateway_with_a_host_for_each_cid_is_said_to_be_of_no_use(serve: Serve) -> None:
+    """No address that it redirects to serves another block."""
+    moved = body(b"", 301, Location=f"https://{CID}.ipfs.dweb.link/?format=raw")
+    assert "or one that does not" in (await refused(await serve(moved))).why
+
+
 @pytest.mark.parametrize(
     ("status", "data", "said"),
     [

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.net.rpc.errors import MAX_HINT, RpcFault, of_error, refusal, suggested_blocks
+from capdex.net.rpc.errors import (
+    MAX_HINT,
+    RpcFault,
+    of_error,
+    refusal,
+    rpc_error,
+    suggested_blocks,
+)
 
 ALCHEMY = (
     "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and "
@@ -168,4 +177,17 @@ def test_a_range_in_brackets_is_counted_with_both_ends(first, more):
 
 def test_an_endpoint_that_limits_its_requests_is_not_said_to_be_down() -> None:
     assert refusal("a", {"code": 429, "message": "Too Many Requests"}).fix.startswith("try again")
-    assert refusal("a", {"code": -32000, "message": "x"}).fix.startswith("see that it runs")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"code": -32601, "message": "the method eth_feeHistory does not exist/is not available"},
+        {"code": -32602, "message": "too many arguments, want at most 1"},
+        {"code": -32603, "message": "Internal error"},
+    ],
+)
+def test_an_endpoint_that_refuses_a_call_is_not_said_to_be_out_of_reach(said: Any) -> None:
+    assert refusal("a", said).fix.startswith("try again later")
+    silent = rpc_error("a", RpcFault.FATAL, "HTTP status 401")
+    assert silent.fix.startswith("see that it runs and has this address")
