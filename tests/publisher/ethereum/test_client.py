@@ -425,8 +425,12 @@ async def test_a_receipt_of_another_transaction_is_not_believed(
 
 async def test_a_key_sends_only_what_was_priced_for_it(errand, registry, local_chain, chain):
     priced = await chain.price(errand.signer.address, errand.signer.address, "0x")
-    with pytest.raises(UsageError):
-        await submit(chain, local_chain.signer(), priced)
+    for signer, transaction in (
+        (local_chain.signer(), priced),
+        (errand.signer, replace(priced, chain_id=1)),
+    ):
+        with pytest.raises(UsageError):
+            await submit(chain, signer, transaction)
 
 
 KILLED = """
