@@ -27,6 +27,7 @@ from capdex.errors import Code, Refused, Unavailable, UsageError
 from capdex.net.files import read_private_file, write_private_file
 from capdex.uri import name_id
 from capdex_publisher.ethereum.client import Chain
+from capdex_publisher.ethereum.revert_reasons import is_immature
 from capdex_publisher.ethereum.transaction import Sent, Transaction
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
 from capdex_publisher.keys.signer import Signer
@@ -109,18 +110,16 @@ def makes_blocks_on_demand(chain: Chain) -> bool:
 async def retry_until_mature(
     ask: Callable[[], Awaitable[T]], *, timeout_s: float = RECEIPT_WAIT_S
 ) -> T:
-    """Await `ask` again until the contract no longer finds the commitment too young.
+    """Await `ask` again until the endpoint's newest block has the commitment, and it is old enough.
 
-    `commit` waits for the block to come; an endpoint that estimates in the newest block agrees
-    one block later.
+    `commit` has seen that it is; another endpoint behind a balancer may be some blocks behind.
     """
     deadline = _now() + timeout_s
     while True:
         try:
             return await ask()
         except Unavailable as error:
-            young = (error.details or {}).get("error") == "CommitmentTooYoung"
-            if not young or _now() > deadline:
+            if not is_immature(error) or _now() > deadline:
                 raise
         await asyncio.sleep(POLL_S)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from eth_account import Account
 
 from capdex.net.ipfs.block_store import BlockDirectory
@@ -76,3 +79,32 @@ def registry(chain: Chain, deployment: DeployedContract) -> Registry:
 @pytest.fixture
 def signer(local_chain: LocalChain) -> LocalSigner:
     return local_chain.signer()
+
+
+@pytest.fixture
+def endpoint_before(local_chain: LocalChain) -> Callable[..., Any]:
+    """An endpoint before the chain: what `answer` gives, else what the chain says."""
+
+    @asynccontextmanager
+    async def make(answer: Callable[..., Any]) -> AsyncIterator[str]:
+        async def reply(request: web.Request) -> web.Response:
+            call = await request.json()
+            said = await asyncio.to_thread(answer, call["method"], call["params"])
+            if isinstance(said, web.Response):
+                return said
+            if said is None:
+                said = await asyncio.to_thread(local_chain.raw, call["method"], *call["params"])
+            return web.json_response(said | {"id": call["id"]})
+
+        app = web.Application()
+        app.router.add_post("/", reply)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        finally:
+            await runner.cleanup()
+
+    return make

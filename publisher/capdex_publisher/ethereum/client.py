@@ -211,8 +211,9 @@ class Chain:
         """Estimate and price a transaction that `sender` can pay within the cap.
 
         The contract refuses a claim whose commitment is not old enough, so that no endpoint can
-        estimate it: it is priced by `immature_gas`. Raises Refused EMPTY_ACCOUNT, FEE_OVER_CAP
-        when even the current fee is over the cap, and why the contract refuses.
+        estimate it: it is priced by `immature_gas`, or raises Unavailable. Raises Refused
+        EMPTY_ACCOUNT, FEE_OVER_CAP when even the current fee is over the cap, and why the contract
+        refuses.
         """
         check_account(sender, self.chain_id)
         call = {"from": sender, "to": to, "data": data, "value": "0x0"}
@@ -220,8 +221,11 @@ class Chain:
             estimate = await self._simulate("eth_estimateGas", [call, "latest"], quantity)
             gas = -(-max(1, estimate) * GAS_MARGIN_PERCENT // 100)
         except (InvalidInput, Unavailable) as error:
-            if immature_gas is None or not revert_reasons.is_immature(error):
+            if not revert_reasons.is_immature(error):
                 raise
+            if immature_gas is None:  # the endpoint may be some blocks behind
+                said = error.message, Code.TIMEOUT, error.why, error.fix, error.details
+                raise Unavailable(*said) from None
             gas = immature_gas
         unpriced = Transaction(self.chain_id, sender, to, data, gas, fee_cap_wei=fee_cap_wei)
         priced = unpriced.priced(await self.fees())

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -716,32 +715,3 @@ async def test_a_replacement_whose_reply_was_lost_is_found_by_its_hash(
         receipt = await until_mined(held, waiting)
     assert receipt.tx_hash == errand.signed[1].tx_hash
     assert len(await events_of(registry)) == 1
-
-
-@pytest.fixture
-def endpoint_before(local_chain):
-    """An endpoint before the chain: what `answer` gives, else what the chain says."""
-
-    @asynccontextmanager
-    async def make(answer):
-        async def reply(request):
-            call = await request.json()
-            said = await asyncio.to_thread(answer, call["method"], call["params"])
-            if isinstance(said, web.Response):
-                return said
-            if said is None:
-                said = await asyncio.to_thread(local_chain.raw, call["method"], *call["params"])
-            return web.json_response(said | {"id": call["id"]})
-
-        app = web.Application()
-        app.router.add_post("/", reply)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
-        finally:
-            await runner.cleanup()
-
-    return make

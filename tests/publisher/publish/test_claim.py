@@ -12,6 +12,7 @@ from eth_account import Account
 from capdex.encoding.abi import parse_address
 from capdex.errors import Code, InvalidInput, Refused
 from capdex.registry.events import Claimed, Committed, Published
+from capdex_publisher import commit_reveal
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
@@ -134,6 +135,30 @@ async def test_a_chain_that_makes_no_block_meanwhile_is_not_waited_for(
     await publish([await package(signer)], registry, signer, blocks)
     await claim("other", registry, signer)
     assert await events(registry) == [Committed, Published, Committed, Claimed]
+
+
+async def test_an_endpoint_that_has_not_seen_the_commitment_is_asked_again_and_it_is_paid_once(
+    registry, signer, blocks, patience, local_chain, endpoint_before, tmp_path, monkeypatch
+):
+    """A balancer has endpoints that are some blocks behind, and any of them may estimate."""
+    monkeypatch.setattr(commit_reveal, "DEV_CHAIN_ID", 0)  # blocks come by themselves
+    monkeypatch.setattr(commit_reveal, "POLL_S", 0.0)
+    before, estimates = local_chain.call("eth_blockNumber"), []
+
+    def answer(method, params):
+        made = any(isinstance(step, Reserved) for step in patience.steps)
+        if method != "eth_estimateGas" or not made:
+            return None
+        estimates.append(local_chain.raw(method, params[0], before))
+        return estimates[-1] if len(estimates) == 1 else None
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as balanced,
+    ):
+        await publish([await package(signer)], balanced, signer, blocks, on_step=patience)
+    assert "error" in estimates[0]
+    assert await events(registry) == [Committed, Published]
 
 
 async def test_several_new_names_are_reserved_side_by_side_and_published_together(
