@@ -74,13 +74,12 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
             why,
             "let it create and write tables there; a reader's account needs SELECT on all of them",
         )
-    if _says(error, "not a database", "malformed", "unable to open"):
-        return UsageError(
-            f"{where} cannot be opened",
-            Code.UNREADABLE,
-            why,
-            "name a file this account may read and write, or start the node on it first",
-        )
+    if _says(error, "not a database", "malformed"):
+        fix = "restore a backup, or build the index again in another file"
+        return UsageError(f"{where} is damaged, or no database", Code.UNREADABLE, why, fix)
+    if _says(error, "unable to open"):
+        fix = "name a file this account may read and write, or start the node on it first"
+        return UsageError(f"{where} cannot be opened", Code.UNREADABLE, why, fix)
     passing = _says(error, "readonly", "read-only", "during recovery", "terminating connection")
     if not passing and not isinstance(error, OperationalError | InterfaceError):
         return Unavailable(

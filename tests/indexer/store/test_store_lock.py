@@ -250,6 +250,24 @@ def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> N
     assert path.read_text("utf-8").startswith("not a database")
 
 
+def test_a_damaged_index_is_told_from_a_file_that_cannot_be_opened(
+    making: Any, tmp_path: Path
+) -> None:
+    """To start the node on it, or to change who may read it, mends nothing."""
+    path = tmp_path / "index.db"
+    Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
+    with path.open("r+b") as file:  # as a disk that was full or a copy that was cut off leaves it
+        file.truncate(path.stat().st_size // 2)
+    for opening in (
+        lambda: Store.open(f"sqlite:///{path}", making.DEPLOYMENT),
+        lambda: Index(f"sqlite:///{path}").status(),
+    ):
+        with pytest.raises(UsageError) as refusal:
+            opening()
+        assert refusal.value.code is Code.UNREADABLE
+        assert refusal.value.fix == "restore a backup, or build the index again in another file"
+
+
 def test_a_path_that_cannot_be_written_is_refused(making: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError) as refusal:
