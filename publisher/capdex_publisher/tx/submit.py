@@ -101,8 +101,6 @@ async def replace(
             if not _UNDERPRICED.search(refusal.why):
                 break
             transaction = raised  # this endpoint asks for more than an eighth
-    if _USED.search(refused.why):
-        return None
     raise await _not_sent(chain, transaction, refused)
 
 

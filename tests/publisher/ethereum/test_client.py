@@ -22,6 +22,7 @@ from capdex_publisher.keys.signer import LocalSigner
 from capdex_publisher.registry.registry import Registry
 from capdex_publisher.tx.confirm import confirm
 from capdex_publisher.tx.pending import PendingTransaction
+from capdex_publisher.tx.submit import replace as send_dearer
 from capdex_publisher.tx.submit import submit
 
 GWEI = 10**9
@@ -195,13 +196,15 @@ async def test_a_replacement_that_the_signer_refuses_leaves_the_first_one(errand
         async def sign_typed_data(self, document):
             return await errand.signer.sign_typed_data(document)
 
-    waiting = asyncio.create_task(
-        confirm(registry.chain, first, signer=Tired(), is_done=errand.done)
-    )
-    await until(lambda: Tired.asked)
-    receipt = await until_mined(held, waiting)
-    assert receipt.tx_hash == first.tx_hash
+    async def wait(timeout_s):
+        Tired.asked = 0
+        chain, done = registry.chain, errand.done
+        return await confirm(chain, first, signer=Tired(), is_done=done, timeout_s=timeout_s)
+
+    await end_of(wait, "the external signer said no")
     assert Tired.asked == 1
+    receipt = await until_mined(held, asyncio.create_task(wait(60.0)))
+    assert receipt.tx_hash == first.tx_hash
 
 
 async def test_what_an_earlier_run_left_stuck_is_replaced_by_the_next(errand, held, registry):
@@ -346,6 +349,30 @@ async def test_a_block_that_is_reorganised_away_is_not_believed(errand, local_ch
     assert len(await events_of(registry)) == 1
     head = await registry.chain.head()
     assert head >= receipt.block_number + 2
+
+
+async def test_the_depth_of_a_block_on_another_branch_does_not_count(
+    registry, signer, local_chain, endpoint_before, tmp_path
+):
+    told: list[int] = []
+
+    def answer(method, params):
+        if method != "eth_getTransactionReceipt" or told:
+            return None
+        reply = local_chain.raw(method, *params)
+        told.append(int(reply["result"]["blockNumber"], 16))
+        branch = {"blockNumber": hex(told[0] - 1), "blockHash": "0x" + "11" * 32}
+        return reply | {"result": reply["result"] | branch}
+
+    async with (
+        endpoint_before(answer) as url,
+        Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as branched,
+    ):
+        branched.chain.confirmations = 2
+        errand = Errand(branched, signer)
+        waiting = asyncio.create_task(errand.wait(await errand.send()))
+        receipt = await until_mined(local_chain, waiting)
+    assert [receipt.block_number] == told
 
 
 async def test_a_block_without_followers_is_not_deep_enough(errand, registry):
@@ -649,11 +676,13 @@ async def test_an_endpoint_without_a_pending_nonce_costs_nobody_a_transaction(
         endpoint_before(answer) as url,
         Registry.connect(url, registry.address, 31337, state_dir=tmp_path / "state") as poor,
     ):
-        first, second = Errand(poor, signer), Errand(poor, signer, "other")
-        sent = await first.send(), await second.send()
-        assert [transaction.nonce for transaction in sent] == [0, 1]
+        errands = [Errand(poor, signer, name) for name in ("note", "other", "last")]
+        sent = [await errand.send() for errand in errands[:2]]
+        sent[0] = await send_dearer(poor.chain, signer, sent[0])  # the second stays the last
+        sent.append(await errands[2].send())
+        assert [transaction.nonce for transaction in sent] == [0, 1, 2]
         held.call("evm_mine")
-        for errand, transaction in zip((first, second), sent, strict=True):
+        for errand, transaction in zip(errands, sent, strict=True):
             assert (await errand.wait(transaction)).tx_hash == transaction.tx_hash
         held.call("evm_setAutomine", True)
         (memory,) = (tmp_path / "state" / "locks").glob(f"*{signer.address.lower()}.json")
