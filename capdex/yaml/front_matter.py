@@ -19,7 +19,6 @@ _UNQUOTED: Final = re.compile(
     rb"(?:[^\s>|\[{]|\[[^\]\n]*\][ \t]*\S|\{[^}\n]*\}[ \t]*\S|[>|][ \t]+[^\s#])"
     rb".*(?:\n[ \t]+\S.*)*)$"
 )
-_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"")
 
 
 def read_front_matter(data: bytes) -> tuple[YamlReading, str]:
@@ -35,13 +34,14 @@ def read_front_matter(data: bytes) -> tuple[YamlReading, str]:
     if not isinstance(reading.value, dict):
         reading = read_yaml(_UNQUOTED.sub(_quoted, front))
     if not isinstance(reading.value, dict):
-        errors = (x.message for x in reading.problems if x.severity is Severity.ERROR)
-        why = next(errors, "it is not a mapping")
+        wrong = [x for x in reading.problems if x.severity is Severity.ERROR]
+        why = f"line {wrong[0].line + 1}: {wrong[0].message}" if wrong else "it is not a mapping"
         raise ValueError(f"its front matter cannot be read: {why}")
     return reading, match[2].decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:
     text = " ".join(match[2].decode("utf-8", "replace").split())
-    quoted = text if _QUOTED.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-    return match[1] + b": " + quoted.encode()
+    if text[:1] not in ("'", '"') or not isinstance(read_yaml(text.encode()).value, str):
+        text = json.dumps(re.sub(r'\A"([^"]*)"\Z', r"\1", text), ensure_ascii=False)
+    return match[1] + b": " + text.encode()
