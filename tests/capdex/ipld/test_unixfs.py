@@ -122,6 +122,39 @@ def test_a_walk_tells_which_block_is_missing() -> None:
     assert len(list(walk(root, blocks.get, range(3)))) == 3
 
 
+HASH, BYTE = field(1, Cid.of(b"x").to_bytes()), field(1, field(1, 2) + field(3, 1) + field(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("block", "why"),
+    [
+        (field(2, HASH + field(2, b"") + field(3, 1)) + BYTE, ""),
+        (field(2, HASH + field(2, b"a.txt") + field(3, 1)) + BYTE, "has a name"),
+        (field(2, field(3, 1) + HASH) + BYTE, "of a link is out of place"),
+        (field(2, HASH + HASH) + BYTE, "of a link is out of place"),
+        (field(2, HASH + field(4, b"")) + BYTE, "of a link is out of place"),
+        (field(2, field(3, 1)) + BYTE, "has no CID"),
+        (BYTE + field(2, HASH), "of the node is out of place"),
+        (field(2, HASH) + BYTE + BYTE, "of the node is out of place"),
+        (field(3, b"") + field(1, field(1, 2)), "unknown field 3"),
+        (field(2, HASH), "holds no UnixFS data"),
+        (field(2, HASH) + field(1, field(1, 2) + field(3, 0)), "1 links and 0 sizes"),
+        (field(2, HASH) + field(1, field(1, 2) + field(4, b"\1")), "field 4 has the wrong type"),
+        (field(1, field(1, 2) + field(2, b"a") + field(3, 2)), "declares 2 bytes"),
+        (field(1, field(1, 2) + field(2, b"a") * 2), "field 2 occurs twice"),
+        (field(1, field(1, 1)), "a directory"),
+        (field(1, field(1, 2) + field(2, b"a"))[:-1], "cut off"),
+    ],
+)
+def test_what_differs_from_the_one_form_of_a_piece_is_no_file(block: bytes, why: str) -> None:
+    if not why:
+        assert size_of(dag_pb(block), block) == 1
+        return
+    with pytest.raises(InvalidInput) as refused:
+        size_of(dag_pb(block), block)
+    assert why in refused.value.why
+
+
 @pytest.mark.parametrize(
     "content",
     [
