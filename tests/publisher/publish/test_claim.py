@@ -263,6 +263,23 @@ async def test_a_commitment_that_is_old_enough_is_claimed_at_once_and_priced_by_
     assert not any(isinstance(step, Reserving) for step in patience.steps)
 
 
+async def test_of_several_commitments_the_one_that_was_made_last_is_waited_for(
+    registry, signer, blocks, patience, pass_time
+):
+    def kill(step):
+        if isinstance(step, Reserved):
+            raise Killed
+
+    first, second = await package(signer), await package(signer, "other")
+    with pytest.raises(Killed):
+        await publish([first], registry, signer, blocks, on_step=kill)
+    pass_time(AGE_S)
+    await publish([first, second], registry, signer, blocks, on_step=patience)
+    waited = [step for step in patience.steps if isinstance(step, Reserving)]
+    assert AGE_S // 2 < waited[0].left_s <= AGE_S
+    assert await events(registry) == [Committed, Committed, Published, Published]
+
+
 @pytest.mark.parametrize("name", ["ab", "a" * 31, "a" * 32, "x" + "yz" * 31 + "q"])
 @pytest.mark.parametrize("version", ["1.0.0", "1.0.0-" + "a" * 25, "1.0.0-" + "a" * 58])
 async def test_no_claim_takes_more_gas_than_its_bound(
