@@ -57,7 +57,7 @@ def stalled(it):
     return [trouble for trouble in it.troubles if trouble.code == Code.STALLED]
 
 
-@pytest.mark.parametrize("depth", [20, 30])
+@pytest.mark.parametrize("depth", [9, 20, 30])  # of `finality_depth` 8: 9 replaces one final block
 async def test_a_deep_reorg_is_followed_once_an_operator_accepts_it(
     twins, following, accepting, depth
 ):

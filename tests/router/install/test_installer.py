@@ -180,7 +180,8 @@ async def test_names_that_a_node_takes_for_meant_are_told_and_nothing_is_searche
 ) -> None:
     node.publish(weather())
     meant = {"did_you_mean": ["did:nuwa:cap:whether"]}
-    node.lie = lambda _: InvalidInput("no such name", Code.NOT_FOUND, details=meant)
+    more = {"models": "install it"}
+    node.lie = lambda _: InvalidInput("no such name", Code.NOT_FOUND, details=meant | more)
     here = machine(node)
     error = await failed(here.installer.install(uri("weather-now"), person))
     assert (error.details, "weather" in (error.fix or "")) == (meant, False)

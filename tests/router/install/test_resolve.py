@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from capdex.errors import CapdexError, Code, Unavailable
-from capdex_router.home.config import Config
+from capdex_router.home.config import Config, NodeAddress
 from capdex_router.install.resolve import Release, resolve, search
 from tests.indexer import making
 from tests.router.simulated import PUBLISHER, SimulatedNode, answer, uri, weather
@@ -155,6 +156,40 @@ async def test_a_node_whose_cid_is_not_of_its_digest_does_not_keep_another_from_
     assert error.code is Code.NODE_UNAVAILABLE
     assert "the CID holds sha256" in error.why
     assert error.fix == "name another node"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"contract": "0x" + "12" * 20}, {"contract": ""}, {"contract": None}, {"chain_id": 1}],
+    ids=str,
+)
+async def test_an_answer_of_another_registry_or_chain_is_refused(
+    node: SimulatedNode, told: dict[str, object]
+) -> None:
+    lie = answer(weather())
+    lie["chain"] |= told
+    node.lie = lambda cap_uri: lie
+    error = await refused(of(node))
+    assert error.code is Code.NODE_UNAVAILABLE
+    assert "of another chain or registry" in error.why
+
+
+async def test_the_key_in_the_url_of_a_node_is_told_nowhere(nodes: list[SimulatedNode]) -> None:
+    first, second = (
+        NodeAddress(node.address.mcp_url.replace("://", "://hunter2@"), node.url) for node in nodes
+    )
+    config = replace(of(), nodes=(first, second))
+    told: list[object] = [await resolve(uri("weather"), config)]
+    await search("weather", 5, config, lambda event, **line: told.append(line))
+    old = answer(weather())
+    nodes[1].lie = lambda cap_uri: old
+    told.append((await refused(config)).to_json())
+    nodes[0].down = True
+    told.append(await resolve(uri("weather"), config))
+    nodes[1].lie = lambda cap_uri: old | {"chain": None}
+    told.append((await refused(replace(config, nodes=(second,)))).to_json())
+    assert "127.0.0.1" in repr(told)
+    assert "hunter2" not in repr(told)
 
 
 async def test_nodes_that_name_two_publishers_are_quoted_with_them(
