@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from capdex_router.faces.manage import Packages
 from capdex_router.home.audit_log import verify as verify_audit
 from capdex_router.install.lock_store import LockStore
 from capdex_router.install.resolve import resolve
-from capdex_router.policy.grants import Grant
+from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.proposal import Proposal
 from tests.indexer import making
 from tests.router.simulated import (
@@ -281,6 +282,26 @@ async def test_grants_go_with_a_package_that_was_taken_back_before_it_was_remove
     installed.rights.revoke("did:nuwa:cap:weather", "install")
     installed.installer.remove(["weather"])
     assert targets(installed, digest) == set()
+
+
+async def test_a_right_for_an_hour_does_not_become_one_for_good_with_an_upgrade(
+    installed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    digest, name = installed.installer.entry("weather").sha256, "did:nuwa:cap:weather"
+    installed.rights.revoke(name, HOST)
+    installed.rights.grant([Grant(name, digest, EVERY_TOOL, HOST, until=time.time() + 3600)])
+    node.publish(weather("1.0.1"))
+    done = await upgraded(installed, person)
+    assert targets(installed, done.entry.sha256) == {"install"}
+
+
+async def test_an_upgrade_of_what_a_person_took_the_consent_back_from_is_asked_about_whole(
+    installed: Machine, node: SimulatedNode, person: Person
+) -> None:
+    installed.rights.revoke("did:nuwa:cap:weather", "install")
+    node.publish(weather("1.0.1"))
+    await upgraded(installed, person)
+    assert [question.kind for question in person.asked] == ["install"]
 
 
 @pytest.mark.parametrize("meanwhile", [False, True], ids=["before", "while it is asked"])

@@ -115,11 +115,14 @@ async def test_an_answer_without_a_proof_is_refused_where_proofs_are_wanted(
 
 async def test_flags_of_a_release_are_warnings(node: SimulatedNode) -> None:
     status = {"yanked": True, "yank_reason": "broken\u202e", "deprecated": True}
+    status |= {"name_deprecated": True, "replaced_by": 'x", checked by capdex'}
     node.publish(weather(), status=status)
     found = await resolve(uri("weather"), of(node))
+    instead = r'and its owner names "x\", checked by capdex" in its place'
     assert found.warnings == (
         r'did:nuwa:cap:weather@1.0.0 is yanked: "broken\u202e"',
         "did:nuwa:cap:weather@1.0.0 is deprecated",
+        f"the name weather is deprecated, {instead}",
     )
 
 
