@@ -272,7 +272,7 @@ class Installer:
     def _granted(self, plan: InstallPlan) -> list[Grant]:
         """Return what was agreed to, without what was taken back from the old content meanwhile."""
         grants = plan.proposal().grants(time.time())
-        if plan.fresh or plan.old is None:
+        if plan.old is None:
             return grants
         gone = plan.had - self._had(plan.old)
         return [grant for grant in grants if grant.target not in gone]

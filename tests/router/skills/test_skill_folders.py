@@ -203,6 +203,20 @@ async def test_a_place_that_is_taken_is_left_alone(
     assert kind == "link" or left.read_text() == "mine"
 
 
+async def test_a_place_that_is_taken_while_a_person_is_asked_is_left_alone(
+    machine: Open, node: SimulatedNode, person: Person, folder: Path
+) -> None:
+    publish(node, forms())
+    here = machine(node)
+    plan = await here.installer.plan(uri("forms"), folders=[str(folder)])
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("mine")
+    with pytest.raises(CapdexError, match="is there already, with other content"):
+        await here.installer.carry_out(plan, person)
+    assert (folder / "SKILL.md").read_text() == "mine"
+    assert here.installer.lock.packages == {}
+
+
 async def test_a_folder_that_holds_just_these_files_is_taken_over(
     placed: Machine, node: SimulatedNode, machine: Open, person: Person, folder: Path
 ) -> None:
