@@ -56,7 +56,7 @@ def build_reader_routes(
     }
     calls = {path: endpoint.app for path, endpoint in endpoints.items()}
 
-    names = Page(reader, _name)
+    names = Page(reader, lambda reader, _, name: name_page(reader, name))
     pages = {path: Page(reader, question) for path, question in QUESTIONS.items()}
     stream = ChangeStream(reader)
     routes: list[BaseRoute] = [
@@ -83,10 +83,6 @@ def build_reader_routes(
 
     fast_paths = Middleware(FastPaths, reader=reader, calls=calls, pages=pages, names=names)
     return ReaderRoutes(routes, fast_paths, lifespan(), end_streams)
-
-
-async def _name(reader: Reader, _: bytes, name: str) -> Answer:
-    return await name_page(reader, name)
 
 
 def _fixed(body: Callable[[], bytes]) -> Question:

@@ -211,9 +211,8 @@ class Chain:
         """Estimate and price a transaction that `sender` can pay within the cap.
 
         The contract refuses a claim whose commitment is not old enough, so that no endpoint can
-        estimate it: it is priced by `immature_gas`, or raises Unavailable. Raises Refused
-        EMPTY_ACCOUNT, FEE_OVER_CAP when even the current fee is over the cap, and why the contract
-        refuses.
+        estimate it: it is priced by `immature_gas`, else Unavailable is raised. Raises Refused
+        EMPTY_ACCOUNT, FEE_OVER_CAP (even the current fee is over it), and why the contract refuses.
         """
         check_account(sender, self.chain_id)
         call = {"from": sender, "to": to, "data": data, "value": "0x0"}
