@@ -26,11 +26,13 @@ from capdex.yaml.characters import forbidden
 from capdex_publisher.authoring.files import section
 from capdex_publisher.authoring.imports.report import (
     DOCUMENT,
+    UNSEEN,
     Note,
     clean,
     cut,
     tidied,
     tool_name_of,
+    unseen,
 )
 from capdex_publisher.authoring.licence import check_licence
 from capdex_publisher.authoring.lint import lint
@@ -184,6 +186,8 @@ def _bounded_tools(drafted: Sequence[DraftTool], notes: list[Note]) -> list[Draf
             tool = replace(tool, output_schema=None)
         names.append(name := tool_name_of(tool.source, names, sources))
         description = clean(tool.description)
+        if lost := unseen(tool.description):
+            notes.append(Note(tool.source, "description", "left out", lost, UNSEEN))
         kept = _cut(notes, tool.source, "description", description, MAX_TOOL_DESCRIPTION_BYTES)
         if name != tool.source:
             notes.append(Note(tool.source, "name", "changed", tool.source, name))

@@ -19,7 +19,15 @@ from capdex.manifest.urls import url_fault
 from capdex.net.connection import proxy_of
 from capdex_publisher.authoring.imports.draft import Draft, DraftTool
 from capdex_publisher.authoring.imports.openai import tool_of
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of, written
+from capdex_publisher.authoring.imports.report import (
+    DOCUMENT,
+    UNSEEN,
+    Note,
+    clean,
+    name_of,
+    unseen,
+    written,
+)
 from capdex_publisher.authoring.imports.servers import Server, public_address, server_of
 from capdex_publisher.authoring.imports.source import shown
 
@@ -81,7 +89,7 @@ class _Answers:
         self.title = clean(getattr(info, "title", "") or self.name)
         self.description = clean(getattr(info, "description", "") or "")
         self.website = clean(getattr(info, "website_url", "") or "")
-        self.instructions = clean(client.instructions or "")
+        self.instructions = client.instructions or ""
         self.capabilities = client.server_capabilities
         self.tools: list[Any] = []  # as JSON
         self.goes_on = False  # after as many as are looked at
@@ -201,12 +209,14 @@ def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequenc
         if getattr(answers.capabilities, kind, None):
             why = "a package has tools and one prompt"
             notes.append(Note(DOCUMENT, kind, "left out", "", why))
+    if lost := unseen(answers.instructions):
+        notes.append(Note(DOCUMENT, "instructions", "left out", lost, UNSEEN))
     title = answers.title or own.replace("-", " ").title()
     return Draft(
         own,
         title,
         answers.description,
-        prompt=answers.instructions,
+        prompt=clean(answers.instructions),
         homepage=answers.website,
         tools=tools,
         notes=notes,

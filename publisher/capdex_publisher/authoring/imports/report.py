@@ -105,12 +105,21 @@ def written(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
+UNSEEN: Final = "no package holds characters that are not seen"
+
+
 def clean(value: object) -> str:
     """Return text of a stranger without the characters that a package may not hold."""
     text = _LONE_SURROGATES.sub("", str(value or ""))
     while hidden := set(forbidden(text)):  # without one, another may stand where it may not
         text = "".join(char for i, char in enumerate(text) if i not in hidden)
     return text.strip()
+
+
+def unseen(value: object) -> str:
+    """Return how many characters `clean` takes out of a text, or an empty text for none."""
+    lost = len(str(value or "").strip()) - len(clean(value))
+    return f"{lost} character{'s' * (lost > 1)}" if lost else ""
 
 
 def cut(text: str, most_bytes: int) -> str:

@@ -20,11 +20,13 @@ from capdex_publisher.authoring.imports.references import (
     united,
 )
 from capdex_publisher.authoring.imports.report import (
+    UNSEEN,
     Fate,
     clean,
     cut,
     pattern_fault,
     tool_name_of,
+    unseen,
     written,
 )
 from capdex_publisher.authoring.secret_shapes import secret_like
@@ -260,6 +262,8 @@ class Resolver:
                 return self._value(int(item))  # Gemini's JSON has whole numbers as text
         if key in ("description", "title"):
             text = clean(item)
+            if lost := unseen(item):
+                self._lose(key, lost, UNSEEN)
             kept = cut(text, MAX_DESCRIPTION_BYTES)
             if kept != text:
                 self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes", "changed")

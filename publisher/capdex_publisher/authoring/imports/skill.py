@@ -19,7 +19,15 @@ from capdex.net.files import unreadable
 from capdex.yaml.front_matter import read_front_matter
 from capdex_publisher.authoring.files import list_files
 from capdex_publisher.authoring.imports.draft import Draft
-from capdex_publisher.authoring.imports.report import DOCUMENT, Note, clean, name_of, written
+from capdex_publisher.authoring.imports.report import (
+    DOCUMENT,
+    UNSEEN,
+    Note,
+    clean,
+    name_of,
+    unseen,
+    written,
+)
 from capdex_publisher.authoring.imports.source import read_file, utf8
 
 SKILL: Final = "SKILL.md"
@@ -115,9 +123,8 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
         notes.append(
             Note(DOCUMENT, word.decode(), "left out", comment.decode("utf-8", "replace"), why)
         )
-    if lost := len(text) - len(prompt):
-        why = "no package holds characters that are not seen"
-        notes.append(Note(DOCUMENT, "instructions", "left out", f"{lost} characters", why))
+    if lost := unseen(text):
+        notes.append(Note(DOCUMENT, "instructions", "left out", lost, UNSEEN))
     return reading.value, prompt, notes
 
 

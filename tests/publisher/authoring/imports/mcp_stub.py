@@ -54,6 +54,7 @@ TOOLS: dict[str, Any] = {
         },
         {"name": "odd", "title": "Odd", "execution": {"taskSupport": "forbidden"}},
     ],
+    "hidden": [{**GOOD, "description": "A\u202e good\u200b tool."}],
     "nohints": [{**GOOD, "annotations": ["x"]}],
     "wei": [
         GOOD,

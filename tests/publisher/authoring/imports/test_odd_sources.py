@@ -132,6 +132,7 @@ async def test_a_server_that_lists_more_than_a_router_reads_is_refused() -> None
     [
         ("hints", ("annotation readOnlyHint", "left out", "[]")),
         ("nohints", ("annotations", "left out", '["x"]')),
+        ("hidden", ("description", "left out", "2 characters")),
         ("key", ("parameter api_key", "changed", "a secret by its name")),
     ],
 )

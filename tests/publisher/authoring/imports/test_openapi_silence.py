@@ -50,6 +50,19 @@ def rows(package: Imported) -> dict[str, tuple[str, str]]:
     return {x.subject: (x.fate, x.before) for x in package.notes if x.subject != "replies"}
 
 
+def test_characters_that_nobody_sees_are_counted_where_they_are_left_out(
+    manifest_of: ManifestOf,
+) -> None:
+    parameter = {"name": "q", "in": "query", "schema": {**TEXT, "description": "A\u202e b"}}
+    package = imported({"description": "It\u200b rains.", "parameters": [parameter]})
+    (tool,) = manifest_of(package).tools
+    assert tool.description == "It rains."
+    assert tool.parameters["properties"]["q"]["description"] == "A b"
+    said = rows(package)
+    assert said["description"] == ("left out", "1 character")
+    assert said["schema word description"] == ("left out", "1 character")
+
+
 def test_a_required_member_without_a_schema_is_an_argument(manifest_of: ManifestOf) -> None:
     schema = {"type": "object", "properties": {"a": TEXT}, "required": ["a", "b"]}
     (tool,) = manifest_of(imported(posting(schema), method="post")).tools

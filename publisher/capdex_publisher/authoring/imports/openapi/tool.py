@@ -99,7 +99,8 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
     path = _PLACEHOLDER.sub(lambda match: f"{{{arguments.in_path[match[1]]}}}", path)
     if callbacks := ", ".join(object_of(value.get("callbacks"))):
         operation.note("callbacks", "left out", callbacks, _NO_CALLS)
-    about = [clean(value.get(x) or operation.item.get(x)) for x in ("summary", "description")]
+    given = [value.get(x) or operation.item.get(x) for x in ("summary", "description")]
+    about = [str(x or "").strip() for x in given]
     text = about[1] if about[0] in about[1] else "\n\n".join(filter(None, about))
     if value.get("deprecated") is True:
         text = f"Deprecated. {text}"
