@@ -261,10 +261,9 @@ class Resolver:
             case Shape.COUNT, str() if re.fullmatch("[0-9]{1,15}", item):
                 return self._value(int(item))  # Gemini's JSON has whole numbers as text
         if key in ("description", "title"):
-            text = clean(item)
             if lost := unseen(item):
                 self._lose(key, lost, UNSEEN)
-            kept = cut(text, MAX_DESCRIPTION_BYTES)
+            kept = cut(text := clean(item), MAX_DESCRIPTION_BYTES)
             if kept != text:
                 self._lose(key, text[:40] + "…", f"cut to {MAX_DESCRIPTION_BYTES} bytes", "changed")
             return self._value(kept)
