@@ -182,6 +182,7 @@ async def test_a_release_that_was_never_announced_is_not_installed(
         ({"explicit": False, "extra": {"later": 1}}, ""),
         ({"lint": ("LINT_OTHER",)}, ""),
         ({"chain": {"block_number": 12345}}, "its block_number is "),
+        ({"chain": {"sequence": 12345}}, "its sequence is "),
         ({"chain": {"contract": "0x" + "12" * 20}}, 'the lock file has "0x1212'),
         ({"chain": {"chain_id": 1}}, "eip155:1:"),
         ({"hosts": ("good.example.org",)}, "they differ in hosts"),

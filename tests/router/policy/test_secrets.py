@@ -112,10 +112,11 @@ def test_what_another_process_changes_or_removes_holds_for_the_next_use(tmp_path
     assert router.redact([VALUE, "another value"]) == [HIDDEN, HIDDEN]
 
 
-def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604], ids=oct)
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "s"
     Secrets(SecretFile(path)).set("w", "a.b", "KEY", VALUE)
-    path.chmod(0o644)
+    path.chmod(mode)
     with pytest.raises(Refused) as exposed:
         Secrets(SecretFile(path)).get("w", "a.b", "KEY")
     assert exposed.value.code is Code.KEY_EXPOSED
