@@ -13,6 +13,7 @@ from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.bundle import self_contained
 from capdex.manifest.manifest import Manifest
+from capdex.manifest.prompt import placeholders
 from capdex.manifest.tools import Tool
 from capdex.uri import PREFIX
 
@@ -20,12 +21,12 @@ KINDS: Final = ("skill", "tool")
 PACKAGE_TYPE: Final = "application/yaml"  # RFC 9512
 SCHEMA_TYPE: Final = "application/schema+json"
 
-_MESSAGE: Final[Json] = {
-    "type": "object",
-    "properties": {"message": {"type": "string", "description": "what is wanted, in plain words"}},
-    "required": ["message"],
-    "additionalProperties": False,
-}
+
+def vars_of(prompt: str | None) -> Json:
+    """Return the input schema of a skill: a message, and the placeholders of its prompt (P10)."""
+    message = {"type": "string", "description": "what is wanted, in plain words"}
+    values = {name: {"type": "string"} for name in placeholders(prompt or "")}
+    return {"type": "object", "properties": {**values, "message": message}}
 
 
 def capability_id(name: str, tool: str = "") -> str:
@@ -49,7 +50,7 @@ def skill(manifest: Manifest) -> Json:
         "kind": "skill",
         "name": manifest.title,
         "description": manifest.description,
-        "input_schema": _MESSAGE,
+        "input_schema": vars_of(manifest.prompt),
         "output_schema": None,
         "prompt_template": manifest.prompt,
         "resources": resources(name, version) + files(manifest),

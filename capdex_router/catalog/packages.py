@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 import orjson
 
@@ -19,11 +18,6 @@ from capdex_router.state.tools import standard
 
 Executors = Callable[[VerifiedPackage, str], Executor | None]
 """Gives what runs a tool of a package; None if nothing here does."""
-
-VARS: Final[Json] = {
-    "type": "object",
-    "properties": {"message": {"type": "string", "description": "what is wanted, in plain words"}},
-}
 
 
 def offered(manifest: Manifest) -> Iterator[Tool]:
@@ -68,18 +62,17 @@ def skill(
         why = f"{manifest.uri} names it, and its bytes are on IPFS"
         raise InvalidInput(f"the file {part[:128]!r} is not held here", Code.NOT_FOUND, why=why)
 
+    made = cap.skill(manifest)
     return Capability(
-        CapabilityRef(cap.capability_id(manifest.uri.name), str(manifest.uri.version)),
+        CapabilityRef(made["capability_id"], made["version"]),
         "skill",
-        manifest.title,
-        manifest.description,
-        VARS,
+        made["name"],
+        made["description"],
+        made["input_schema"],
         owner_of(package),
-        prompt=manifest.prompt,
-        resources=(
-            *cap.resources(manifest.uri.name, str(manifest.uri.version)),
-            *cap.files(manifest),
-        ),
+        prompt=made["prompt_template"],
+        resources=tuple(made["resources"]),
+        tools=tuple(f"{made['capability_id']}#{tool.name}" for tool in offered(manifest)),
         read=read,
     )
 

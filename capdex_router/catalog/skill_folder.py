@@ -17,9 +17,9 @@ import structlog
 
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json, object_of
+from capdex.profiles.cap import vars_of
 from capdex.version import VERSION
 from capdex.yaml.front_matter import read_front_matter
-from capdex_router.catalog.packages import VARS
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.policy.quoting import seen
@@ -74,7 +74,7 @@ def read_skill(folder: Path) -> Capability:
         "skill",
         name,
         description,
-        VARS,
+        vars_of(None),
         Owner("skill", PREFIX + name, digest),
         prompt=seen(prompt.strip()),
         resources=tuple({"name": file} for file in files),

@@ -98,8 +98,7 @@ class Actions:
         said = ("capability_id", "version", "kind", "name" if "#" in ref.capability_id else "")
         shown = capability.manifest() | {"resources": [x["name"] for x in capability.resources]}
         if capability.kind == "skill":
-            names = (x.ref.capability_id for x in self.catalog.tools(ref))
-            shown["tools"] = [self.catalog.short_name(x) for x in names][:TOOLS_SHOWN]
+            shown["tools"] = [self.catalog.short_name(x) for x in capability.tools][:TOOLS_SHOWN]
         rest = {x: y for x, y in shown.items() if x not in said and y not in (None, [])}
         uri = f"{self.catalog.short_name(ref.capability_id)}@{ref.version}"
         return self._fitting({"uri": uri, **rest})

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Unavailable
-from capdex.json import Json
+from capdex.json import Json, object_of
+from capdex.manifest.prompt import placeholders
 from capdex_router.faces.agentkit import (
     CapabilityContext,
     CapabilityError,
@@ -37,7 +38,7 @@ from capdex_router.faces.agentkit import (
     Structured,
     Text,
 )
-from capdex_router.invoke.invoke import Caller, Invoker
+from capdex_router.invoke.invoke import Caller, Invoker, prompt_of
 from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import Request, ServiceRequest
@@ -87,10 +88,16 @@ class RouterSkill:
         ]
 
     async def get_prompt(self, id: str, args: object, ctx: CapabilityContext) -> PromptContents:
-        """Return the prompt as its publisher wrote it; raises CapabilityUnavailable."""
+        """Return the prompt with `args` filled in, then their message; raises CapabilityError."""
         if id != self.skill.ref.capability_id or self.skill.prompt is None:
             raise CapabilityUnavailable(f"there is no prompt {id[:64]!r}", {"code": "NOT_FOUND"})
-        return PromptContents((Item("system", self.skill.prompt),))
+        given = object_of(args)
+        try:
+            prompt = Item("system", prompt_of(self.skill, given)["prompt"])
+        except InvalidInput as error:
+            raise CapabilityInvalidInput(error.line, {"code": error.kind.cap}) from None
+        message = None if "message" in placeholders(self.skill.prompt) else given.get("message")
+        return PromptContents((prompt, Item("user", str(message))) if message else (prompt,))
 
     async def list_resources(self) -> Sequence[ResourceDescriptor]:
         """Return the resources; a file has the path that it is written to as its name."""

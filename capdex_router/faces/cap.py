@@ -8,7 +8,7 @@ told by `annotations`, a custom field that nobody needs to read.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from capdex.errors import CapdexError, InvalidInput
@@ -73,14 +73,7 @@ class Cap:
     def _manifest(self, ref: CapabilityRef) -> Json:
         """Return a manifest; raises InvalidInput NOT_FOUND for an unknown id and version."""
         capability = self.catalog.get(ref.capability_id, ref.version)
-        hints = capability.annotations
-        return capability.manifest() | {
-            "annotations": {
-                "read_only": hints.read_only,
-                "destructive": hints.destructive,
-                "idempotent": hints.idempotent,
-            }
-        }
+        return capability.manifest() | {"annotations": asdict(capability.annotations)}
 
 
 def read_ref(value: object) -> CapabilityRef:

@@ -29,6 +29,7 @@ from capdex.errors import (
     UsageError,
 )
 from capdex.json import Json
+from capdex.manifest.prompt import fill
 from capdex.net.turns import Turns
 from capdex_router.catalog.catalog import Catalog
 from capdex_router.home.audit_log import AuditLog
@@ -307,18 +308,18 @@ def tool_of(capability: Capability) -> str:
 
 
 def prompt_of(capability: Capability, arguments: Json) -> Json:
-    """Return the output of a skill: its prompt, as its publisher wrote it, and what it was given.
+    """Return the output of a skill: its prompt with what it was given in its placeholders (P10).
 
-    Raises InvalidInput NOT_FOUND if nothing here runs the capability.
+    Raises ExecutionFailed for a tool that nothing here runs, InvalidInput for too long values.
     """
     if capability.kind != "skill":
-        raise InvalidInput(
+        raise ExecutionFailed(
             f"nothing here runs {capability.ref.capability_id}",
-            Code.NOT_FOUND,
             why="its package binds it to nothing that the router knows",
             fix="do it with a tool of your own, or call another",
         )
-    return {"prompt": capability.prompt or "", "vars": arguments}
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    return {"prompt": fill(capability.prompt or "", texts), "vars": arguments}
 
 
 def _bad_output(why: str) -> ExecutionFailed:

@@ -68,7 +68,7 @@ class Capability:
 
     Where there is a `closed_schema`, it refuses arguments of which `input_schema` says nothing
     (P10), and the input is checked by it. `read` returns what a resource holds, by its name.
-    `example` is an input of its author's, which nobody has checked.
+    `example` is an input of its author's, which nobody has checked. `tools` has ids, of a skill.
     """
 
     ref: CapabilityRef
@@ -82,6 +82,7 @@ class Capability:
     annotations: ToolHints = ToolHints()
     executor: Executor | None = None
     resources: tuple[Json, ...] = ()
+    tools: tuple[str, ...] = ()
     closed_schema: Json | None = None
     read: Callable[[str], bytes] | None = None
     example: Json | None = None
@@ -92,6 +93,7 @@ class Capability:
         Of the state verbs of its package a skill needs all, a tool the one that it is (P10).
         """
         skill, verbs = self.kind == "skill", list(self.owner.permissions)
+        tools = [{**self.ref.to_json(), "capability_id": id_} for id_ in self.tools]
         return {
             **self.ref.to_json(),
             "kind": self.kind,
@@ -102,4 +104,5 @@ class Capability:
             "prompt_template": self.prompt,
             "resources": list(self.resources) if skill else None,
             "required_permissions": verbs if skill else [self.name] if self.name in verbs else None,
+            **({"tools": tools} if skill else {}),
         }

@@ -43,8 +43,9 @@ def test_a_skill_takes_a_message_and_carries_prompt_resources_and_permissions() 
     assert skill["capability_id"] == "did:nuwa:cap:note"
     assert skill["version"] == "1.0.0"
     takes = Draft202012Validator(skill["input_schema"])
-    assert takes.is_valid({"message": "note this"})
-    assert not takes.is_valid({})
+    assert [takes.is_valid(x) for x in ({"message": "note this"}, {}, {"message": 1})] == [
+        True, True, False,
+    ]  # fmt: skip
     assert skill["prompt_template"].startswith("You are Note Assistant.")
     assert [x["uri"] for x in skill["resources"]] == [
         "capdex://note/1.0.0/package",
@@ -54,6 +55,13 @@ def test_a_skill_takes_a_message_and_carries_prompt_resources_and_permissions() 
     assert [x["capability_id"] for x in skill["tools"]] == [
         f"did:nuwa:cap:note#{tool.name}" for tool in package("note").tools
     ]
+
+
+def test_a_skill_takes_the_placeholders_of_its_prompt_too() -> None:
+    found = read(making.package_bytes(prompt="Say {{ greeting }} to {{name}}.")).require()
+    taken = cap.skill(found)["input_schema"]["properties"]
+    assert list(taken) == ["greeting", "name", "message"]
+    assert taken["name"] == {"type": "string"}
 
 
 def test_files_of_a_package_are_resources_with_their_size_and_address() -> None:

@@ -11,7 +11,9 @@ from capdex.errors import InvalidInput
 from capdex.manifest.manifest import Manifest, read
 from capdex_service.answers import cmp
 from capdex_service.answers.paging import MAX_PAGE_BYTES
+from tests.indexer import making
 
+POST = {"type": "http_post", "url": "https://api.example.org/post"}
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 
 
@@ -70,6 +72,11 @@ def test_only_calls_that_read_or_keep_need_no_confirmation() -> None:
     }
     level, _ = cmp.capabilities(package("note"))
     assert not next(x for x in level["intents"] if x.get("command") == "state.create")["confirm"]
+    said = {"name": "post", "annotations": {"destructive": False}}
+    bindings = {name: dict(POST) for name in ("post", "other")}
+    data = making.package_bytes(tools=[said, {"name": "other"}], bindings=bindings)
+    level, _ = cmp.capabilities(read(data).require())
+    assert [x["confirm"] for x in level["intents"]] == [False, True]
 
 
 def test_the_schema_level_lists_commands_and_then_gives_one_whole() -> None:

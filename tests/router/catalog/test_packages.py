@@ -24,6 +24,7 @@ from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import McpServices
+from capdex_router.catalog.packages import skill
 from capdex_router.policy.secrets import SecretFile, Secrets
 from tests.router.simulated import Person, capabilities_of
 from tests.router.small_runtime import Runtime
@@ -167,6 +168,11 @@ async def run(
 
 def uri(tool: str) -> str:
     return f"did:nuwa:cap:weather-reporter#{tool}"
+
+
+def test_a_skill_has_the_manifest_of_the_registry(package: VerifiedPackage) -> None:
+    assert skill(package).manifest() == cap.skill(package.manifest)
+    assert skill(package).manifest()["tools"]
 
 
 async def test_a_request_has_its_arguments_headers_and_secret_where_the_package_says(

@@ -40,7 +40,7 @@ def test_a_folder_is_a_skill_with_its_files(tmp_path: Path) -> None:
     manifest = found.manifest()
     assert manifest["resources"] == [{"name": "scripts/fill.py"}]
     assert manifest["description"] == "Fill in PDF forms."
-    assert (manifest.get("tools"), manifest["required_permissions"]) == (None, [])
+    assert (manifest["tools"], manifest["required_permissions"]) == ([], [])
 
 
 def test_what_nobody_sees_in_a_skill_is_written_out(tmp_path: Path) -> None:

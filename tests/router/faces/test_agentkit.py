@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,22 @@ async def test_the_prompt_of_a_skill_is_rendered(tmp_path: Path) -> None:
     assert contents.items == (agentkit.Item("system", "You take notes."),)
     with pytest.raises(agentkit.CapabilityUnavailable):
         await prompts.get_prompt("other", {}, CONTEXT)
+
+
+async def test_the_arguments_of_a_prompt_are_in_its_items(tmp_path: Path) -> None:
+    here = provider(tmp_path)
+    assert here.skill is not None
+    skill = replace(here.skill, prompt="Write in {{language}}.")
+    (prompts,) = replace(here, skill=skill).prompts()
+    (described,) = await prompts.list_prompts()
+    given = {"language": "French", "message": "A note on bread"}
+    contents = await prompts.get_prompt(described.id, given, CONTEXT)
+    assert contents.items == (
+        agentkit.Item("system", "Write in French."),
+        agentkit.Item("user", "A note on bread"),
+    )
+    with pytest.raises(agentkit.CapabilityInvalidInput):
+        await prompts.get_prompt(described.id, {"language": "a" * 200_000}, CONTEXT)
 
 
 @dataclass

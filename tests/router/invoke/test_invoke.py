@@ -144,7 +144,7 @@ CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
     "an unknown version": (
         "NOT_FOUND", "NOT_FOUND", tool("t", Echo()), {"text": ""}, {"version": "9.9.9"},
     ),
-    "a tool without a binding": ("NOT_FOUND", "NOT_FOUND", tool("t", None), {"text": ""}, {}),
+    "an id in another case": ("NOT_FOUND", "NOT_FOUND", tool("T", Echo()), {"text": ""}, {}),
     "a missing field": ("INVALID_INPUT", "INVALID_INPUT", tool("t", Echo()), {}, {}),
     "an input that is not an object": (
         "INVALID_INPUT", "INVALID_INPUT", tool("t", Echo(), input_schema={}), [], {},
@@ -177,6 +177,9 @@ CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
     "a tool that fails": (
         "EXECUTION_FAILED", "EXECUTION_FAILED", tool("t", Raises(ExecutionFailed("x"))),
         {"text": ""}, {},
+    ),
+    "a tool without a binding": (
+        "EXECUTION_FAILED", "EXECUTION_FAILED", tool("t", None), {"text": ""}, {},
     ),
     "a fault of ours": (
         "EXECUTION_FAILED", "INTERNAL", tool("t", Raises(RuntimeError("x"))), {"text": ""}, {},
@@ -438,14 +441,17 @@ async def test_a_call_on_state_carries_a_token_for_its_verbs_alone(runtime: Make
     assert tokens.bearer() is None
 
 
-async def test_a_skill_answers_its_prompt(runtime: Make) -> None:
+async def test_a_skill_answers_its_prompt_with_what_it_was_given(runtime: Make) -> None:
     skill = Capability(
         CapabilityRef("did:nuwa:cap:note", "1.0.0"), "skill", "Note", "", {"type": "object"},
-        Owner("package", "did:nuwa:cap:note", "aa"), prompt="You take notes.",
+        Owner("package", "did:nuwa:cap:note", "aa"), prompt="Take {{kind}} notes in {{place}}.",
     )  # fmt: skip
     run = runtime(skill)
-    found = await run.call("did:nuwa:cap:note", {"vars": {}})
-    assert found["output"]["prompt"] == "You take notes."
+    given = {"kind": "{{place}}", "place": 1, "other": {}}
+    found = await run.call("did:nuwa:cap:note", given)
+    assert found["output"] == {"prompt": "Take {{place}} notes in {{place}}.", "vars": given}
+    found = await run.call("did:nuwa:cap:note", {"place": "a" * 200_000})
+    assert found["error"]["reason"] == "TOO_LARGE"
 
 
 async def test_many_accesses_at_once_are_refused(runtime: Make) -> None:
