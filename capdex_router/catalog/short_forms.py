@@ -17,7 +17,7 @@ from capdex_router.catalog.packages import offered
 from capdex_router.home.directory import Home
 from capdex_router.model.refs import CapabilityRef
 
-FORMAT: Final = 3  # raised whenever the short forms are made in another way
+FORMAT: Final = 4  # raised whenever the short forms are made in another way
 VERSION: Final = f"{FORMAT}.{RULES_VERSION}"
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -90,7 +90,8 @@ def short(package: VerifiedPackage) -> Iterator[Listed]:
     """Yield the short forms of a package: its skill, then its tools."""
     manifest = package.manifest
     uri, version = f"{PREFIX}{manifest.uri.name}", str(manifest.uri.version)
-    words = [*manifest.tags, *(x.value for x in manifest.triggers if x.type == "keyword")]
+    said = (x.value for x in manifest.triggers if x.type != "regex" and x.model is None)
+    words = [*manifest.tags, *said]
     terms = " ".join(words[:MAX_TERMS])
     yield Listed(
         CapabilityRef(uri, version),

@@ -64,6 +64,13 @@ def test_a_skill_takes_the_placeholders_of_its_prompt_too() -> None:
     assert taken["name"] == {"type": "string"}
 
 
+def test_a_skill_without_a_prompt_has_a_manifest() -> None:
+    skill = cap.skill(read(making.package_bytes(prompt=None)).require())
+    assert skill["prompt_template"] is None
+    assert list(skill["input_schema"]["properties"]) == ["message"]
+    assert (len(skill["resources"]), skill["required_permissions"]) == (2, [])
+
+
 def test_files_of_a_package_are_resources_with_their_size_and_address() -> None:
     found = read(making.package_bytes(files={"scripts/fill.py": b"print()"})).require()
     *own, file = cap.skill(found)["resources"]

@@ -29,7 +29,9 @@ TRIGGERS = [{"type": "keyword", "value": "rain"}]
 
 def package(version: str = "1.0.0", **options: Any) -> VerifiedPackage:
     tools = [making.tool("now", city="A city.")]
-    data = making.package_bytes("weather", version, tools=tools, triggers=TRIGGERS, **options)
+    data = making.package_bytes(
+        "weather", version, tools=tools, **{"triggers": TRIGGERS, **options}
+    )
     told = Announcement(
         making.CHAIN_ID,
         making.checksum_address(making.PUBLISHER),
@@ -88,6 +90,15 @@ def test_a_package_is_a_skill_and_its_tools(machine: Machine) -> None:
     assert catalog.find("weather").prompt == "Do it."
     assert catalog.find("weather#now").input_schema["properties"]["city"]
     assert machine.asked == ["now"]
+
+
+def test_the_phrase_of_an_embedding_trigger_is_found_and_its_vector_is_not(
+    machine: Machine,
+) -> None:
+    phrase, vector = {"value": "do I need an umbrella"}, {"value": "f00ff", "model": "m@1"}
+    machine.put(package(triggers=[{"type": "embedding"} | x for x in (phrase, vector)]))
+    skill, _ = machine.source().listed()
+    assert skill.terms == "do I need an umbrella"
 
 
 def test_what_nobody_agreed_to_here_is_not_offered(machine: Machine) -> None:
