@@ -176,6 +176,19 @@ async def test_an_endpoint_that_rewrites_what_is_final_is_left_for_the_other(twi
     assert not any(progress.undone for progress in it.reports)
 
 
+async def test_of_endpoints_that_all_rewrite_what_is_final_the_one_alone_is_left(twins, following):
+    alone, *others = await twins(3)
+    async with following(urls([alone, *others]), registry=alone.registry, start_block=1) as it:
+        await it.reach(alone.head.hash)
+        for number, sim in enumerate((alone, others[0])):
+            sim.reorg(20, events=4 + number)
+        others[1].blocks = list(others[0].blocks)
+        await it.reach(others[0].head.hash)
+        assert it.logs == others[0].logs
+        assert not it.rpc.endpoint.startswith(alone.url.rstrip("/"))
+    assert not stalled(it)
+
+
 @pytest.mark.parametrize("at", [5, 30])  # below what is final, and above it
 @pytest.mark.parametrize(
     ("code", "words"),
