@@ -118,6 +118,7 @@ async def test_each_package_that_nobody_agreed_to_here_is_resolved_and_asked_abo
     installed: Machine, machine: Open, node: SimulatedNode, person: Person
 ) -> None:
     installed.home.grants.unlink()
+    node.publish(weather("1.1.0"))  # within what was asked for, and not what the line says
     before = installed.home.lock_file.read_bytes()
     person.agrees = False
     refused = await sync(machine(node).installer, person)
