@@ -68,6 +68,15 @@ _STRUCTURE = """() => {
   return faults;
 }"""
 
+# Where the first column is, on the whole page and on one of which the rest has not come.
+_COLUMN = """() => {
+  const [first, ...later] = document.querySelector(".facets, .columns").children;
+  const place = () => [first.getBoundingClientRect().x, first.getBoundingClientRect().width];
+  const whole = place();
+  later.forEach((one) => one.remove());
+  return [whole, place()];
+}"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -105,6 +114,14 @@ def test_a_page_is_sound_at_every_size_and_in_both_themes(window: Visit, name: s
         window.page.set_viewport_size({"width": width, "height": 900})
         assert window.overflow() <= 0, f"{width} px"
     assert window.faults == []
+
+
+@pytest.mark.parametrize("name", ["search", "hostile-search", "browse", "package"])
+def test_a_column_has_its_place_before_the_other_one_has_come(window: Visit, name: str) -> None:
+    window.page.set_viewport_size({"width": 1400, "height": 900})
+    window.go(PAGES[name])
+    whole, alone = window.page.evaluate(_COLUMN)
+    assert whole == alone
 
 
 @pytest.mark.parametrize("name", PAGES)
