@@ -312,7 +312,7 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
         return _not_contacted(host, cause[:500])
     if isinstance(error, aiohttp.ClientSSLError):
         what = f"{host} has no certificate that this machine trusts"
-        return ExecutionFailed(what, why=words_of(error), fix=SERVICE)
+        return ExecutionFailed(what, why=words_of(error, _proxy(url)), fix=SERVICE)
     unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
     if unconnected or isinstance(error, aiohttp.ClientConnectionError):
         # aiohttp sends nothing before it is connected.
@@ -324,7 +324,7 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
         return Unavailable(
             f"{host} cannot be reached" if unsent else f"{host} closed the connection",
             Code.SERVICE_UNAVAILABLE,
-            why=words_of(error) if unconnected else "",
+            why=words_of(error, _proxy(url)) if unconnected else "",
             fix=fix,
             details=None if unsent else SENT,
         )

@@ -50,14 +50,15 @@ def open_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=Response)
 
 
-def words_of(error: Exception) -> str:
-    """Return in one line what an error says, without the address that aiohttp adds to some."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        known = isinstance(error, aiohttp.ClientProxyConnectionError)
-        proxy = f"http://{error.host}:{error.port}" if known else None
-        return words_of_connection(error.os_error, proxy)
+def words_of(error: Exception, proxy: str | None) -> str:
+    """Return in one line what an error says, without the address that aiohttp adds to some.
+
+    `proxy` is what the request was sent through.
+    """
     if isinstance(error, OSError):
-        return words_of_connection(error)
+        while isinstance(error, aiohttp.ClientConnectorError):  # of a proxy, one in another
+            error = error.os_error
+        return words_of_connection(error, proxy)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy of this environment answers {error.status}"
     words = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
@@ -86,7 +87,9 @@ class AiohttpTransport(Transport):
         except TimeoutError:
             raise no_answer(label) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise rpc_error(label, RpcFault.TRANSIENT, words_of(error)[:300]) from None
+            raise rpc_error(
+                label, RpcFault.TRANSIENT, words_of(error, proxy_of(url))[:300]
+            ) from None
 
     @override
     async def close(self) -> None:

@@ -168,8 +168,9 @@ class ExternalSigner:
                     raise self._unavailable(f"HTTP {response.status}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # A ValueError contains the URL, which may hold credentials.
-            words = type(error).__name__ if isinstance(error, ValueError) else words_of(error)
-            raise self._unavailable(words) from None
+            if isinstance(error, ValueError):
+                raise self._unavailable(type(error).__name__) from None
+            raise self._unavailable(words_of(error, proxy_of(self._spec))) from None
         return raw
 
     async def _run(self, body: bytes) -> bytes:

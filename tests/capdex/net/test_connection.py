@@ -121,7 +121,18 @@ async def test_each_client_goes_through_the_proxy_and_says_that_it_refuses(
     assert "secret" not in words
 
 
-@pytest.mark.parametrize("ask", [_command, _rpc, _signer, read_source])
+@pytest.mark.parametrize("ask", [_command, _rpc, _gateway, _signer, read_source])
+async def test_a_proxy_that_nobody_knows_is_named_and_not_the_server(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], Awaitable[Any]]
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
+    with pytest.raises((CapdexError, HttpError, RpcError)) as told:
+        await ask("https://far.example")
+    words = f"{told.value} {getattr(told.value, 'why', '')}"
+    assert "through the proxy proxy.invalid:3128: name or service not known" in words
+
+
+@pytest.mark.parametrize("ask", [_command, _rpc, _gateway, _signer, read_source])
 async def test_a_proxy_that_is_down_is_named_and_not_the_server(
     monkeypatch: pytest.MonkeyPatch,
     unused_tcp_port: int,

@@ -63,7 +63,7 @@ async def read_source(source: str) -> tuple[bytes, str]:
     except TimeoutError:
         raise _unavailable(name, f"it did not answer in {TIMEOUT_S:g} s") from None
     except (aiohttp.ClientConnectionError, aiohttp.ClientHttpProxyError) as error:
-        raise _unavailable(name, words_of(error)) from None
+        raise _unavailable(name, words_of(error, proxy_of(source))) from None
     except (aiohttp.ClientError, ValueError) as error:  # its text may have the whole URL
         raise _unavailable(name, type(error).__name__) from None
 
