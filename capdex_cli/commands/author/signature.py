@@ -170,10 +170,9 @@ async def _ask_homepage(manifest: Manifest, chain_id: int, publisher: str) -> di
         return reply.status, reply.body
 
     try:
-        check = await check_homepage(manifest, chain_id=chain_id, publisher=publisher, fetch=fetch)
+        return await check_homepage(manifest, chain_id=chain_id, publisher=publisher, fetch=fetch)
     finally:
         await egress.close()
-    return check.to_json()
 
 
 def _lines(stream: Stream, value: dict[str, Any]) -> Iterator[str]:

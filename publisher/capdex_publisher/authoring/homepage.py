@@ -6,16 +6,15 @@ The result is a label of whoever looked, at that moment. It is never part of a v
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import orjson
 
 from capdex.encoding.abi import parse_address
 from capdex.errors import CapdexError
-from capdex.json import list_of, object_of
+from capdex.json import Json, list_of, object_of
 from capdex.manifest.manifest import Manifest
 
 MAX_PROOF_BYTES: Final = 64 * 1024  # thousands of names
@@ -24,37 +23,14 @@ TIMEOUT_S: Final = 10.0
 Fetch = Callable[[str], Awaitable[tuple[int, bytes]]]  # status and body of a URL, bounded
 
 
-@dataclass(frozen=True, slots=True)
-class HomepageCheck:
-    """What the file at `url` says: `names` is None if it could not be read.
-
-    `checked_at` is in UTC, ISO 8601; `url` is empty for a package without a proof.
-    """
-
-    url: str
-    host: str
-    names: bool | None
-    detail: str
-    checked_at: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the check as JSON, with who made it."""
-        return {
-            "url": self.url or None,
-            "host": self.host or None,
-            "names_publisher": self.names,
-            "detail": self.detail,
-            "checked_by": "this command",
-            "checked_at": self.checked_at,
-        }
-
-
 async def check_homepage(
     manifest: Manifest, *, chain_id: int, publisher: str, fetch: Fetch
-) -> HomepageCheck:
+) -> Json:
     """Look whether the file at `metadata.proof` names this capability and its publisher (0x…).
 
-    `fetch` raises a CapdexError for what it does not reach; that is part of the result.
+    Returns the check as JSON, with who made it and when (UTC): `names_publisher` is None if the
+    file could not be read, `url` for a package without a proof. `fetch` raises a CapdexError for
+    what it does not reach; that is part of the result.
     """
     url = manifest.proof or ""
     host = urlsplit(url).netloc
@@ -65,8 +41,14 @@ async def check_homepage(
             names, detail = _read(status, body, manifest.uri.name, chain_id, publisher, host)
         except CapdexError as error:
             detail = error.line
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return HomepageCheck(url, host, names, detail, now)
+    return {
+        "url": url or None,
+        "host": host or None,
+        "names_publisher": names,
+        "detail": detail,
+        "checked_by": "this command",
+        "checked_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _read(

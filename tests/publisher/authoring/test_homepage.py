@@ -45,10 +45,9 @@ def listed(**names):
 async def test_a_host_that_names_the_publisher():
     body = listed(tea_timer=["eip155:1:0x" + "11" * 20, f"eip155:8453:{PUBLISHER.lower()}"])
     found = await look(body.encode())
-    assert (found.names, found.host) == (True, "tea.dev")
-    shown = found.to_json()
-    assert (shown["url"], shown["checked_by"]) == (PROOF, "this command")
-    assert datetime.fromisoformat(shown["checked_at"]).utcoffset() is not None
+    assert (found["names_publisher"], found["host"]) == (True, "tea.dev")
+    assert (found["url"], found["checked_by"]) == (PROOF, "this command")
+    assert datetime.fromisoformat(found["checked_at"]).utcoffset() is not None
 
 
 @pytest.mark.parametrize(
@@ -65,24 +64,25 @@ async def test_a_host_that_names_the_publisher():
 )
 async def test_a_host_that_does_not(body, names, words):
     found = await look(body.encode())
-    assert found.names is names
-    assert words in found.detail
+    assert found["names_publisher"] is names
+    assert words in found["detail"]
 
 
 async def test_a_host_that_is_away_or_has_no_file():
-    assert (await look(b"", status=404)).detail == "tea.dev answered with status 404"
+    assert (await look(b"", status=404))["detail"] == "tea.dev answered with status 404"
     found = await look(Unavailable("tea.dev cannot be reached", why="refused"))
-    assert (found.names, found.detail) == (None, "tea.dev cannot be reached: refused")
+    why = "tea.dev cannot be reached: refused"
+    assert (found["names_publisher"], found["detail"]) == (None, why)
 
 
 async def test_a_package_without_a_proof_asks_nobody():
     found = await look(AssertionError(), proof=None)
-    assert (found.names, found.url) == (None, "")
+    assert (found["names_publisher"], found["url"]) == (None, None)
 
 
 @given(st.binary(max_size=300))
 async def test_no_bytes_make_it_fail(body):
-    assert (await look(body)).names in (None, False)
+    assert (await look(body))["names_publisher"] in (None, False)
 
 
 @pytest.mark.parametrize(
