@@ -129,12 +129,9 @@ async def _deploy(
 
     network = app.settings.need_network("rpc_url", "chain_id")
     cap = fee_cap_wei(app, usual=DEPLOYING_FEE_CAP_WEI)
-    async with Chain.connect(
-        network.rpc_url,
-        network.chain,
-        state_dir=user_directories().state,
-        confirmations=network.confirmations,
-    ) as chain:
+    state = user_directories().state
+    async with Chain.connect(network.rpc_url, network.chain, state_dir=state) as chain:
+        chain.confirmations = network.confirmations or chain.confirmations
         where = f"{safe(network.name)} ({network.chain})"
         app.output.say(f"  {creation.contract} at {creation.address} on {where}")
         deployed = await find(chain, creation, folder, start_block=start_block, dry_run=dry_run)

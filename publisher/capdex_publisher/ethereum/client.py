@@ -54,31 +54,16 @@ class Chain:
     as mined. `state_dir` holds the locks and the pending transactions of all processes of a user.
     """
 
-    def __init__(
-        self,
-        rpc: Rpc,
-        chain_id: int,
-        state_dir: Path,
-        *,
-        confirmations: int | None = None,
-    ) -> None:
+    def __init__(self, rpc: Rpc, chain_id: int, state_dir: Path) -> None:
         self.rpc = rpc
         self.chain_id = chain_id
         self.state_dir = state_dir
-        usual = 1 if chain_id == DEV_CHAIN_ID else USUAL_CONFIRMATIONS
-        self.confirmations = confirmations or usual
+        self.confirmations = 1 if chain_id == DEV_CHAIN_ID else USUAL_CONFIRMATIONS
         self.patience = Patience()
 
     @classmethod
     @asynccontextmanager
-    async def connect(
-        cls,
-        rpc_url: str,
-        chain_id: int,
-        *,
-        state_dir: Path,
-        confirmations: int | None = None,
-    ) -> AsyncIterator[Chain]:
+    async def connect(cls, rpc_url: str, chain_id: int, *, state_dir: Path) -> AsyncIterator[Chain]:
         """Open an endpoint; raises Refused WRONG_CHAIN if it is one of another chain."""
         # One attempt for each call: `capdex_publisher.tx` decides what may be sent again.
         async with Rpc([rpc_url], max_attempts=1) as rpc:
@@ -90,7 +75,7 @@ class Chain:
                     why="a transaction signed for one chain must not be sent to another",
                     fix="correct the chain id or the endpoint of this network",
                 )
-            yield cls(rpc, chain_id, state_dir, confirmations=confirmations)
+            yield cls(rpc, chain_id, state_dir)
 
     # ------------------------------------------------------------------------------------- reads
 

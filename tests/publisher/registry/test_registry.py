@@ -149,9 +149,8 @@ async def test_an_endpoint_that_is_down_is_named_without_its_credentials(tmp_pat
 async def test_a_public_key_publishes_on_no_chain_but_the_development_one(local_chain, tmp_path):
     public = LocalSigner(Account.from_key(ANVIL_KEY).key)
     local_chain.call("anvil_setChainId", 11155111)
-    async with Chain.connect(
-        local_chain.url, 11155111, state_dir=tmp_path, confirmations=1
-    ) as chain:
+    async with Chain.connect(local_chain.url, 11155111, state_dir=tmp_path) as chain:
+        chain.confirmations = 1
         with pytest.raises(Refused) as refusal:
             await chain.price(public.address, public.address, "0x")
         assert refusal.value.code is Code.KEY_EXPOSED
