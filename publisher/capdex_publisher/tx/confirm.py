@@ -38,7 +38,7 @@ async def confirm(
     *,
     timeout_s: float = RECEIPT_WAIT_S,
     signer: Signer | None = None,
-    on_signed: OnSigned | None = None,
+    on_signed: OnSigned = lambda _: None,
     is_done: IsDone | None = None,
     on_reverted: Callable[[Mined], None] = lambda _: None,
     on_shallow: Callable[[Shallow], None] = lambda _: None,
@@ -77,7 +77,7 @@ class _Confirmation:
     chain: Chain
     sent: Sent
     signer: Signer | None
-    on_signed: OnSigned | None
+    on_signed: OnSigned
     is_done: IsDone | None
     on_shallow: Callable[[Shallow], None]
     looked_at: float  # at the pool, in seconds since the epoch
@@ -176,8 +176,7 @@ class _Confirmation:
     def _signed(self, sent: Sent) -> None:
         """Wait for what was signed: it may be sent, though the endpoint's answer is lost."""
         self.sent = sent
-        if self.on_signed is not None:
-            self.on_signed(sent)
+        self.on_signed(sent)
 
     async def _replace_if_stuck(self) -> None:
         transaction, patience = self.sent.transaction, self.chain.patience

@@ -43,7 +43,7 @@ async def submit(
     signer: Signer,
     transaction: Transaction,
     *,
-    on_signed: OnSigned | None = None,
+    on_signed: OnSigned = lambda _: None,
     earlier: tuple[str, ...] = (),
     sent_before: SentBefore | None = None,
 ) -> Sent:
@@ -77,7 +77,7 @@ async def submit(
 
 
 async def replace(
-    chain: Chain, signer: Signer, sent: Sent, *, on_signed: OnSigned | None = None
+    chain: Chain, signer: Signer, sent: Sent, *, on_signed: OnSigned = lambda _: None
 ) -> Sent | None:
     """Send a transaction again under its nonce, both fees at least an eighth higher.
 
@@ -140,13 +140,12 @@ async def _send(
     transaction: Transaction,
     nonce: int,
     earlier: tuple[str, ...],
-    on_signed: OnSigned | None,
+    on_signed: OnSigned,
 ) -> tuple[Sent, RpcError | None]:
     """Sign, call `on_signed`, send; return the endpoint's refusal too, None if it has it."""
     signed = await signer.sign_transaction(transaction.fields(nonce))
     sent = Sent(signed.tx_hash, nonce, transaction, time.time(), earlier)
-    if on_signed is not None:
-        on_signed(sent)
+    on_signed(sent)
     try:
         refusal = await chain.send_raw(signed.raw)
         if refusal is not None and await chain.knows(sent.tx_hash):
