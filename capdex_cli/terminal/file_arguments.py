@@ -35,17 +35,16 @@ def expand(names: Iterable[str]) -> list[str]:
     return expanded
 
 
-def read(name: str, most_bytes: int | None = None) -> bytes:
+def read(name: str, most_bytes: int = MAX_PACKAGE_BYTES) -> bytes:
     """Read a file or stdin (`-`), at most one byte more than the limit (of a package).
 
     The parser then refuses a longer file as TOO_LARGE. Raises UsageError UNREADABLE.
     """
-    limit = MAX_PACKAGE_BYTES if most_bytes is None else most_bytes
     try:
         if name == "-":
-            return sys.stdin.buffer.read(limit + 1)
+            return sys.stdin.buffer.read(most_bytes + 1)
         with Path(name).open("rb") as file:
-            return file.read(limit + 1)
+            return file.read(most_bytes + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
 

@@ -41,7 +41,6 @@ LINK: Final = "it is a link: put what it leads to in its place"
 _TYPES: Final = MimeTypes()  # Python's own table, without that of the system
 _MORE_TYPES: Final = {
     ".md": "text/markdown",
-    ".py": "text/x-python",
     ".sh": "text/x-sh",
     ".ts": "text/x-typescript",
     ".tsx": "text/x-typescript",
