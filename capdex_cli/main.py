@@ -20,6 +20,7 @@ _MODULES = {
     **dict.fromkeys(("yank", "unyank", "deprecate", "undeprecate"), "lifecycle"),
     **dict.fromkeys(("transfer", "maintainer", "renounce", "vote"), "names"),
     "car": "cid",
+    "schema": "validate",
     "explain": "help",
     "completion": "version",
     "claim": "publish",

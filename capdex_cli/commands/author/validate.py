@@ -1,4 +1,4 @@
-"""`capdex validate`: check a file as a node would, before anything is paid for it."""
+"""`capdex validate` and `schema`: check a file as a node would, and its format, for editors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capdex_cli.publish.allowances import files_option, secret_option
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE_NAME, command
 from capdex_cli.terminal.errors import NO, OK, worst
-from capdex_cli.terminal.file_arguments import expand, package_file, telling
+from capdex_cli.terminal.file_arguments import expand, package_file, telling, write
 from capdex_cli.terminal.output import Format
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.problems import concise, counted, full, github
@@ -111,3 +111,15 @@ def _value(check: PackageValidation) -> dict[str, Any]:
         "lint": lint_summary(x.code for x in check.problems if x.severity is not Severity.ERROR),
         "problems": [problem.to_json() for problem in check.problems],
     }
+
+
+@command("schema", examples=["capdex schema > acp-1.json"])
+def schema_command(app: App) -> None:
+    """Print the schema of package files, for editors.
+
+    It is a JSON Schema 2020-12. With it, an editor completes and checks a file whose first line is
+    `# yaml-language-server: $schema=acp-1.json`.
+    """
+    from capdex.manifest.editor_schema import to_json
+
+    write("-", to_json())
