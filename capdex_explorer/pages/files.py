@@ -7,10 +7,25 @@ from typing import Final
 from capdex.json import Json
 from capdex_explorer.pages.package import lines_from, open_page, page_view
 from capdex_explorer.site import PageRequest, Site, View, not_found
-from capdex_explorer.views.file_kind import kind_of
 
 ROWS: Final = 100  # of the table on one page
 MAX_CHARS: Final = 20_000  # of a text on one page: some 15 kB compressed if it is random
+# The first bytes of files that are no text, in the words of a page, whatever their names claim.
+_KINDS: Final = {
+    b"\x7fELF": "a program for Linux (ELF)",
+    b"MZ": "a program for Windows",
+    b"\xcf\xfa\xed\xfe": "a program for macOS (Mach-O)",
+    b"\xca\xfe\xba\xbe": "a program for macOS (Mach-O) or Java",
+    b"\x00asm": "a WebAssembly program",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive (an office document is one, too)",
+    b"\x1f\x8b": "a gzip archive",
+    b"SQLite format 3": "an SQLite database",
+    b"wOF": "a font",
+}
 
 
 async def files(site: Site, request: PageRequest) -> View:
@@ -43,3 +58,14 @@ def _shown(held: bytes | None, request: PageRequest) -> Json:
     if held is None or kind is not None:
         return fields
     return fields | lines_from(held.decode("utf-8"), request, MAX_CHARS)
+
+
+def kind_of(data: bytes) -> str | None:
+    """Return what a file is that cannot be shown as a text, with its article; None for a text."""
+    try:
+        if "\0" not in data.decode("utf-8"):
+            return None
+    except UnicodeDecodeError:
+        pass  # named below
+    named = (kind for first, kind in _KINDS.items() if data.startswith(first))
+    return next(named, "not a text in UTF-8")

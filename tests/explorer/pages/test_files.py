@@ -12,7 +12,7 @@ import pytest
 
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory, files_of
-from capdex_explorer.views.file_kind import kind_of
+from capdex_explorer.pages.files import kind_of
 from tests.explorer import hostile
 from tests.explorer.conftest import Growing
 from tests.explorer.http.test_answers import ask
