@@ -16,9 +16,8 @@ from starlette.responses import Response
 from capdex import __version__
 from capdex.codes import all_codes
 from capdex.errors import CapdexError, Code, InvalidInput
-from capdex_explorer.http.headers import NOT_STORED, SECURITY, accepts
 from capdex_explorer.http.page_cache import NO_REVISION, PageCache
-from capdex_explorer.http.rendered import RenderedPage
+from capdex_explorer.http.rendered import NOT_STORED, SECURITY, RenderedPage, accepts
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, PageRequest, Site, View
 from capdex_indexer.query.index import in_time

@@ -7,8 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-from capdex_explorer.http.headers import FOREVER
-from capdex_explorer.http.rendered import RenderedPage
+from capdex_explorer.http.rendered import FOREVER, RenderedPage
 
 STATIC: Final = Path(__file__).parents[1] / "static"
 PREFIX: Final = "/static/"

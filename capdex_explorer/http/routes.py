@@ -19,8 +19,7 @@ from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_explorer.http.answer import JSON, Answers, Endpoint, wants_json
 from capdex_explorer.http.assets import PREFIX, read_assets
-from capdex_explorer.http.headers import accepts
-from capdex_explorer.http.rendered import RenderedPage
+from capdex_explorer.http.rendered import RenderedPage, accepts
 from capdex_explorer.pages import (
     discovery,
     file_check,

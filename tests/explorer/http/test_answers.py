@@ -18,8 +18,8 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.search.encoder import SentenceEncoder
 from capdex_cli.node.explorer import build_explorer
-from capdex_explorer.http.headers import accepts
 from capdex_explorer.http.page_cache import MAX_STALE_S, PageCache
+from capdex_explorer.http.rendered import accepts
 from capdex_explorer.http.routes import PAGES
 from capdex_explorer.samples import DAY, HOUR, Samples, read_sample
 from capdex_explorer.site import PageRequest

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from capdex_cli.node import validate_file
-from capdex_explorer.http.headers import CONTENT_SECURITY_POLICY
+from capdex_explorer.http.rendered import CONTENT_SECURITY_POLICY
 from capdex_explorer.pages.recent import NEWEST
 from capdex_indexer.query.history import MAX_EVENTS
 from tests.explorer import hostile
