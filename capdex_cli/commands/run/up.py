@@ -8,7 +8,7 @@ import click
 
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import DIRECTORY, command
-from capdex_cli.terminal.extras import missing
+from capdex_cli.terminal.errors import missing
 
 PORT = click.IntRange(0, 65535)
 

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from capdex_cli.main import program
-from capdex_cli.terminal.extras import missing_extra
+from capdex_cli.terminal.errors import missing_extra
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
