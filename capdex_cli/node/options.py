@@ -1,4 +1,4 @@
-"""Options of the commands of a node: its database, its blocks, the verdicts it serves."""
+"""Options of the commands of a node: its database, its blocks, its verdicts, its limits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from click.decorators import FC
 from capdex.problems import Verdict
 from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import DIRECTORY
+from capdex_cli.terminal.click_commands import DIRECTORY, NUMBER, SECONDS, together
 
 SEMANTIC: Final = "CAPDEX_SEMANTIC"
+# As in capdex_service.limits.options, which is imported only where a node starts; a test compares.
+LIMITS: Final = {"max_connections": 4096, "timeout_s": 20, "keep_alive_s": 60, "rate": 200}
 
 
 def environment_option(*names: str, plural: str = "", **attributes: Any) -> Callable[[FC], FC]:
@@ -58,6 +60,38 @@ explorer_option = click.option(
 semantic_option = click.option(
     "--semantic/--no-semantic", envvar=SEMANTIC, show_envvar=True, default=None,
     help="Search by meaning, too.  [default: if it is installed]",
+)  # fmt: skip
+# Their names are those of `ClientLimits`, and None is its default.
+client_limit_options = together(
+    environment_option(
+        "--max-connections", type=click.IntRange(1, 65536),
+        default=LIMITS["max_connections"], help="Open connections.",
+    ),
+    environment_option(
+        "--max-connections-per-client", "max_per_client", type=click.IntRange(1, 65536),
+        help="Of these, from one address.  [default: an eighth]",
+    ),
+    environment_option(
+        "--client-timeout", "timeout_s", type=SECONDS, default=LIMITS["timeout_s"], metavar="S",
+        help="Seconds to send a head, to send a body, and to read an answer.",
+    ),
+    environment_option(
+        "--keep-alive", "keep_alive_s", type=SECONDS, default=LIMITS["keep_alive_s"],
+        metavar="S", help="Seconds between two requests on a connection.",
+    ),
+    environment_option(
+        "--rate", type=NUMBER(0, 1e6), default=LIMITS["rate"], metavar="N",
+        help="Requests a second of one client; 0: any.",
+    ),
+    environment_option("--limit-loopback", is_flag=True, help="Limit this machine's clients, too."),
+    environment_option(
+        "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
+        help="Believe X-Forwarded-For and -Proto of this address or network.",
+    ),
+    environment_option(
+        "--token-file", type=click.Path(), metavar="FILE",
+        help="Answer only with a bearer token of this file.",
+    ),
 )  # fmt: skip
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from capdex_cli.node.limit_options import client_limit_options
 from capdex_cli.node.options import (
     allowed_host_option,
     blocks_option,
+    client_limit_options,
     database_option,
     default_blocks,
     default_database,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from capdex_cli.node import serve as node_run
-from capdex_cli.node.limit_options import DEFAULTS
+from capdex_cli.node.options import LIMITS
 from capdex_cli.node.workers import Serving
 from capdex_service.limits.options import ClientLimits
 
@@ -34,7 +34,7 @@ def test_without_options_a_node_has_the_usual_limits(
 ) -> None:
     assert capdex(*READER).exit_code == 0
     assert limits == [ClientLimits()]
-    assert {name: getattr(ClientLimits(), name) for name in DEFAULTS} == DEFAULTS
+    assert {name: getattr(ClientLimits(), name) for name in LIMITS} == LIMITS
 
 
 def test_options_and_variables_set_limits(
