@@ -12,7 +12,7 @@ import orjson
 from capdex.errors import InvalidInput
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, not_found
-from capdex_explorer.views.badge import badge_svg
+from capdex_explorer.views.images import badge_svg
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import MISSING, badge_of, marks_of
 from capdex_service.http.openapi import document

@@ -13,8 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from capdex.codes import reason_codes
 from capdex.manifest.bindings.contacts import party
 from capdex_explorer.views import text, verdicts
-from capdex_explorer.views.charts import Point, line_chart
-from capdex_explorer.views.identicon import identicon
+from capdex_explorer.views.images import Point, identicon, line_chart
 from capdex_explorer.views.markdown import markdown
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 

@@ -16,10 +16,8 @@ from markupsafe import Markup
 from capdex.problems import Verdict
 from capdex.yaml.characters import forbidden
 from capdex_explorer.views import text
-from capdex_explorer.views.badge import badge_svg
-from capdex_explorer.views.charts import line_chart
 from capdex_explorer.views.environment import build_environment
-from capdex_explorer.views.identicon import identicon
+from capdex_explorer.views.images import badge_svg, identicon, line_chart
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 from capdex_explorer.views.verdicts import BADGES, CHECKS, badge_of
 
