@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self
 
 from starlette.requests import Request
@@ -28,6 +29,14 @@ SECURITY: Final = {
 FOREVER: Final = "public, max-age=31536000, immutable"
 ASK_AGAIN: Final = "no-cache"  # it may be stored, and is asked for again with its ETag
 NOT_STORED: Final = "no-store"
+STATIC: Final = Path(__file__).parents[1] / "static"
+STATIC_PREFIX: Final = "/static/"
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,23 @@ class RenderedPage:
             headers["Content-Encoding"] = "gzip"
             return Response(self.packed, self.status, headers, self.media_type)
         return Response(self.body, self.status, headers, self.media_type)
+
+
+def read_assets() -> tuple[dict[str, RenderedPage], dict[str, str]]:
+    """Return the static files by address, and the addresses by file name.
+
+    They are read once, at the start; their addresses change with their content.
+    """
+    files: dict[str, RenderedPage] = {}
+    addresses: dict[str, str] = {}
+    for path in sorted(STATIC.iterdir()):
+        body = path.read_bytes()
+        digest = hashlib.sha256(body).hexdigest()[:12]
+        address = f"{STATIC_PREFIX}{digest}/{path.name}"
+        packed, etag = gzip.compress(body, 9, mtime=0), f'W/"{digest}"'
+        files[address] = RenderedPage(body, packed, etag, _TYPES[path.suffix], caching=FOREVER)
+        addresses[path.name] = address
+    return files, addresses
 
 
 def accepts(header: str, kind: str) -> bool:

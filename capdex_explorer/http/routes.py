@@ -18,8 +18,7 @@ from capdex.net.tasks import end
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_explorer.http.answer import JSON, Answers, Endpoint, wants_json
-from capdex_explorer.http.assets import PREFIX, read_assets
-from capdex_explorer.http.rendered import RenderedPage, accepts
+from capdex_explorer.http.rendered import STATIC_PREFIX, RenderedPage, accepts, read_assets
 from capdex_explorer.pages import (
     discovery,
     file_check,
@@ -130,7 +129,7 @@ class Explorer:
             Route("/", answers.endpoint(search.home), methods=["GET"]),
             Route("/index.json", answers.endpoint(search.home), methods=["GET"]),
             Route("/favicon.ico", icon, methods=["GET"]),
-            Route(PREFIX + "{path:path}", static, methods=["GET"]),
+            Route(STATIC_PREFIX + "{path:path}", static, methods=["GET"]),
             Route("/try", attempted, methods=["GET", "POST"]),
             Route("/try.json", attempted, methods=["GET", "POST"]),
             *(
