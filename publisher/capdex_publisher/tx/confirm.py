@@ -21,7 +21,7 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex_publisher.ethereum.client import Chain
-from capdex_publisher.ethereum.transaction import Mined, Sent, Shallow, ether
+from capdex_publisher.ethereum.transaction import Mined, Sent, Shallow, Transaction, ether
 from capdex_publisher.keys.signer import Signer
 from capdex_publisher.tx.submit import OnSigned, replace, submit
 
@@ -133,16 +133,17 @@ class _Confirmation:
 
     async def _repair(self) -> None:
         """Act on what is observed now, as the table above says."""
-        if self.sent.transaction is None:
+        transaction = self.sent.transaction
+        if transaction is None:
             return
-        sender, nonce = self.sent.transaction.sender, self.sent.nonce
+        sender, nonce = transaction.sender, self.sent.nonce
         mined = await self.chain.nonce(sender, "latest")
         if mined <= nonce and await self.chain.knows(*self.sent.hashes):
             self.lost_since = None
             if mined < nonce:
                 self.why = f"an earlier transaction of {sender} waits before it"
             else:
-                await self._replace_if_stuck()
+                await self._replace_if_stuck(transaction)
         elif mined <= nonce < await self.chain.nonce(sender, "pending"):
             self.lost_since = None
             self.why = f"another transaction of {sender} waits under its nonce, {nonce}"
@@ -152,18 +153,17 @@ class _Confirmation:
             lost = "replaced" if mined > nonce else "dropped"
             self.why = f"the chain does not know it any more: it was {lost}"
             if now - self.lost_since >= self.chain.patience.lost_s:
-                await self._send_again()
+                await self._send_again(transaction)
 
-    async def _send_again(self) -> None:
+    async def _send_again(self, lost: Transaction) -> None:
         """Send it under the account's next nonce, at the current price."""
-        lost = self.sent.transaction
         if self.is_done is not None and await self.is_done():
             raise InvalidInput(
                 "there was nothing left to do",
                 Code.ALREADY_DONE,
                 why=f"another transaction did what {self.sent.tx_hash} was for",
             )
-        if lost is None or self.signer is None:
+        if self.signer is None:
             return
         priced = await self.chain.price(
             lost.sender, lost.to, lost.data, fee_cap_wei=lost.fee_cap_wei
@@ -178,11 +178,10 @@ class _Confirmation:
         self.sent = sent
         self.on_signed(sent)
 
-    async def _replace_if_stuck(self) -> None:
-        transaction, patience = self.sent.transaction, self.chain.patience
-        if transaction is None or self.signer is None:
+    async def _replace_if_stuck(self, transaction: Transaction) -> None:
+        if self.signer is None:
             return
-        fees = await self.chain.fees()
+        fees, patience = await self.chain.fees(), self.chain.patience
         underpriced = transaction.max_fee_per_gas < fees.base
         age_s = time.time() - self.sent.signed_at
         if age_s < (patience.underpriced_s if underpriced else patience.stuck_s):
