@@ -143,7 +143,7 @@ DIRECTORY = click.Path(path_type=Path, file_okay=False)
 class Command(click.Command):
     """A command with examples that also accepts the global options."""
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, examples: Sequence[str], **kwargs: Any) -> None:
         kwargs["context_settings"] = CONTEXT | (kwargs.get("context_settings") or {})
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
@@ -170,10 +170,9 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they would be typed."""
-        if self.examples:
-            with formatter.section("Examples"):
-                for example in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}$ {example}\n")
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':>{formatter.current_indent}}$ {example}\n")
 
 
 class Entry(NamedTuple):
