@@ -261,8 +261,8 @@ def run_group(name: str, **attributes: object) -> Callable[[Callable[..., Any]],
 class Program(Group):
     """The whole command line: the only place that catches exceptions and exits."""
 
-    def main(self, args: Sequence[str] | None = None, **extra: object) -> Any:  # type: ignore[override]
-        """Run, then exit with the code of the result or error; `extra` goes to the context."""
+    def main(self, args: Sequence[str] | None = None, **_: object) -> Any:  # type: ignore[override]
+        """Run, then exit with the code of the result or error; no more of click's is needed."""
         arguments = list(sys.argv[1:] if args is None else args)
         instruction = os.environ.get("_CAPDEX_COMPLETE")
         if instruction:
@@ -272,13 +272,12 @@ class Program(Group):
         app = App()
         sys.exit(
             guard(
-                lambda: self._call(app, arguments, extra),
+                lambda: self._call(app, arguments),
                 lambda: app.error_output(arguments),
                 debug="--debug" in arguments,
             )
         )
 
-    def _call(self, app: App, arguments: list[str], extra: dict[str, Any]) -> object:
-        extra = {k: v for k, v in extra.items() if k not in ("prog_name", "standalone_mode")}
-        with self.make_context("capdex", arguments, obj=app, **extra) as ctx:
+    def _call(self, app: App, arguments: list[str]) -> object:
+        with self.make_context("capdex", arguments, obj=app) as ctx:
             return self.invoke(ctx)
