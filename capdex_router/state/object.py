@@ -202,6 +202,7 @@ class StateObject:
                 if name in old or name in new:
                     self._write(name, old.get(name, fields.MISSING), new.get(name, fields.MISSING))
             self._stamp(now)
+        self.exported()  # what can be kept can be sent, though it is kept compressed
 
     def _write(self, name: str, old: Any, new: Any) -> None:
         strategy = self.model.strategy(name)
@@ -303,7 +304,7 @@ def _too_large(size: int) -> InvalidInput:
     return InvalidInput(
         f"the object has {size} bytes with its history; at most {MAX_BLOB_BYTES} are kept",
         Code.TOO_LARGE,
-        fix="create a new object with what is still needed, and delete this one",
+        fix="create a new object with what is needed, delete this one, run: capdex state purge",
     )
 
 

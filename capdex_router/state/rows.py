@@ -80,12 +80,6 @@ def erase(run: Run, number: int, id_: str) -> None:
     run("DELETE FROM documents WHERE (collection, id) = (?, ?)", (number, id_))
 
 
-def remove(run: Run, number: int, id_: str) -> None:
-    """Remove an object without a trace."""
-    run("DELETE FROM objects WHERE (collection, id) = (?, ?)", (number, id_))
-    run("DELETE FROM documents WHERE (collection, id) = (?, ?)", (number, id_))
-
-
 def horizon(model: Model, now: float) -> float:
     """Return the time of which every change is past the time to live."""
     return -math.inf if model.ttl_s is None else now - model.ttl_s

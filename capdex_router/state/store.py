@@ -93,15 +93,13 @@ class ObjectStore:
             row = run(
                 "SELECT state, changed FROM objects WHERE (collection, id) = (?, ?)", (number, id_)
             ).fetchone()
-            if row is not None:
-                if row[0] != LIVE or row[1] > rows.horizon(model, now):
-                    deleted = row[0] != LIVE
-                    raise InvalidInput(
-                        f"there is an object with the id {id_[:64]!r}",
-                        why="it was deleted" if deleted else "",
-                        fix="use another id" if deleted else "use state.update, or another id",
-                    )
-                rows.remove(run, number, id_)
+            if row is not None and (row[0] != LIVE or row[1] > rows.horizon(model, now)):
+                deleted = row[0] != LIVE
+                raise InvalidInput(
+                    f"there is an object with the id {id_[:64]!r}",
+                    why="it was deleted" if deleted else "",
+                    fix="use another id" if deleted else "use state.update, or another id",
+                )
             peer = rows.new_peer()
             rows.put(run, number, id_, peer, StateObject.create(model, peer, value, now))
 
@@ -185,17 +183,16 @@ class ObjectStore:
     def drop(self, owner: str) -> int:
         """Remove all objects of an owner without a trace; return how many there were."""
         with self.database.writing() as run:
-            keys = run(
-                "SELECT collection, id FROM objects JOIN collections ON collection = number"
-                " WHERE owner = ?",
-                (owner,),
-            ).fetchall()
-            for number, id_ in keys:
-                rows.remove(run, number, id_)
+            for table in ("documents", "objects"):
+                count: int = run(
+                    f"DELETE FROM {table} WHERE collection IN"  # noqa: S608 - ours
+                    " (SELECT number FROM collections WHERE owner = ?)",
+                    (owner,),
+                ).rowcount
             # The collections keep their numbers: another process may know them already, and a
             # number that a second package got would show it the objects of the first.
         self.database.forget()
-        return len(keys)
+        return count
 
     def _expire(self, run: Run, owner: str | None) -> int:
         expired = run(
@@ -203,8 +200,9 @@ class ObjectStore:
             " WHERE state = ?1 AND changed <= ?2 - ttl_s AND (?3 IS NULL OR owner = ?3)",
             (LIVE, self.clock(), owner),
         ).fetchall()
-        for number, id_ in expired:
-            rows.remove(run, number, id_)
+        for key in expired:
+            run("DELETE FROM objects WHERE (collection, id) = (?, ?)", key)
+            run("DELETE FROM documents WHERE (collection, id) = (?, ?)", key)
         return len(expired)
 
     def _number(self, space: Space, model: Model) -> int:

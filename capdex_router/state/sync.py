@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -148,7 +149,8 @@ def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator
         for scope, uri, id_, state, blob in cursor:
             document = None
             if state == LIVE or (state == DELETED and not public):
-                document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
+                with _naming(id_):
+                    document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
             yield SyncEntry(scope, uri, id_, document)
 
 
@@ -169,7 +171,8 @@ def merge_entries(
         if empty and held is not None:
             raise InvalidInput(f"{owner} has objects here", fix="use: capdex state merge")
         for entry in objects:
-            counts[_merge(run, owner, entry, now)] += 1
+            with _naming(entry.id):
+                counts[_merge(run, owner, entry, now)] += 1
     return Merged(**counts)
 
 
@@ -206,6 +209,14 @@ def _merge(run: Run, owner: str, entry: SyncEntry, now: float) -> str:
         return "same"
     rows.put(run, number, entry.id, peer, document)
     return "new" if state is None else "changed"
+
+
+@contextmanager
+def _naming(id_: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        raise replace(error, message=f"object {id_[:64]!r}: {error.message}") from None
 
 
 def _write(stream: IO[bytes], owner: str, objects: Iterable[SyncEntry]) -> int:

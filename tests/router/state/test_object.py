@@ -233,9 +233,12 @@ def test_content_that_no_write_of_ours_makes_is_left_out() -> None:
 
 
 def test_a_document_at_its_limit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capdex_router.state.object.MAX_BLOB_BYTES", 500)
-    document = made({"text": "".join(chr(0x4E00 + n) for n in range(500))})
+    text = "".join(chr(0x4E00 + n) for n in range(500))
+    document = made({"text": text})
     assert MAX_BLOB_BYTES > 500
-    with pytest.raises(InvalidInput) as caught:
+    monkeypatch.setattr("capdex_router.state.object.MAX_BLOB_BYTES", 500)
+    with pytest.raises(InvalidInput):
         document.stored()
+    with pytest.raises(InvalidInput) as caught:
+        made({"text": text})
     assert caught.value.code is Code.TOO_LARGE

@@ -200,6 +200,37 @@ def test_an_object_of_32_mib_is_refused(machines: Callable[[], Machine]) -> None
     assert caught.value.code is Code.TOO_LARGE
 
 
+def test_what_was_kept_can_be_sent(machines: Callable[[], Machine]) -> None:
+    here, there = machines(), machines()
+    here.store.create(SPACE, MODEL, "a", {})
+
+    def written(number: int) -> None:  # little when it is compressed, as it is kept
+        patch = [{"op": "add", "path": "/t", "value": str(number) * 100_000}]
+        here.store.update(SPACE, MODEL, "a", lambda value: apply(value, patch))
+
+    for number in range(10, 30):
+        written(number)
+    with pytest.raises(InvalidInput) as caught:
+        written(30)
+    assert caught.value.code is Code.TOO_LARGE
+    here.store.delete(SPACE, MODEL, "a")
+    assert merge(there.store, here.send())[1].new == 1
+
+
+def test_an_object_that_cannot_be_sent_or_merged_is_named(
+    machines: Callable[[], Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = machines(), machines()
+    here.store.create(SPACE, MODEL, "small", {})
+    here.store.create(SPACE, MODEL, "large", {"t": "x" * 10_000})
+    here.send()
+    monkeypatch.setattr("capdex_router.state.object.MAX_BLOB_BYTES", 5_000)
+    for exchanged in (here.send, lambda: merge(there.store, here.file)):
+        with pytest.raises(InvalidInput, match="'large'") as caught:
+            exchanged()
+        assert caught.value.code is Code.TOO_LARGE
+
+
 def crowded() -> loro.LoroDoc:
     """A list of very many items: three bytes each, and much memory once imported."""
     doc = loro.LoroDoc()
