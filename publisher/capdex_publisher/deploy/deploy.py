@@ -84,7 +84,7 @@ async def deploy(
             signer=signer,
             on_signed=pending.save,
             is_done=lambda: stands(chain, creation),
-            on_shallow=on_step,
+            on_step=on_step,
         )
     except InvalidInput:
         # The factory refuses what exists already: another process may have deployed it.

@@ -20,7 +20,7 @@ from capdex_publisher.commit_reveal import (
 from capdex_publisher.ethereum.contract import Receipt
 from capdex_publisher.ethereum.transaction import Sent
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep, Reverted
+from capdex_publisher.progress import OnStep
 from capdex_publisher.publish.plan import Batch, PublishPlan, price_batch
 from capdex_publisher.publish.preflight import ReleaseCandidate, look_up, look_up_all, pending
 from capdex_publisher.registry.registry import Registry
@@ -156,8 +156,7 @@ class Announcer:
                 signer=self.signer,
                 on_signed=self._remember(candidates),
                 is_done=lambda: self._all_published(candidates),
-                on_reverted=lambda mined: self.on_step(Reverted(mined.tx_hash, mined.fee_wei)),
-                on_shallow=self.on_step,
+                on_step=self.on_step,
             )
             receipt = self.registry.receipt(mined)
         except (InvalidInput, Refused) as error:

@@ -17,7 +17,7 @@ from capdex.uri import check_name
 from capdex_publisher.ethereum.contract import Contract, Receipt
 from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent, Transaction
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep, Reverted, Step, ignore, wait_served
+from capdex_publisher.progress import OnStep, Step, ignore, wait_served
 from capdex_publisher.tx.confirm import RECEIPT_WAIT_S, confirm
 from capdex_publisher.tx.pending import PendingTransaction, remembering
 from capdex_publisher.tx.submit import submit
@@ -237,8 +237,7 @@ async def await_change(
             signer=signer,
             on_signed=remembering([pending], on_step),
             is_done=lambda: change.stands(signer.address),
-            on_reverted=lambda mined: on_step(Reverted(mined.tx_hash, mined.fee_wei)),
-            on_shallow=on_step,
+            on_step=on_step,
         )
         receipt = change.contract.receipt(mined)
     except (InvalidInput, Refused) as error:  # reverted

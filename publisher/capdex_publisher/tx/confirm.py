@@ -23,6 +23,7 @@ from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.ethereum.transaction import Mined, Sent, Shallow, Transaction, ether
 from capdex_publisher.keys.signer import Signer
+from capdex_publisher.progress import OnStep, Reverted, ignore
 from capdex_publisher.tx.submit import OnSigned, replace, submit
 
 RECEIPT_WAIT_S: Final = 180.0  # fifteen slots of the slowest common chain
@@ -40,15 +41,13 @@ async def confirm(
     signer: Signer | None = None,
     on_signed: OnSigned = lambda _: None,
     is_done: IsDone | None = None,
-    on_reverted: Callable[[Mined], None] = lambda _: None,
-    on_shallow: Callable[[Shallow], None] = lambda _: None,
+    on_step: OnStep = ignore,
 ) -> Mined:
     """Return the transaction (or the one of a hash) once `chain.confirmations` blocks hold it.
 
     Before anything is sent again, `is_done` is called: it returns True if the purpose was achieved
-    in another way. `on_reverted` gets a transaction that is mined and refused: its fee was paid.
-    `on_shallow` hears of one that is mined but does not count yet. While the endpoint fails, the
-    wait goes on.
+    in another way. `on_step` hears of a transaction that is mined and refused, whose fee was paid,
+    and of one that is mined but does not count yet. While the endpoint fails, the wait goes on.
 
     Raises Unavailable TIMEOUT; InvalidInput ALREADY_DONE when `is_done` returns True; why the
     contract refused; and, where it has to be sent again, what `Chain.price` and `submit` raise.
@@ -56,16 +55,14 @@ async def confirm(
     if isinstance(sent, str):
         sent = Sent(sent, nonce=-1)
     # What an earlier run sent is looked at at once.
-    confirmation = _Confirmation(
-        chain, sent, signer, on_signed, is_done, on_shallow, sent.signed_at
-    )
+    confirmation = _Confirmation(chain, sent, signer, on_signed, is_done, on_step, sent.signed_at)
     try:
         async with asyncio.timeout(timeout_s):
             mined, succeeded = await confirmation.wait()
     except TimeoutError:
         raise confirmation.timed_out(timeout_s) from None
     if not succeeded:
-        on_reverted(mined)
+        on_step(Reverted(mined.tx_hash, mined.fee_wei))
         raise await chain.why_reverted(mined)
     return mined
 
@@ -79,7 +76,7 @@ class _Confirmation:
     signer: Signer | None
     on_signed: OnSigned
     is_done: IsDone | None
-    on_shallow: Callable[[Shallow], None]
+    on_step: OnStep
     looked_at: float  # at the pool, in seconds since the epoch
     lost_since: float | None = None
     mined: Mined | None = None  # seen in a block that is not deep enough yet
@@ -125,7 +122,7 @@ class _Confirmation:
         missing = mined.block_number + wanted - 1 - await self.chain.head()
         if missing > 0:
             self.why = f"it needs {missing} more block{'s' * (missing > 1)}"
-            self.on_shallow(Shallow(mined.block_number, missing))
+            self.on_step(Shallow(mined.block_number, missing))
             return False
         # The head may be another branch's: what counts is what holds the transaction now.
         again = await self.chain.receipt(mined.tx_hash)
