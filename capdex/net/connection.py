@@ -13,29 +13,30 @@ from urllib.parse import urlsplit
 CONNECT_S: Final = 5.0
 _SMALL: Final = ("http_proxy", "https_proxy", "all_proxy")
 _VARIABLES: Final = (*_SMALL, *map(str.upper, _SMALL))
+_LIST: Final = str.maketrans(",", " ", "[]")  # of no_proxy, which has commas or spaces
 
 
 def proxy_of(url: str) -> str | None:
     """Return the proxy on the way to an http(s) URL as `http://[user:password@]host:port`, or None.
 
-    The variables are read as Python's own client reads them: small letters win, `no_proxy` holds
-    names with all that is below them, or `*`, and here also networks such as `10.0.0.0/8`.
+    The variables are read as other clients read them: small letters win, `no_proxy` holds names
+    (or `*.name`) with all that is below them, or `*`, and networks such as `10.0.0.0/8`.
     Loopback and names without a dot, which a local network has, are reached directly, and so is
     what only a proxy of another scheme than http would reach.
     """
     if not any(name in os.environ for name in _VARIABLES):
         return None
-    from urllib.request import getproxies_environment, proxy_bypass
+    from urllib.request import getproxies_environment
 
     with suppress(ValueError):  # nothing is sent to such a URL, or by such a proxy
         parts, named = urlsplit(url), getproxies_environment()
         scheme = "https" if parts.scheme == "wss" else parts.scheme
         text = named.get(scheme) or named.get("all") or ""
         proxy, host = urlsplit(text if "://" in text else f"http://{text}"), parts.hostname or ""
-        place = host if parts.port is None else f"{host}:{parts.port}"
-        direct = _is_near(host, named.get("no", "")) or proxy_bypass(place)
-        if proxy.scheme == "http" and proxy.hostname and not direct:
-            return f"http://{proxy.netloc}" if proxy.port else f"http://{proxy.netloc}:80"
+        port = parts.port or (443 if scheme == "https" else 80)
+        direct = _is_direct(host, port, named.get("no", "").lower().translate(_LIST).split())
+        if proxy.scheme == "http" and proxy.hostname and proxy.port != 0 and not direct:
+            return f"http://{proxy.netloc.removesuffix(':')}{'' if proxy.port else ':80'}"
     return None
 
 
@@ -61,16 +62,17 @@ def _words(error: BaseException) -> str:
     return str(error) or "no connection"
 
 
-def _is_near(host: str, networks: str) -> bool:
-    """Return True for a local name, and for an address of loopback or of a network in a list."""
+def _is_direct(host: str, port: int, past: list[str]) -> bool:
+    """Return True for what is local, and for what a list of names and networks has."""
+    names = tuple(f".{name.lstrip('*.')}" for name in past if name != "*")
+    if "*" in past or f".{host}".endswith(names) or f".{host}:{port}".endswith(names):
+        return True
     try:
         address = ip_address(host)
     except ValueError:
         return "." not in host or host.endswith(".localhost")
-    if address.is_loopback:
-        return True
-    for text in networks.split(","):
+    for text in past:
         with suppress(ValueError):  # a name
-            if address in ip_network(text.strip(), strict=False):
+            if address in ip_network(text, strict=False):
                 return True
-    return False
+    return address.is_loopback

@@ -316,7 +316,7 @@ def _head(method: str, url: str, proxy: str | None) -> tuple[Address, list[str]]
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(url)
     default = 443 if parts.scheme == "https" else 80
-    address = parts.scheme, parts.hostname, parts.port or default
+    address = parts.scheme, parts.hostname.encode("idna").decode(), parts.port or default
     target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~")
     if parts.query:
         target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~?")

@@ -95,9 +95,8 @@ class Http(ABC):
         except TimeoutError:
             raise self.fault(f"it did not give {cid} in time", FetchOutcome.SLOW) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self.fault(
-                words_of(error, proxy_of(self.base_url))[:200], FetchOutcome.FAILED
-            ) from None
+            why = words_of(error, proxy_of(self.base_url))[:200]
+            raise self.fault(why, FetchOutcome.FAILED) from None
         if not cid.matches(data):
             page = what_it_seems(200, data) if data.lstrip().startswith(b"<") else ""
             raise self.fault(f"it answered {cid} with other bytes{page}", FetchOutcome.WRONG)

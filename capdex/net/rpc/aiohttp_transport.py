@@ -87,9 +87,8 @@ class AiohttpTransport(Transport):
         except TimeoutError:
             raise no_answer(label) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise rpc_error(
-                label, RpcFault.TRANSIENT, words_of(error, proxy_of(url))[:300]
-            ) from None
+            why = words_of(error, proxy_of(url))[:300]
+            raise rpc_error(label, RpcFault.TRANSIENT, why) from None
 
     @override
     async def close(self) -> None:

@@ -167,8 +167,8 @@ class ExternalSigner:
                 if response.status >= 300 and not raw.lstrip().startswith(b"{"):
                     raise self._unavailable(f"HTTP {response.status}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # A ValueError contains the URL, which may hold credentials.
-            if isinstance(error, ValueError):
+            # A ValueError contains the URL, which may hold credentials; that of a certificate not.
+            if isinstance(error, ValueError) and not isinstance(error, OSError):
                 raise self._unavailable(type(error).__name__) from None
             raise self._unavailable(words_of(error, proxy_of(self._spec))) from None
         return raw

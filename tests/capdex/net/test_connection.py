@@ -42,6 +42,9 @@ OTHER = "http://other:1"
         ({"https_proxy": "http://p.example:1"}, "wss://far.example/", "http://p.example:1"),
         ({"https_proxy": "https://p.example:1"}, FAR, None),
         ({"all_proxy": "socks5://p.example:1"}, FAR, None),
+        ({"https_proxy": "http://p.example:"}, FAR, "http://p.example:80"),
+        ({"https_proxy": "http://[::1]"}, FAR, "http://[::1]:80"),
+        ({"https_proxy": "http://p.example:0"}, FAR, None),
         ({"https_proxy": "http://p.example:none"}, FAR, None),
         ({"https_proxy": "http://"}, FAR, None),
         ({"all_proxy": "http://p.example:1"}, "http://127.0.0.1:8545", None),
@@ -52,11 +55,27 @@ OTHER = "http://other:1"
         ({"all_proxy": "http://p.example:1", "no_proxy": "*"}, FAR, None),
         ({"all_proxy": "http://p.example:1", "no_proxy": "far.example"}, FAR, None),
         ({"all_proxy": "http://p.example:1", "no_proxy": "x, .example"}, FAR, None),
-        ({"all_proxy": "http://p.example:1", "NO_PROXY": "FAR.example:443"}, FAR, OTHER),
+        ({"all_proxy": "http://p.example:1", "NO_PROXY": "FAR.example:443"}, FAR, None),
+        ({"all_proxy": "http://p.example:1", "NO_PROXY": "far.example:80"}, FAR, OTHER),
+        ({"all_proxy": "http://p.example:1", "no_proxy": "x,*"}, FAR, None),
+        ({"all_proxy": "http://p.example:1", "no_proxy": "*.example"}, FAR, None),
+        ({"all_proxy": "http://p.example:1", "no_proxy": "x far.example"}, FAR, None),
+        ({"all_proxy": "http://p.example:1", "no_proxy": ","}, FAR, OTHER),
         ({"all_proxy": "http://p.example:1", "no_proxy": "r.example"}, FAR, OTHER),
         ({"all_proxy": "http://p.example:1", "no_proxy": "10.0.0.0/8"}, "http://10.2.3.4:1", None),
         ({"all_proxy": "http://p.example:1", "no_proxy": "10.0.0.0/8"}, "http://11.0.0.1", OTHER),
         ({"all_proxy": "http://p.example:1", "no_proxy": "fd00::1"}, "http://[fd00::1]:1", None),
+        ({"all_proxy": "http://p.example:1", "no_proxy": "[fd00::1]"}, "https://[fd00::1]/", None),
+        (
+            {"all_proxy": "http://p.example:1", "no_proxy": "[fd00::1]:8"},
+            "http://[fd00::1]:8",
+            None,
+        ),
+        (
+            {"all_proxy": "http://p.example:1", "no_proxy": "[fd00::1]:8"},
+            "http://[fd00::1]:9",
+            OTHER,
+        ),
         ({"all_proxy": "http://p.example:1"}, "http://[half/", None),
     ],
 )
@@ -121,6 +140,17 @@ async def test_each_client_goes_through_the_proxy_and_says_that_it_refuses(
     assert "secret" not in words
 
 
+@pytest.mark.parametrize("ask", CLIENTS.values(), ids=CLIENTS)
+async def test_a_proxy_is_asked_for_a_host_in_another_script_in_punycode(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], Awaitable[Any]]
+) -> None:
+    async with forwarding(status=407) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://{proxy.address}")
+        with pytest.raises((CapdexError, HttpError, RpcError)):
+            await ask("https://bücher.example")
+    assert proxy.heads[0].startswith("CONNECT xn--bcher-kva.example:443 HTTP/1.")
+
+
 @pytest.mark.parametrize("ask", [_command, _rpc, _gateway, _signer, read_source])
 async def test_a_proxy_that_nobody_knows_is_named_and_not_the_server(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], Awaitable[Any]]
@@ -172,6 +202,23 @@ async def test_a_command_reads_through_a_tunnel_with_the_certificate_of_the_serv
     assert first.body.startswith(b"GET /path HTTP/1.1\r\nHost: far.example\r\n")
     assert b"Proxy-" not in first.body  # the server learns nothing of the proxy's password
     assert len(proxy.heads) == 2  # the second request to the server took the same tunnel
+
+
+@pytest.mark.parametrize("ask", CLIENTS.values(), ids=CLIENTS)
+async def test_a_proxy_with_a_certificate_that_is_not_trusted_is_told(
+    certified: Any, monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], Awaitable[Any]]
+) -> None:
+    context, _ = certified("far.example")
+    async with (
+        await asyncio.start_server(_answer, "127.0.0.1", 0, ssl=context) as server,
+        forwarding(server.sockets[0].getsockname()[1]) as proxy,
+    ):
+        monkeypatch.setenv("https_proxy", f"http://{proxy.address}")
+        with pytest.raises((CapdexError, HttpError, RpcError)) as told:
+            await ask(FAR)
+    words = f"{told.value} {getattr(told.value, 'why', '')}".lower()
+    assert "certificate" in words
+    assert "verify" in words
 
 
 async def test_a_request_without_tls_is_given_to_the_proxy_whole(
