@@ -11,7 +11,14 @@ from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.status_line import StatusLine
 from capdex_cli.terminal.text import grouped, number_of, safe, short, size
-from capdex_publisher.ethereum.transaction import Leaving, Sent, Shallow, Transaction, ether
+from capdex_publisher.ethereum.transaction import (
+    Leaving,
+    Reverted,
+    Sent,
+    Shallow,
+    Transaction,
+    ether,
+)
 
 if TYPE_CHECKING:
     from capdex_publisher.progress import Reserving, Served, Step, Uploaded
@@ -44,7 +51,6 @@ class Progress:
             FilesUploaded,
             Reserved,
             Reserving,
-            Reverted,
             Served,
             Uploaded,
         )

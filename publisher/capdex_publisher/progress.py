@@ -10,7 +10,7 @@ from typing import Final
 
 from capdex.errors import Unavailable
 from capdex_publisher.ethereum.contract import Receipt
-from capdex_publisher.ethereum.transaction import Leaving, Sent, Shallow
+from capdex_publisher.ethereum.transaction import Leaving, Reverted, Sent, Shallow
 
 SERVED_WAIT_S: Final = 30.0  # a node that follows the chain needs a second; then people wonder
 MAX_SERVED_POLL_S: Final = 1.0
@@ -50,14 +50,6 @@ class Reserving:
 
     names: tuple[str, ...]
     left_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reverted:
-    """A transaction is in a block and has changed nothing; its fee (wei) was paid."""
-
-    tx_hash: str
-    fee_wei: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,14 @@ class Shallow:
     missing: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """A transaction is in a block and has changed nothing; its fee (wei) was paid."""
+
+    tx_hash: str
+    fee_wei: int
+
+
 def ether(wei: int) -> str:
     """Return an amount of wei in ether, such as `0.000093 ether`."""
     return f"{four_digits(wei / 10**18)} ether"

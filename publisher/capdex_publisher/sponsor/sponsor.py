@@ -29,9 +29,9 @@ from capdex_publisher.commit_reveal import (
 )
 from capdex_publisher.errors import not_signed
 from capdex_publisher.ethereum.contract import Receipt
-from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Sent
+from capdex_publisher.ethereum.transaction import DEFAULT_FEE_CAP_WEI, Reverted, Sent
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import Reserved, Reverted, Step
+from capdex_publisher.progress import Reserved, Step
 from capdex_publisher.publish.plan import gas_bound
 from capdex_publisher.publish.preflight import ReleaseCandidate, look_up
 from capdex_publisher.publish.upload import Uploader

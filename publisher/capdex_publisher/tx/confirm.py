@@ -21,9 +21,8 @@ from typing import Final
 
 from capdex.errors import Code, InvalidInput, Refused, Unavailable
 from capdex_publisher.ethereum.client import Chain
-from capdex_publisher.ethereum.transaction import Mined, Sent, Shallow, Transaction, ether
+from capdex_publisher.ethereum.transaction import Mined, Reverted, Sent, Shallow, Transaction, ether
 from capdex_publisher.keys.signer import Signer
-from capdex_publisher.progress import OnStep, Reverted, ignore
 from capdex_publisher.tx.submit import OnSigned, replace, submit
 
 RECEIPT_WAIT_S: Final = 180.0  # fifteen slots of the slowest common chain
@@ -31,6 +30,7 @@ MIN_POLL_S: Final = 0.05
 MAX_POLL_S: Final = 2.0
 
 IsDone = Callable[[], Awaitable[bool]]
+OnMined = Callable[[Shallow | Reverted], None]
 
 
 async def confirm(
@@ -41,7 +41,7 @@ async def confirm(
     signer: Signer | None = None,
     on_signed: OnSigned = lambda _: None,
     is_done: IsDone | None = None,
-    on_step: OnStep = ignore,
+    on_step: OnMined = lambda _: None,
 ) -> Mined:
     """Return the transaction (or the one of a hash) once `chain.confirmations` blocks hold it.
 
@@ -76,7 +76,7 @@ class _Confirmation:
     signer: Signer | None
     on_signed: OnSigned
     is_done: IsDone | None
-    on_step: OnStep
+    on_step: OnMined
     looked_at: float  # at the pool, in seconds since the epoch
     lost_since: float | None = None
     mined: Mined | None = None  # seen in a block that is not deep enough yet

@@ -15,8 +15,8 @@ from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
 from capdex_publisher.authoring.validate import PackageFile
 from capdex_publisher.ethereum.contract import Receipt, all_events
-from capdex_publisher.ethereum.transaction import Sent
-from capdex_publisher.progress import Reverted, Step, Uploaded
+from capdex_publisher.ethereum.transaction import Reverted, Sent
+from capdex_publisher.progress import Step, Uploaded
 from capdex_publisher.publish.plan import MAX_BATCH, PublishPlan, divide, gas_bound
 from capdex_publisher.publish.publish import publish as publish_files
 from capdex_publisher.publish.upload import Uploader
