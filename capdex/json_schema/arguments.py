@@ -98,10 +98,12 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
     if not isinstance(schema, dict):  # true or false: a schema of a stranger
         return value
     kind, words, items = schema.get("type"), schema.get("enum"), schema.get("items")
+    if isinstance(kind, list) and len(kinds := [x for x in kind if x != "null"]) == 1:
+        kind = kinds[0]
     if isinstance(value, str):
         if kind == "boolean" or isinstance(words, list):
             return _word(value, kind, words)
-        if kind in ("array", "object", "integer", "number") and _JSON.match(value):
+        if isinstance(kind, list | str) and "string" not in kind and _JSON.match(value):
             with suppress(ValueError):
                 value = orjson.loads(value)
         if kind == "array" and texts and isinstance(value, str) and value:

@@ -25,6 +25,9 @@ SCHEMA: dict[str, Any] = {
         "unit": {"type": "string", "enum": ["m", "M", "Celsius", None]},
         "parts": {"type": "array", "items": {"type": "string", "enum": ["tools", "prompt"]}},
         "place": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "patch": {"type": ["array", "object"]},
+        "count": {"type": ["integer", "null"]},
+        "note": {"type": ["object", "string"]},
     },
     "required": ["uri"],
 }
@@ -55,6 +58,10 @@ SCHEMA: dict[str, Any] = {
         ({"parts": "Tools"}, {"parts": ["tools"]}),
         ({"parts": "tools, PROMPT"}, {"parts": ["tools", "prompt"]}),
         ({"counts": "7,8,"}, {"counts": [7, 8]}),
+        ({"patch": '[{"op": "test"}]'}, {"patch": [{"op": "test"}]}),
+        ({"patch": '{"$inc": {"n": 1}}'}, {"patch": {"$inc": {"n": 1}}}),
+        ({"count": "7"}, {"count": 7}),
+        ({"note": "{}"}, {"note": "{}"}),  # it may be a text
         ({"include": "tools"}, {"include": ["tools"]}),
         ({"include": ["tools", None]}, {"include": ["tools"]}),
         ({"counts": "7"}, {"counts": [7]}),
