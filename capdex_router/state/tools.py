@@ -180,7 +180,7 @@ def _id(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_WORD_CHARS:
         raise InvalidInput(
             f"an id is a text of 1 to {MAX_WORD_CHARS} characters",
-            fix="give an id that state.create or state.query returned",
+            fix="give one of that kind, as state.create and state.query return it",
         )
     return value
 
@@ -231,6 +231,5 @@ def standard(verb: str, schema_uri: str) -> Tool:
             "type": "object",
             "properties": {"schema_uri": {"const": schema_uri}, **properties},
             "required": list(required),
-            "additionalProperties": False,
         },
     )

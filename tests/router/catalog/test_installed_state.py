@@ -123,3 +123,22 @@ async def test_an_installed_package_keeps_and_finds_its_objects(home: Home) -> N
         assert "for good" in person.lines
         assert (await call(runtime, "state.query", {}, person))["output"]["objects"] == []
     assert home.state.exists()
+
+
+@pytest.mark.parametrize(
+    "query", [{"filter": {}}, {"where": {}}, {"query": {"from": URI, "where": {}}}]
+)
+async def test_a_verb_that_no_package_describes_takes_all_its_words(home: Home, query: Any) -> None:
+    secrets = Secrets(home.path / "secrets.json")
+    async with (
+        packages(home, GrantFile(home.grants), secrets, Egress(), Validation().check) as source,
+        open_runtime(home.path, [source], hidden=secrets) as runtime,
+    ):
+        found = await call(runtime, "state.query", query, Person())
+        assert found["output"] == {"objects": [], "cursor": None}
+        unknown = await call(runtime, "state.query", {"sort": ["title"], **query}, Person())
+        assert unknown["error"]["reason"] == "INVALID_INPUT"
+        assert "order" in unknown["error"]["details"]["fix"], unknown
+        scope = {"memory_scope": "sc:other", **query}
+        other = await call(runtime, "state.query", scope, Person())
+        assert other["error"]["code"] == "PERMISSION_DENIED"
