@@ -58,7 +58,7 @@ def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Pa
                 f"operation {number} of the patch does not apply",
                 why=str(why),
                 details={"operation": number},
-                fix="read the object again, and patch what it has now",
+                fix=f"read the object again, and patch what it has now; {_EXAMPLE}",
             ) from None
         # `copy` doubles a document each time: the budget counts before the next one.
         size = _size(document.root)
@@ -141,6 +141,8 @@ class _Document:
             raise _Conflict('it is written as in {"$inc": {"field": 1}, "$push": {"list": 1}}')
         if not isinstance(self.root, dict):
             raise _Conflict("the document is not an object")
+        if "." in name and name not in self.root:
+            raise _Conflict(f"{name[:64]!r} is no field: $inc and $push change whole fields")
         self._write([name], changed(self.root.get(name, empty), _value(operation)))
 
     def _at(self, path: list[str]) -> Any:
@@ -213,7 +215,7 @@ def _pointer(operation: Json, key: str) -> list[str]:
     if not isinstance(text, str) or len(text) > MAX_POINTER_CHARS:
         raise _Conflict(f"its {key} is not text of at most {MAX_POINTER_CHARS} characters")
     if text and not text.startswith("/"):
-        raise _Conflict(f"its {key} does not begin with /")
+        raise _Conflict(f"its {key} {text[:64]!r} does not begin with /")
     if _ESCAPE.search(text):
         raise _Conflict(f"its {key} has a ~ that is neither ~0 nor ~1")
     return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]

@@ -24,7 +24,7 @@ DEFAULT_LIMIT: Final = 20
 MAX_ORDERS: Final = 4
 MAX_SELECTED: Final = 64
 MAX_QUERY_BYTES: Final = 64 * 1024
-MAX_CURSOR_CHARS: Final = 8 * 1024
+MAX_CURSOR_CHARS: Final = 16 * 1024
 MAX_KEY_CHARS: Final = 256  # of a text that objects are ordered by; the rest does not count
 
 Key = tuple[Any, ...]  # a rank and a value for each field of the order, then the id

@@ -178,20 +178,16 @@ def merge_entries(
 
 def _merge(run: Run, owner: str, entry: SyncEntry, now: float) -> str:
     model, number = rows.collection(run, Space(owner, entry.scope), entry.schema_uri)
-    held = run(
+    state, blob, peer = run(
         "SELECT state, blob, peer FROM objects LEFT JOIN documents USING (collection, id)"
         " WHERE (collection, id) = (?, ?)",
         (number, entry.id),
-    ).fetchone()
-    state, blob, peer = held if held is not None else (None, None, None)
-    if state == ERASED:
+    ).fetchone() or (None, None, None)
+    if state == ERASED or (state == DELETED and entry.document is None):
         return "same"
-    if entry.document is None:
-        if state is None:
-            rows.erase(run, number, entry.id)
-            return "new"
-        if state == DELETED:
-            return "same"
+    if state is None and entry.document is None:
+        rows.erase(run, number, entry.id)
+        return "new"
     peer = peer or rows.new_peer()
     document = StateObject(model, peer)
     if blob is not None:

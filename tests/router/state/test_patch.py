@@ -79,6 +79,17 @@ def test_any_name_is_a_field(name: str) -> None:
     assert found.touched == {name}
 
 
+def test_a_field_with_a_dot_in_its_name_counts() -> None:
+    assert apply({"a.b": 1}, {"$inc": {"a.b": 1}}).value == {"a.b": 2}
+
+
+def test_an_operation_that_is_none_is_told_what_came() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        apply({}, [{"op": "add", "path": "title", "value": 1}])
+    assert "'title'" in caught.value.why
+    assert '"path": "/field"' in caught.value.fix
+
+
 def test_touched_are_the_fields_that_were_written() -> None:
     patch = [
         {"op": "test", "path": "/a", "value": 1},
@@ -104,6 +115,8 @@ def test_inc_and_push() -> None:
         {"$inc": {"n": 2**64 - 1}},
         {"$inc": {"x": 1e308}},
         {"$inc": 1},
+        {"$inc": {"o.n": 1}},
+        {"$push": {"o.l": 1}},
         {"$set": {"n": 1}},
         [{"op": "$inc", "path": "/n", "value": 1}],
         [{"op": "$inc", "field": ["n"], "value": 1}],
@@ -115,7 +128,7 @@ def test_inc_and_push() -> None:
 )
 def test_another_delta_is_refused(patch: Any) -> None:
     with pytest.raises(InvalidInput):
-        apply({"n": 1, "l": [], "x": 1e308}, patch)
+        apply({"n": 1, "l": [], "x": 1e308, "o": {"n": 1, "l": []}}, patch)
 
 
 def test_true_is_not_1() -> None:

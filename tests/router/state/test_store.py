@@ -266,6 +266,15 @@ def test_a_cursor_belongs_to_its_query(kept: ObjectStore) -> None:
             read({**other, "cursor": cursor})
 
 
+def test_a_cursor_holds_the_longest_key(kept: ObjectStore) -> None:
+    ids, order = [f"{n}" + "\0" * 511 for n in range(2)], ["a", "b", "c", "d"]
+    for id_ in ids:
+        kept.create(NOTE, MODEL, id_, dict.fromkeys(order, "\0" * 300))
+    first = kept.query(NOTE, MODEL, read({"limit": 1, "order": order}))
+    second = kept.query(NOTE, MODEL, read({"limit": 1, "order": order, "cursor": first.cursor}))
+    assert [hit.id for hit in (*first.hits, *second.hits)] == ids
+
+
 def test_selected_fields_alone_are_shown(kept: ObjectStore) -> None:
     kept.create(NOTE, MODEL, "a", {"t": 1, "u": 2})
     hit = kept.query(NOTE, MODEL, read({"select": ["u", "x"]})).hits[0]
