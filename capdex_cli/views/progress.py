@@ -47,13 +47,7 @@ class Progress:
     def __call__(self, step: Step) -> None:
         """Show one step."""
         from capdex_publisher.ethereum.contract import Receipt
-        from capdex_publisher.progress import (
-            FilesUploaded,
-            Reserved,
-            Reserving,
-            Served,
-            Uploaded,
-        )
+        from capdex_publisher.progress import FilesUploaded, Reserved, Reserving, Served, Uploaded
 
         if not isinstance(step, Uploaded):
             self._say_uploaded()
