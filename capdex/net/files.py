@@ -58,8 +58,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def overwriting(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of `path`, with its mode; the target of a link changes.
+def overwriting(path: Path, own: int | None = None) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of `path`, with its mode or `own`; links are followed.
 
     Raises UsageError UNREADABLE, also for a device or another special file.
     """
@@ -68,7 +68,7 @@ def overwriting(path: Path) -> Iterator[BinaryIO]:
         mode = target.stat().st_mode if target.exists() else None
         if mode is not None and not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is not a file")
-        with replacing(target, None if mode is None else stat.S_IMODE(mode)) as file:
+        with replacing(target, own if own or mode is None else stat.S_IMODE(mode)) as file:
             yield file
 
 

@@ -24,7 +24,7 @@ from typing import IO, Final, NamedTuple
 import msgspec
 
 from capdex.errors import Code, InvalidInput
-from capdex.net.files import replacing, saying
+from capdex.net.files import overwriting, saying
 from capdex_router.state import rows
 from capdex_router.state.object import MAX_BLOB_BYTES, StateObject
 from capdex_router.state.rows import DELETED, ERASED, LIVE, Run, Space
@@ -76,7 +76,7 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
     `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
     UsageError UNREADABLE if the file cannot be written.
     """
-    with saying(f"{path.name} cannot be used", _FILE), replacing(path, 0o600) as stream:
+    with overwriting(path, 0o600) as stream:
         return _write(stream, owner, entries(store, owner, public=public))
 
 

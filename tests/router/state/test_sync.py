@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -302,6 +303,24 @@ def test_files_that_are_not_there_are_unreadable(machines: Callable[[], Machine]
     for work in (merge, lambda store, path: export(store, OWNER, path)):
         with pytest.raises(UsageError):
             work(here.store, here.file.parent / "none" / "file")
+
+
+def test_an_export_takes_the_place_of_a_file_alone(
+    machines: Callable[[], Machine], tmp_path: Path
+) -> None:
+    here = machines()
+    os.mkfifo(tmp_path / "special")
+    for path in (Path("."), Path("/"), tmp_path, tmp_path / "special"):
+        with pytest.raises(UsageError):
+            export(here.store, OWNER, path)
+    assert (tmp_path / "special").is_fifo()
+    (tmp_path / "kept").write_bytes(b"")
+    (tmp_path / "kept").chmod(0o644)
+    (tmp_path / "link").symlink_to("kept")
+    export(here.store, OWNER, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert merge(here.store, tmp_path / "kept")[0] == OWNER
+    assert stat.S_IMODE((tmp_path / "kept").stat().st_mode) == 0o600
 
 
 def test_a_writer_with_our_number_is_refused(
