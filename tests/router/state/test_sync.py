@@ -310,7 +310,7 @@ def test_an_export_takes_the_place_of_a_file_alone(
 ) -> None:
     here = machines()
     os.mkfifo(tmp_path / "special")
-    for path in (Path("."), Path("/"), tmp_path, tmp_path / "special"):
+    for path in (Path(), Path("/"), tmp_path, tmp_path / "special"):
         with pytest.raises(UsageError):
             export(here.store, OWNER, path)
     assert (tmp_path / "special").is_fifo()
