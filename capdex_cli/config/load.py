@@ -44,12 +44,12 @@ from capdex_cli.config.sources import (
 BUILT_IN: Final = "built-in"
 CUSTOM: Final = "custom"  # the network of variables and options, where none is chosen
 NUMBERS: Final = ("chain-id", "start-block", "confirmations")
-_PROXIES: Final = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
-PROXIES: Final = (*_PROXIES, *map(str.upper, _PROXIES), "CAPDEX_PROXY_TOOLS")
+PROXIES: Final = [f(f"{x}_proxy") for x in ("http", "https", "all", "no") for f in (str, str.upper)]
+_WAY: Final = (*PROXIES, "CAPDEX_PROXY_TOOLS", "SSL_CERT_FILE")
 # All that `variables` may return.
 CARRIED: Final = (
-    *PROXIES,
-    *("CAPDEX_HOME", "CAPDEX_NETWORK", *(f"XDG_{x.upper()}_HOME" for x in Directories._fields)),
+    *(*_WAY, "CAPDEX_HOME", "CAPDEX_NETWORK"),
+    *(f"XDG_{name.upper()}_HOME" for name in Directories._fields),
     *(f"CAPDEX_{key.upper().replace('-', '_')}" for key in NETWORK_KEYS),
 )
 # Variables that are read elsewhere, by options of single commands and for secrets, and what they
@@ -216,7 +216,7 @@ def variables(settings: Settings, environ: Mapping[str, str] = os.environ) -> di
     if environ.get("CAPDEX_HOME"):
         exported = {"CAPDEX_HOME": str(directories.config.parent)}
     # Many hosts start their servers without the rest of the environment. No password is copied.
-    exported |= {name: environ[name] for name in PROXIES if "@" not in environ.get(name, "@")}
+    exported |= {name: environ[name] for name in _WAY if "@" not in environ.get(name, "@")}
     network, own = settings.network, directories.config_file
     if network is None:
         return exported

@@ -401,12 +401,13 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
 OF_OWN: dict[str, Any] = {"mcp_url": "http://own/mcp", "gateway_url": "http://own"}
 
 
-def test_variables_name_the_proxy_of_the_environment_but_no_password(project: Path) -> None:
+def test_variables_name_the_proxy_and_its_authority_but_no_password(project: Path) -> None:
     open_, closed = "http://proxy.example:3128", "http://me:secret@proxy.example:3128"
     named = {"https_proxy": open_, "HTTP_PROXY": closed, "no_proxy": ".corp", "ftp_proxy": open_}
-    carried = variables(load(cwd=project), {**named, "CAPDEX_PROXY_TOOLS": "1"})
-    proxies = {name: x for name, x in carried.items() if "proxy" in name.lower()}
-    assert proxies == {"https_proxy": open_, "no_proxy": ".corp", "CAPDEX_PROXY_TOOLS": "1"}
+    way = {"CAPDEX_PROXY_TOOLS": "1", "SSL_CERT_FILE": "/etc/corp.pem"}
+    carried = variables(load(cwd=project), named | way)
+    proxies = {name: x for name, x in carried.items() if "proxy" in name.lower() or name in way}
+    assert proxies == {"https_proxy": open_, "no_proxy": ".corp", **way}
     assert set(carried) <= set(CARRIED)
 
 
