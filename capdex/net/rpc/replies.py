@@ -105,7 +105,7 @@ def what_it_seems(status: int, data: bytes) -> str:
         return ": it redirects; give the address that it redirects to, or one that does not"
     start = data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
     if start.startswith("<"):
-        if status == 429 or status >= 500:  # of a service that is there
+        if status in (407, 429) or status >= 500:  # of a proxy, or a service that is there
             return ", with a page for a browser"
         return ": it sends a page for a browser, as a website does; see that the address is right"
     words = " ".join("".join(c if c.isprintable() else " " for c in start).split())

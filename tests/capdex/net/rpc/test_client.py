@@ -611,6 +611,7 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
         (503, b"\x00\x1b[31m" + b"x" * 9000, f"HTTP status 503: \"[31m{'x' * 196}\""),
         (502, b"", "HTTP status 502"),
         (429, b"<html>slow down", "HTTP status 429, with a page for a browser"),
+        (407, b"<html>who are you?", "HTTP status 407, with a page for a browser"),
         (200, b"null", 'the reply is not a JSON-RPC object: "null"'),
         (200, b'{"message": "Invalid API key"}', "the reply is not a JSON-RPC object: "
          r'"{\"message\": \"Invalid API key\"}"'),
