@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from capdex.limits import MAX_DEPTH
 from capdex_router.state.object import StateObject
 from capdex_router.state.strategies import Model, Strategy
 from capdex_router.state.values import canonical
@@ -66,8 +67,8 @@ def put(run: Run, number: int, id_: str, peer: int | None, document: StateObject
     """Write a document and its value, and return the value."""
     value, conflicts = document.value(), document.conflicts()
     state = DELETED if document.deleted else LIVE
-    several = orjson.dumps(conflicts) if conflicts else None
-    row = (number, id_, state, document.changed, orjson.dumps(value), several)
+    several = canonical(conflicts, MAX_DEPTH + 1) if conflicts else None
+    row = (number, id_, state, document.changed, canonical(value), several)
     run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", row)
     blob = document.stored()
     run("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (number, id_, peer, blob))

@@ -124,11 +124,8 @@ class ObjectStore:
         number = self._number(space, model)
         with self.database.writing() as run:
             if hard:
-                held = run(
-                    "SELECT 1 FROM objects WHERE (collection, id) = (?, ?) AND state != ?",
-                    (number, id_, ERASED),
-                ).fetchone()
-                if held is None:
+                held = "SELECT 1 FROM objects WHERE (collection, id) = (?, ?) AND state != ?"
+                if run(held, (number, id_, ERASED)).fetchone() is None:
                     raise _not_found(id_)
                 rows.erase(run, number, id_)
             else:

@@ -15,8 +15,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -76,8 +76,9 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
     `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
     UsageError UNREADABLE if the file cannot be written.
     """
-    with overwriting(path, 0o600) as stream:
-        return _write(stream, owner, entries(store, owner, public=public))
+    found = entries(store, owner, public=public)
+    with overwriting(path, 0o600) as stream, closing(found):
+        return _write(stream, owner, found)
 
 
 def merge(store: ObjectStore, path: Path, *, empty: bool = False) -> tuple[str, Merged]:
@@ -131,7 +132,7 @@ def _lower(what: int, limit: int) -> None:
     resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
 
 
-def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Iterator[SyncEntry]:
+def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Generator[SyncEntry]:
     """Yield all objects of an owner that have not expired, deleted and erased ones too.
 
     A deleted one of `public` is as an erased one: its content is not passed on.
@@ -164,11 +165,8 @@ def merge_entries(
     counts = {"new": 0, "changed": 0, "same": 0}
     now = store.clock()
     with store.database.writing() as run:
-        held = run(
-            "SELECT 1 FROM objects JOIN collections ON collection = number WHERE owner = ?",
-            (owner,),
-        ).fetchone()
-        if empty and held is not None:
+        held = "SELECT 1 FROM objects JOIN collections ON collection = number WHERE owner = ?"
+        if empty and run(held, (owner,)).fetchone() is not None:
             raise InvalidInput(f"{owner} has objects here", fix="use: capdex state merge")
         for entry in objects:
             with _naming(entry.id):

@@ -13,13 +13,13 @@ from capdex.limits import MAX_DEPTH
 MAX_OBJECT_BYTES: Final = 256 * 1024  # as JSON, in UTF-8
 
 
-def canonical(value: object) -> bytes:
+def canonical(value: object, depth: int = MAX_DEPTH) -> bytes:
     """Return the one JSON text of a value: keys sorted, 1.0 written as 1 (RFC 8785).
 
     Raises InvalidInput for what JSON or 64 bits cannot hold, and for deep nesting.
     """
     try:
-        return orjson.dumps(_plain(value, MAX_DEPTH), option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(_plain(value, depth), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, OverflowError) as error:
         raise InvalidInput(
             "the value is not JSON",

@@ -7,7 +7,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import resource
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -274,6 +276,45 @@ def test_an_object_that_would_end_its_reader_is_refused_before_the_merge(
     with pytest.raises(InvalidInput) as refused:
         sync.judge(path)
     assert refused.value.code is Code.TOO_LARGE
+
+
+@pytest.mark.parametrize("field", ["registers", "mv_register:m"])
+def test_a_value_that_is_nested_too_deep_is_refused(tmp_path: Path, field: str) -> None:
+    doc = loro.LoroDoc()
+    deep = doc.get_map(field)
+    deep.insert("1", "0")  # of a register with two values one is shown, and both are conflicts
+    deep.insert("2", '{"a":' * 900 + "1" + "}" * 900)
+    doc.commit()
+    blob = doc.export(loro.ExportMode.Updates(loro.VersionVector()))
+    entry = sync.SyncEntry(SPACE.scope, "did:nuwa:state:note#v1", "a", blob)
+    kind = model("did:nuwa:state:note#v1", {"properties": {"m": {"x-crdt": "mv_register"}}})
+    with ObjectStore(tmp_path / "state.sqlite") as store:
+        store.query(SPACE, kind, read({}))
+        with pytest.raises(InvalidInput, match=r"'a'.*nested deeper"):
+            sync.merge_entries(store, OWNER, [entry])
+
+
+def test_an_export_that_the_disk_cuts_short_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", others.append)
+    path, limits = tmp_path / "state.sqlite", resource.getrlimit(resource.RLIMIT_FSIZE)
+    with ObjectStore(path) as store:
+        for number in range(3):
+            store.create(SPACE, MODEL, str(number), {"t": "x" * 100_000})
+
+    def exported() -> None:
+        with ObjectStore(path) as store:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+            try:
+                export(store, OWNER, tmp_path / "state")
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    with pytest.raises(UsageError, match="cannot write"):
+        exported()
+    assert not others
 
 
 def test_whatever_else_is_in_a_file_is_left_to_its_merge(
