@@ -160,5 +160,5 @@ def translated() -> Iterator[None]:
                 fix="run: capdex state purge",
             ) from None
         what, why = "the state cannot be used", str(error)
-        fix = "see the file's rights, and that the disk is not full"
+        fix = "see state.sqlite: its rights, that the disk is not full; if damaged, move it away"
         raise UsageError(what, Code.UNREADABLE, why=why, fix=fix) from None

@@ -378,6 +378,16 @@ def test_a_file_that_is_no_database_is_unreadable(tmp_path: Path) -> None:
         ObjectStore(tmp_path / "none" / "state.sqlite")
 
 
+def test_who_has_a_damaged_file_is_told_to_move_it_away(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite"
+    with ObjectStore(path) as store:
+        store.create(NOTE, MODEL, "a", {"t": "x" * 50_000})
+    path.write_bytes(path.read_bytes()[:20_000])
+    with pytest.raises(UsageError) as caught:
+        ObjectStore(path)
+    assert "move it away" in caught.value.fix
+
+
 def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     sql(path, "PRAGMA user_version = 9")
