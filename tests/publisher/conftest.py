@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from eth_account import Account
 
 from capdex.net.ipfs.block_store import BlockDirectory
@@ -98,13 +99,7 @@ def endpoint_before(local_chain: LocalChain) -> Callable[..., Any]:
 
         app = web.Application()
         app.router.add_post("/", reply)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
-        finally:
-            await runner.cleanup()
+        async with TestServer(app) as server:
+            yield str(server.make_url("/"))
 
     return make

@@ -114,6 +114,13 @@ async def _signer(url: str) -> object:
     return await ExternalSigner(url, "0x" + "11" * 20).sign_message(b"x")
 
 
+async def refusal(ask: Callable[[str], Awaitable[Any]], url: str = "https://far.example") -> str:
+    """What a client says of a request that fails."""
+    with pytest.raises((CapdexError, HttpError, RpcError)) as told:
+        await ask(url)
+    return f"{told.value} {getattr(told.value, 'why', '')}"
+
+
 CLIENTS = {
     "commands": _command,
     "chain of a node": _rpc,
@@ -131,11 +138,9 @@ async def test_each_client_goes_through_the_proxy_and_says_that_it_refuses(
 ) -> None:
     async with forwarding(status=407) as proxy:
         monkeypatch.setenv("https_proxy", f"http://me:secret@{proxy.address}")
-        with pytest.raises((CapdexError, HttpError, RpcError)) as told:
-            await ask("https://far.example")
+        words = await refusal(ask)
     assert proxy.heads[0].startswith("CONNECT far.example:443 HTTP/1.")
     assert "Proxy-Authorization: Basic bWU6c2VjcmV0" in proxy.heads[0]
-    words = f"{told.value} {getattr(told.value, 'why', '')}"
     assert "407" in words
     assert "secret" not in words
 
@@ -146,8 +151,7 @@ async def test_a_proxy_is_asked_for_a_host_in_another_script_in_punycode(
 ) -> None:
     async with forwarding(status=407) as proxy:
         monkeypatch.setenv("https_proxy", f"http://{proxy.address}")
-        with pytest.raises((CapdexError, HttpError, RpcError)):
-            await ask("https://bücher.example")
+        await refusal(ask, "https://bücher.example")
     assert proxy.heads[0].startswith("CONNECT xn--bcher-kva.example:443 HTTP/1.")
 
 
@@ -156,9 +160,7 @@ async def test_a_proxy_that_nobody_knows_is_named_and_not_the_server(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], Awaitable[Any]]
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
-    with pytest.raises((CapdexError, HttpError, RpcError)) as told:
-        await ask("https://far.example")
-    words = f"{told.value} {getattr(told.value, 'why', '')}"
+    words = await refusal(ask)
     assert "through the proxy proxy.invalid:3128: name or service not known" in words
 
 
@@ -169,9 +171,7 @@ async def test_a_proxy_that_is_down_is_named_and_not_the_server(
     ask: Callable[[str], Awaitable[Any]],
 ) -> None:
     monkeypatch.setenv("https_proxy", f"http://me:secret@127.0.0.1:{unused_tcp_port}")
-    with pytest.raises((CapdexError, HttpError, RpcError)) as told:
-        await ask("https://far.example")
-    words = f"{told.value} {getattr(told.value, 'why', '')}"
+    words = await refusal(ask)
     assert f"through the proxy 127.0.0.1:{unused_tcp_port}: connection refused" in words
     assert "secret" not in words
 

@@ -237,9 +237,7 @@ def test_a_heartbeat_counts_up_and_changes_nothing_else(
     assert search_index.status() is state  # nothing was counted again
 
 
-def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> None:
-    path = tmp_path / "text.db"
-    path.write_text("not a database at all, but long enough to be looked at " * 20, "utf-8")
+def refused_as_damaged(making: Any, path: Path) -> None:
     for opening in (
         lambda: Store.open(f"sqlite:///{path}", making.DEPLOYMENT),
         lambda: Index(f"sqlite:///{path}").status(),
@@ -247,6 +245,13 @@ def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> N
         with pytest.raises(UsageError) as refusal:
             opening()
         assert refusal.value.code is Code.UNREADABLE
+        assert refusal.value.fix == "restore a backup, or build the index again in another file"
+
+
+def test_a_file_that_is_no_database_is_refused(making: Any, tmp_path: Path) -> None:
+    path = tmp_path / "text.db"
+    path.write_text("not a database at all, but long enough to be looked at " * 20, "utf-8")
+    refused_as_damaged(making, path)
     assert path.read_text("utf-8").startswith("not a database")
 
 
@@ -258,14 +263,7 @@ def test_a_damaged_index_is_told_from_a_file_that_cannot_be_opened(
     Store.open(f"sqlite:///{path}", making.DEPLOYMENT).close()
     with path.open("r+b") as file:  # as a disk that was full or a copy that was cut off leaves it
         file.truncate(path.stat().st_size // 2)
-    for opening in (
-        lambda: Store.open(f"sqlite:///{path}", making.DEPLOYMENT),
-        lambda: Index(f"sqlite:///{path}").status(),
-    ):
-        with pytest.raises(UsageError) as refusal:
-            opening()
-        assert refusal.value.code is Code.UNREADABLE
-        assert refusal.value.fix == "restore a backup, or build the index again in another file"
+    refused_as_damaged(making, path)
 
 
 def test_a_path_that_cannot_be_written_is_refused(making: Any, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from eth_account import Account
 from eth_hash.auto import keccak
 from hypothesis import given
@@ -44,14 +45,8 @@ async def endpoint(answer):
 
     app = web.Application()
     app.router.add_post("/", reply)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        yield str(server.make_url("/"))
 
 
 @pytest.mark.parametrize(
