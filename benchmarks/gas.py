@@ -82,7 +82,7 @@ async def main() -> None:
         place = Path(scratch)
         async with run_anvil(
             state=place / "state.json", port=pick_port(0), log=place / "anvil.log"
-        ) as url:
+        ) as (url, _):
             w3 = AsyncWeb3(AsyncHTTPProvider(url))
             contract = ours()
             mine = await measure(w3, contract, 0, 0)

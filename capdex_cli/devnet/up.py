@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from capdex.errors import Code, UsageError
+from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import write_atomically
 from capdex.net.ipfs.open import open_storage
 from capdex_cli.devnet.anvil import ready_anvil
@@ -79,7 +79,7 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
     """Start each part, publish the examples, print the addresses, and run until cancelled."""
     async with AsyncExitStack() as parts:
         signer, author = home.open_keys()
-        rpc_url = await parts.enter_async_context(
+        rpc_url, anvil = await parts.enter_async_context(
             run_anvil(
                 state=home.path / "anvil.json",
                 port=pick_port(options.rpc_port),
@@ -162,6 +162,14 @@ async def _up(options: UpOptions, home: NetworkDirectory, program: Path, output:
             "pid": os.getpid(),
         }
         _announce(home.path, info, output, parts)
+        ended = asyncio.create_task(anvil.wait())
+        await asyncio.wait((running, ended), return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            raise Unavailable(
+                f"Anvil, the local chain, has ended with code {anvil.returncode}",
+                Code.RPC_UNAVAILABLE,
+                fix=f"`capdex up` continues; see {_short(home.path / 'anvil.log')}",
+            )
         await running
 
 

@@ -186,6 +186,15 @@ def test_sigkill_of_up_alone_leaves_no_orphan_and_fresh_begins_anew(
     publish(shell, "tides")
 
 
+def test_up_ends_with_its_anvil_and_says_so(up: Any, shell: Any, gone: Any) -> None:
+    process, _ = up()
+    children = below(process.popen.pid)
+    os.kill(next(pid for pid, name in children.items() if name == "anvil"), signal.SIGKILL)
+    assert process.popen.wait(20) == 3
+    assert "Anvil, the local chain, has ended with code -9" in process.stderr
+    gone(set(children), 10)
+
+
 def test_a_second_up_in_a_directory_is_told_of_the_first(up: Any, shell: Any) -> None:
     process, before = up()
     told = shell.error("up", "--port", "0", "--rpc-port", "0", code=2)

@@ -83,8 +83,8 @@ def pick_port(wanted: int) -> int:
 @asynccontextmanager
 async def run_anvil(
     *, state: Path, port: int, log: Path, program: Path | None = None
-) -> AsyncIterator[str]:
-    """Run Anvil on loopback, yield its URL, and stop it on exit; `state` keeps its state.
+) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    """Run Anvil on loopback, yield its URL and process, stop it on exit; `state` keeps its state.
 
     `program` is its binary, that of `find_anvil` unless it is given. Anvil overwrites its state
     file every second, and a SIGKILL meanwhile leaves half a file. So it writes to a draft, and
@@ -117,7 +117,7 @@ async def run_anvil(
     keeping = asyncio.create_task(_keep_on(draft, state))
     try:
         await _wait_until_up(process, url, log)
-        yield url
+        yield url, process
     finally:
         keeping.cancel()
         await stop(process)
