@@ -80,13 +80,16 @@ async def abilities(subject: Subject) -> DoctorCheck:
             async with asyncio.timeout(PROBE_S):
                 await client.look()
         able = client.abilities
-    shown = ", ".join(name for name, has in able.known().items() if has)
-    shown += f"; logs of {able.blocks} blocks, batches of {able.batch} calls"
+    shown = [", ".join(name for name, has in able.known().items() if has)]
+    if able.blocks:
+        shown.append(f"logs of {able.blocks} blocks")
+    if able.batch:
+        shown.append(f"batches of {able.batch} calls")
     if untold := ", ".join(name for name in PROBED if name not in able.known()):
-        shown += f"; not told in time: {untold}"
+        shown.append(f"not told in time: {untold}")
     if missing := able.missing():
         return warn("; ".join(missing), "or use another endpoint: --rpc-url")
-    return ok(f"{able.client or 'an unnamed client'}: {shown}")
+    return ok(f"{able.client or 'an unnamed client'}: {'; '.join(filter(None, shown))}")
 
 
 async def node_rpcs(subject: Subject) -> DoctorCheck:

@@ -302,6 +302,7 @@ def test_what_an_endpoint_does_not_tell_in_time_is_named(doctor: Any) -> None:
     told, _, untold = found["result"].partition("; not told in time: ")
     assert "proofs" in untold.split(", ")
     assert "proofs" not in told
+    assert " 0 " not in told
 
 
 def test_another_chain_fails(doctor: Any) -> None:
