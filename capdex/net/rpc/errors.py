@@ -155,11 +155,10 @@ def refusal(label: str, error: Any, retry_after_s: float | None = None) -> RpcEr
     """Return the error for a JSON-RPC error object; any value is accepted."""
     text = untrusted_text(error.get("message") if isinstance(error, dict) else error)
     why = "".join(c if c.isprintable() else " " for c in text[:300]) or "an error without a message"
-    fault, blocks = of_error(error), None
-    if fault is RpcFault.TOO_LARGE_RANGE:
-        blocks = suggested_blocks(text, error.get("data"))
+    fault, data = of_error(error), object_of(error).get("data")
+    blocks = suggested_blocks(text, data) if fault is RpcFault.TOO_LARGE_RANGE else None
     refused = rpc_error(label, fault, why, retry_after_s, blocks=blocks, answered=True)
-    data = object_of(error).get("data")
+    data = object_of(data).get("data", data)  # Hardhat's node puts it into an object
     refused.data = data if isinstance(data, str) else None
     return refused
 

@@ -8,7 +8,8 @@ from eth_abi.abi import encode
 from capdex.encoding.contract_abi import CONTRACTS, artifact
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
-from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
+from capdex.net.rpc.errors import RpcFault, refusal
+from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain, is_immature
 
 OWNER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 CALLER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -104,3 +105,12 @@ def test_what_is_no_error_of_ours_keeps_the_endpoints_words():
     error = explain("0x08c379a0", "out of gas")
     assert (error.code, error.why) == (Code.REVERTED, "out of gas")
     assert decode("0x08c379a0")[0] == UNKNOWN
+
+
+@pytest.mark.parametrize("wrap", [str, lambda x: {"message": "Error", "data": x}])
+def test_a_claim_before_its_commitment_is_known_by_the_words_of_anvil_and_of_hardhat(wrap):
+    data = reverted("CommitmentMissing")
+    message = f"reverted with an unrecognized custom error (return data: {data})"
+    error = refusal("here", {"code": -32603, "message": message, "data": wrap(data)})
+    assert error.fault is RpcFault.REVERTED
+    assert is_immature(explain(error.data, error.why))
