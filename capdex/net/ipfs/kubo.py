@@ -74,16 +74,17 @@ class Kubo(Http):
     def _add(self, data: bytes) -> str:
         import ipfshttpclient
 
-        proxy = proxy_of(self.base_url)
+        url, proxy = urlsplit(self.base_url), proxy_of(self.base_url)
+        base = f"{url.path}/api/v0"
         # `connect` refuses Kubo from 0.8 on. `session` opens it, as `with client:` would once more.
         try:
-            client = ipfshttpclient.Client(self._multiaddr, session=True, timeout=UPLOAD_S)
+            client = ipfshttpclient.Client(self._multiaddr, base, session=True, timeout=UPLOAD_S)
             with closing(client):
                 session: Any = client._client._session  # which has no public face
                 paths = ssl.get_default_verify_paths()
                 session.verify = paths.cafile or paths.capath or True
                 session.trust_env = False  # it would read a proxy for what is near, too
-                session.proxies = {urlsplit(self.base_url).scheme: proxy}
+                session.proxies = {url.scheme: proxy}
                 chunker = f"size-{LEAF_BYTES}"
                 added: Any = client.add(
                     io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True, chunker=chunker

@@ -108,6 +108,23 @@ async def test_a_kubo_that_is_down_is_named_with_how_to_start_it(unused_tcp_port
             await client.get(Cid.of(b"a file"))
 
 
+async def test_a_kubo_below_a_path_takes_files_and_gives_them() -> None:
+    stored = b"a file"
+
+    async def add(request: web.Request) -> web.Response:
+        await request.read()
+        return web.json_response({"Name": "x", "Hash": str(Cid.of(stored)), "Size": "1"})
+
+    async def block(_: web.Request) -> web.Response:
+        return web.Response(body=stored)
+
+    app = web.Application()
+    app.router.add_post("/team/ipfs/api/v0/add", add)
+    app.router.add_post("/team/ipfs/api/v0/block/get", block)
+    async with TestServer(app) as server, Kubo(str(server.make_url("/team/ipfs/"))) as client:
+        assert await client.get(await client.put(stored)) == stored
+
+
 async def test_a_kubo_whose_disk_is_full_is_not_told_to_be_started() -> None:
     full = "write /data/ipfs/blocks/.temp/temp-1: no space left on device"
 
