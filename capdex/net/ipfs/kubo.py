@@ -20,6 +20,7 @@ from capdex.ipld.unixfs import LEAF_BYTES, divide
 from capdex.net.connection import proxy_of, words_of_connection
 from capdex.net.ipfs.gateway import Http
 from capdex.net.ipfs.source import FetchOutcome
+from capdex.net.rpc.endpoint import without_secrets
 
 UPLOAD_S: Final = 30.0
 
@@ -35,7 +36,7 @@ class Kubo(Http):
     def __init__(self, api: str) -> None:
         url = url_of(api) if api.startswith("/") else api.rstrip("/")
         super().__init__(url)
-        self._multiaddr = multiaddr_of(url)
+        self._address = multiaddr_of(url), f"{urlsplit(url).path}/api/v0"
 
     @override
     def request(self, cid: Cid) -> tuple[str, str]:
@@ -74,17 +75,16 @@ class Kubo(Http):
     def _add(self, data: bytes) -> str:
         import ipfshttpclient
 
-        url, proxy = urlsplit(self.base_url), proxy_of(self.base_url)
-        base = f"{url.path}/api/v0"
+        proxy = proxy_of(self.base_url)
         # `connect` refuses Kubo from 0.8 on. `session` opens it, as `with client:` would once more.
         try:
-            client = ipfshttpclient.Client(self._multiaddr, base, session=True, timeout=UPLOAD_S)
+            client = ipfshttpclient.Client(*self._address, session=True, timeout=UPLOAD_S)
             with closing(client):
                 session: Any = client._client._session  # which has no public face
                 paths = ssl.get_default_verify_paths()
                 session.verify = paths.cafile or paths.capath or True
                 session.trust_env = False  # it would read a proxy for what is near, too
-                session.proxies = {url.scheme: proxy}
+                session.proxies = {urlsplit(self.base_url).scheme: proxy}
                 chunker = f"size-{LEAF_BYTES}"
                 added: Any = client.add(
                     io.BytesIO(data), raw_leaves=True, cid_version=1, pin=True, chunker=chunker
@@ -103,7 +103,7 @@ class Kubo(Http):
         return Unavailable(
             f"{self.label} did not take the file",
             Code.IPFS_UNAVAILABLE,
-            why=why,
+            why=without_secrets(why, self.base_url),
             fix="see that it runs (`ipfs daemon`) and can write, or use --ipfs dir:PATH",
         )
 

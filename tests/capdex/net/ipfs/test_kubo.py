@@ -125,6 +125,15 @@ async def test_a_kubo_below_a_path_takes_files_and_gives_them() -> None:
         assert await client.get(await client.put(stored)) == stored
 
 
+async def test_a_kubo_that_refuses_an_upload_is_told_without_its_path() -> None:
+    app = web.Application()  # which answers 404 for every path, without words of Kubo
+    async with TestServer(app) as server, Kubo(str(server.make_url("/t0ken-of-mine"))) as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.put(b"a file")
+    assert "404" in caught.value.why
+    assert "t0ken-of-mine" not in f"{caught.value.message}{caught.value.why}{caught.value.fix}"
+
+
 async def test_a_kubo_whose_disk_is_full_is_not_told_to_be_started() -> None:
     full = "write /data/ipfs/blocks/.temp/temp-1: no space left on device"
 
