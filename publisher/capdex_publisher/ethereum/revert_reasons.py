@@ -85,7 +85,7 @@ _EXPLANATIONS: Final[dict[str, Callable[[Values], CapdexError]]] = {
         "the name was reserved too short a time ago",
         Code.TIMEOUT,
         why="the time of the blocks counts",
-        fix="run the same command again: it waits as long as needed",
+        fix="run the same command again; where blocks are made for transactions alone, make one",
     ),
     "VersionAlreadyPublished": lambda v: errors.version_exists(v["name"], v["semver"]),
     "NoSuchRelease": lambda v: errors.no_such_release(v["name"], v["semver"]),

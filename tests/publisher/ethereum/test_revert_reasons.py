@@ -114,3 +114,9 @@ def test_a_claim_before_its_commitment_is_known_by_the_words_of_anvil_and_of_har
     error = refusal("here", {"code": -32603, "message": message, "data": wrap(data)})
     assert error.fault is RpcFault.REVERTED
     assert is_immature(explain(error.data, error.why))
+
+
+def test_a_claim_that_comes_too_early_says_what_a_chain_without_new_blocks_needs():
+    error = explain(reverted("CommitmentTooYoung"))
+    assert error.code is Code.TIMEOUT
+    assert "where blocks are made for transactions alone, make one" in error.fix
