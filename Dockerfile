@@ -75,7 +75,7 @@ EXPOSE 8765
 STOPSIGNAL SIGTERM
 
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python", "-c", \
-  "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['CAPDEX_PORT'] + '/health', timeout=4)"]
+  "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ['CAPDEX_PORT'] + '/health', timeout=4)"]
 
 ENTRYPOINT ["capdex"]
 CMD ["node"]

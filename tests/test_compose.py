@@ -10,8 +10,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import click
@@ -488,3 +490,24 @@ def test_health_is_asked_where_the_node_listens() -> None:
     asked = json.loads(_instructions("HEALTHCHECK")[0].partition("CMD ")[2])
     compile(asked[-1], "healthcheck", "exec")
     assert "'/health'" in asked[-1]
+
+
+@pytest.mark.parametrize("where", ["compose", "image"])
+def test_health_is_asked_past_the_proxy_of_the_environment(where: str) -> None:
+    class Node(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/health" else 502)  # a proxy gets the whole URL
+            self.end_headers()
+
+    asked: str = SERVICES["node"]["healthcheck"]["test"][-1]
+    if where == "image":
+        asked = json.loads(_instructions("HEALTHCHECK")[0].partition("CMD ")[2])[-1]
+    with HTTPServer(("127.0.0.1", 0), Node) as node:
+        Thread(target=node.handle_request, daemon=True).start()
+        port = str(node.server_port)
+        environment = {"CAPDEX_PORT": port, "http_proxy": f"http://127.0.0.1:{port}"}
+        code = asked.replace("8765", port)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+    assert (done.returncode, done.stderr) == (0, "")
