@@ -344,6 +344,6 @@ CHECKS: Final = (  # the first one is run before the others, which use what it f
     _of_chain("clock", clock, "set the clock, and keep it by NTP (timedatectl set-ntp true)"),
     CheckRow("signer", signer, "see that it runs"),
     CheckRow("IPFS", ipfs, "start it (ipfs daemon), or use a directory: --ipfs dir:PATH"),
-    CheckRow("gateway", gateway, "name another trustless gateway: gateway-url"),
+    CheckRow("gateway", gateway, "name a trustless gateway (Kubo's as 127.0.0.1): gateway-url"),
     CheckRow("node", node, "start one (capdex node, capdex up), or name another with node-url"),
 )

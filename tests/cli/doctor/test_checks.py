@@ -496,6 +496,15 @@ async def test_a_real_gateway_serves_the_empty_block_and_kubos_rpc_is_told_from_
     assert swapped["gateway"]["result"].endswith("is Kubo's RPC, which is for its owner alone")
 
 
+async def test_kubos_gateway_by_the_name_localhost_redirects_and_the_fix_is_its_number(
+    doctor: Any, kubo: Any
+) -> None:
+    named = kubo.gateway.replace("127.0.0.1", "localhost")
+    found = (await asyncio.to_thread(doctor, gateway_url=named))["gateway"]
+    assert (found["status"], "answered 301" in found["result"]) == ("fail", True)
+    assert "127.0.0.1" in found["fix"]
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
