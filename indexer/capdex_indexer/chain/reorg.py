@@ -23,6 +23,7 @@ from capdex.net.rpc.client import EndpointAnswer, Rpc
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import Header, read_header
 from capdex.registry.logs import BlockRef
+from capdex_indexer.chain.backfill import read_headers
 from capdex_indexer.projection.block_range import BlockRange, ChainChanged
 
 RING = 1024  # as many as are stored: a reorg is followed to its fork that deep
@@ -112,10 +113,9 @@ class ReorgDetector:
         self.settled = min(self.settled, fork.number)
 
     def check_parent(self, first: Header) -> None:
-        """Raise ChainChanged if `first` follows the tip by number, but is not its child."""
-        tip = self.tip
-        if tip and tip.number + 1 == first.number and first.parent != tip.hash:
-            raise ChainChanged(f"block {first.number} does not stand on block {tip.number}")
+        """Raise ChainChanged if `first`, the block after the tip, is not its child."""
+        if self.tip and first.parent != self.tip.hash:
+            raise ChainChanged(f"block {first.number} does not stand on block {self.tip.number}")
 
     async def find_fork(self, head: Header) -> BlockRef | None:
         """Return the fork block if the chain no longer holds the tip, else None.
@@ -149,19 +149,15 @@ class ReorgDetector:
         """Return a block before everything that was read."""
         below = min([self._start_block, *(ref.number for ref in self._ring)]) - 1
         number = min(max(below, 0), head.number)
-        header = await self._rpc.block(number)
-        if header is None:
-            raise ChainChanged(f"it has no block {number}, below its own head")
+        (header,) = await read_headers(self._rpc, [number])
         return header.ref
 
     async def _newest_kept(self, refs: list[BlockRef]) -> BlockRef | None:
         size = 1  # nearly always the newest one or two
         while refs:
             chunk, refs = refs[-size:], refs[:-size]
-            headers = await self._rpc.blocks([ref.number for ref in chunk])
+            headers = await read_headers(self._rpc, [ref.number for ref in chunk])
             for ref, header in zip(reversed(chunk), reversed(headers), strict=True):
-                if header is None:
-                    raise ChainChanged(f"it has no block {ref.number}, below its own head")
                 if header.hash == ref.hash:
                     return ref
             size *= 8

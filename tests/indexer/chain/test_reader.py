@@ -144,12 +144,15 @@ async def test_a_step_that_was_not_taken_is_given_again(simulate):
 async def test_a_fork_in_the_ring_is_found_and_told(simulate):
     sim = await simulate()
     sim.mine(20)
-    async with Rpc([sim.url]) as rpc, aclosing(read(rpc, sim).steps()) as steps:
-        while (await anext(steps)).upto.hash != sim.head.hash:
-            continue
-        sim.reorg(5)
-        reorg, blocks = await anext(steps), await anext(steps)
+    async with Rpc([sim.url]) as rpc:
+        reader = read(rpc, sim)
+        async with aclosing(reader.steps()) as steps:
+            while (read_last := (await anext(steps)).upto).hash != sim.head.hash:
+                continue
+            sim.reorg(5)
+            reorg, blocks = await anext(steps), await anext(steps)
     assert isinstance(reorg, Reorg)
+    assert not reader.reorgs.holds(read_last)
     assert reorg.fork.number == 15
     assert reorg.fork.hash == sim.blocks[15].hash
     assert [block.number for block in blocks.blocks] == list(range(16, 21))
