@@ -92,13 +92,7 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
         _allow_one_session(engine, "its file was moved, replaced or deleted")
         return engine, lock
-    engine = _postgresql(
-        url,
-        pool_size=1,
-        max_overflow=0,
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "autocommit": False, **_KEEPALIVE},
-    )
+    engine = _postgresql(url, None, pool_size=1, max_overflow=0, pool_pre_ping=True)
     _allow_one_session(engine, "PostgreSQL was restarted, ended it, or could not be reached")
     event.listen(engine, "connect", _take_advisory_lock)
     return engine, None
@@ -127,13 +121,13 @@ def open_reader(text: str) -> Engine:
     else:
         engine = _postgresql(
             url,
+            STATEMENT_TIMEOUT_S,
             pool_size=READERS,
             pool_timeout=5,
             pool_pre_ping=True,
             isolation_level="REPEATABLE READ",
             # Not by an option of the session, which target_session_attrs=read-write would refuse.
             execution_options={"postgresql_readonly": True},
-            connect_args=_bounded(),
         )
     event.listen(engine, "connect", check_revision)
     return engine
@@ -146,7 +140,7 @@ def open_operator(text: str) -> Engine:
         engine = create_engine(url, creator=_existing_file(url), pool_size=1, max_overflow=0)
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=())
     else:
-        engine = _postgresql(url, pool_size=1, max_overflow=0, connect_args=_bounded())
+        engine = _postgresql(url, STATEMENT_TIMEOUT_S, pool_size=1, max_overflow=0)
     event.listen(engine, "connect", check_revision)
     return engine
 
@@ -169,17 +163,27 @@ def reading(text: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _postgresql(url: URL, connect_args: dict[str, Any], **attributes: object) -> Engine:
-    # Such as a search_path: what is given here replaces what a URL says.
-    if options := f"{url.query.get('options', '')} {connect_args.get('options', '')}".strip():
-        connect_args["options"] = options
+def _postgresql(url: URL, limit_s: int | None, **attributes: object) -> Engine:
+    """Return an engine, each statement of which may take `limit_s`."""
+
+    # Not by an option of the connection, which poolers refuse.
+    def limit(connection: Any, _: Any) -> None:
+        connection.execute(f"SET statement_timeout = '{limit_s}s'")
+        connection.commit()
+
+    connect_args = {"connect_timeout": CONNECT_TIMEOUT_S, **_KEEPALIVE}
     engine = create_engine(url, connect_args=connect_args, **attributes)
     event.listen(engine, "connect", _prepare_session, insert=True)  # before SQLAlchemy reads text
+    if limit_s is not None:
+        event.listen(engine, "connect", limit)
     return engine
 
 
 def _prepare_session(connection: Any, _: Any) -> None:
-    """Refuse another encoding than UTF8, and a setting with which COPY stores other bytes."""
+    """Refuse another encoding than UTF8, and a session that a pooler shares among clients.
+
+    Also undo a setting with which COPY stores other bytes.
+    """
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         connection.close()
@@ -188,13 +192,32 @@ def _prepare_session(connection: Any, _: Any) -> None:
             Code.CONFIG,
             fix="createdb --encoding UTF8 --template template0 NAME",
         )
+    if _is_shared(connection):
+        connection.close()
+        raise UsageError(
+            "a pooler before the database lets clients share a session",
+            Code.CONFIG,
+            why="the lock that keeps a second writer away belongs to a session",
+            fix="connect to PostgreSQL itself, or to a pool in session mode",
+        )
     connection.execute("SET standard_conforming_strings = on")
     connection.commit()
 
 
-def _bounded() -> dict[str, Any]:
-    limit = f"-c statement_timeout={STATEMENT_TIMEOUT_S}s"
-    return {"connect_timeout": CONNECT_TIMEOUT_S, "options": limit, **_KEEPALIVE}
+def _is_shared(connection: Any) -> bool:
+    """True if another client gets this one's session between transactions (PgBouncer, Neon …)."""
+    own = _process_of(connection)
+    if own == connection.info.backend_pid:  # as PostgreSQL itself said; a pooler says another
+        return False
+    about = connection.info
+    with type(connection).connect(about.dsn, password=about.password) as another:
+        return own == _process_of(another) or own != _process_of(connection)
+
+
+def _process_of(connection: Any) -> int:
+    (process,) = connection.execute("SELECT pg_backend_pid()").fetchone()
+    connection.commit()
+    return int(process)
 
 
 def _lock_file(path: Path) -> FileLock:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,6 +18,7 @@ from capdex.uri import CapabilityURI
 from capdex_indexer.db import engine
 from capdex_indexer.query.index import Index
 from capdex_indexer.query.status import read_revision
+from tests.indexer.db.pooler import pooling
 
 ON_POSTGRESQL = [pytest.param("postgresql", marks=pytest.mark.real)]
 
@@ -72,6 +76,52 @@ def test_a_reader_notices_as_soon_as_the_writer_that_its_server_is_cut_off(
         opened.dispose()
     assert found[0]["tcp_user_timeout"] == "5000"
     assert found[1:] == [found[0]] * 2
+
+
+@pytest.fixture
+def behind_a_pooler(database_url: str, making: Any, tmp_path: Path) -> Any:
+    """`behind_a_pooler(transactions=…)` gives the URL of an index by way of a pooler."""
+    making.fill(database_url, making.Chain(), tmp_path / "blocks")
+    first, _, folder = database_url.partition("?host=")
+
+    @contextmanager
+    def url(*, transactions: bool) -> Iterator[str]:
+        with (
+            tempfile.TemporaryDirectory(prefix="pool-") as place,
+            pooling(Path(folder) / ".s.PGSQL.5432", Path(place), transactions=transactions),
+        ):
+            yield f"{first}?host={place}"
+
+    return url
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_pooler_that_shares_sessions_is_refused_to_writers_and_readers(
+    behind_a_pooler: Any,
+) -> None:
+    with behind_a_pooler(transactions=True) as url:
+        reader = engine.open_reader(url)
+        for opened in (reader, engine.open_operator(url), engine.open_writer(url)[0]):
+            with (
+                pytest.raises(UsageError, match="lets clients share a session") as refusal,
+                engine.transaction(opened),
+            ):
+                pass
+            assert refusal.value.code is Code.CONFIG
+            opened.dispose()
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_pooler_in_session_mode_is_used_with_the_limits_of_each_statement(
+    behind_a_pooler: Any,
+) -> None:
+    with behind_a_pooler(transactions=False) as url:
+        limits = []
+        for opened in (engine.open_reader(url), engine.open_writer(url)[0]):
+            with engine.transaction(opened) as connection:
+                limits.append(connection.exec_driver_sql("SHOW statement_timeout").scalar())
+            opened.dispose()
+    assert limits == ["10s", "0"]
 
 
 @pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
