@@ -33,8 +33,8 @@ _MACHINES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "ar
 
 
 async def fund(rpc: Rpc, address: str) -> None:
-    """Give an account of a local chain FUNDS_WEI; raises RpcError where the chain is no Anvil."""
-    await rpc.call("anvil_setBalance", [address, hex(FUNDS_WEI)])
+    """Give an account of Anvil or of Hardhat's node FUNDS_WEI; raises RpcError of other chains."""
+    await rpc.call("hardhat_setBalance", [address, hex(FUNDS_WEI)])
     await rpc.call("evm_mine", [])  # else no storage proof holds until the next block
 
 

@@ -17,6 +17,8 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import artifact
 from capdex.errors import CapdexError, Code, InvalidInput, Unavailable, UsageError
 from capdex.ipld.cid import Cid
+from capdex.net.rpc.client import Rpc
+from capdex_publisher.ethereum.anvil import fund
 from capdex_publisher.ethereum.client import Chain
 from capdex_publisher.ethereum.revert_reasons import UNKNOWN, decode, explain
 from capdex_publisher.registry.registry import Registry
@@ -181,3 +183,14 @@ def test_any_text_is_an_address_or_a_usage_error(text):
         assert len(parse_address(text)) == 42
     except InvalidInput as error:
         assert isinstance(error, UsageError)  # noqa: PT017
+
+
+async def test_an_account_gets_play_money_on_hardhats_node_which_knows_no_method_of_anvil():
+    def answer(method, _):
+        if method in ("hardhat_setBalance", "evm_mine"):
+            return web.Response(text='{"result": true}')
+        refusal = f"Method {method} is not supported"
+        return web.Response(text=f'{{"error": {{"code": -32004, "message": "{refusal}"}}}}')
+
+    async with endpoint(answer) as url, Rpc([url], max_attempts=1) as rpc:
+        await fund(rpc, ADDRESS)
