@@ -52,7 +52,7 @@ class RangeSizer:
         fullness = max(logs / TARGET_LOGS, size / TARGET_BYTES, 1e-9)
         self._answered = max(self._answered, blocks)
         self._calm += 1
-        if self._calm >= self._needed and self.limit < MAX_BLOCKS:
+        if self._calm >= self._needed:
             if self._raised:
                 self._needed = max(self._needed // 2, FIRST_CALM)
             self._calm, self._raised = 0, True

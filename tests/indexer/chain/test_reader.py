@@ -9,8 +9,9 @@ from capdex.errors import Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import read_header
 from capdex_indexer.chain import reader as chain
+from capdex_indexer.chain.backfill import read_headers
 from capdex_indexer.chain.reader import ChainReader
-from capdex_indexer.projection.block_range import BlockRange, Reorg
+from capdex_indexer.projection.block_range import BlockRange, ChainChanged, Reorg
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -156,6 +157,17 @@ async def test_a_fork_in_the_ring_is_found_and_told(simulate):
     assert reorg.fork.number == 15
     assert reorg.fork.hash == sim.blocks[15].hash
     assert [block.number for block in blocks.blocks] == list(range(16, 21))
+
+
+@pytest.mark.parametrize("number", [None, "0x1"])
+async def test_a_missing_block_or_another_one_is_no_block_of_the_chain(simulate, number):
+    sim = await simulate()
+    sim.mine(5)
+    sim.once("eth_getBlockByNumber", lambda block: number and block | {"number": number})
+    async with Rpc([sim.url]) as rpc:
+        with pytest.raises(ChainChanged):
+            await read_headers(rpc, [2, 3])
+        assert [header.number for header in await read_headers(rpc, [2, 3])] == [2, 3]
 
 
 @pytest.mark.parametrize("words", ["unknown block", "internal error"])

@@ -92,6 +92,13 @@ async def test_a_range_that_breaks_what_answers_all_else_is_asked_in_halves(
     assert it.logs == sim.logs
 
 
+async def test_an_endpoint_that_refuses_a_single_block_is_told(simulate, following):
+    sim = await simulate(max_blocks=0, too_wide=(-32000, "no"))
+    sim.mine(24)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.until(lambda: it.troubles)
+
+
 async def test_an_outage_makes_no_range_smaller(simulate, following, garbage):
     sim = await simulate()
     for _ in range(60):
