@@ -130,8 +130,8 @@ async def test_a_kubo_that_refuses_an_upload_is_told_without_its_path() -> None:
     async with TestServer(app) as server, Kubo(str(server.make_url("/t0ken-of-mine"))) as client:
         with pytest.raises(Unavailable) as caught:
             await client.put(b"a file")
-    assert "404" in caught.value.why
-    assert "t0ken-of-mine" not in f"{caught.value.message}{caught.value.why}{caught.value.fix}"
+    assert caught.value.why == "HTTPError: 404 Client Error: Not Found"
+    assert "t0ken-of-mine" not in caught.value.message
 
 
 async def test_a_kubo_whose_disk_is_full_is_not_told_to_be_started() -> None:
