@@ -48,10 +48,8 @@ def path_fault(path: str) -> str | None:
     for part in parts:
         if not part:
             return "one of its parts is empty: it is relative, with one / between two names"
-        if part in (".", ".."):
-            return f"it contains the part {part}"
         if part[-1] in ". ":
-            return "a part of it ends with a dot or a space"
+            return "a part of it is . or .., or ends with a dot or a space"
         if part.split(".")[0].rstrip(" ").casefold() in _DEVICES:
             return f"{part} is the name of a device on Windows"
     if fold(path) == MADE:

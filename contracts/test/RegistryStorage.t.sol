@@ -40,6 +40,15 @@ contract RegistryStorageTest is RegistryTest {
         assertEq(_load(slot), _record(0, 2, 1, NOBODY), "renounced");
     }
 
+    function test_CountersOfSlot1GoOnBeyondOneByte() public {
+        bytes32 slot = _k(keccak256("note"), bytes32(uint256(1)));
+        vm.store(address(registry), slot, _record(1, 511, 511, address(this)));
+        _publish("note", "1.0.0");
+        assertEq(_load(slot), _record(1, 511, 512, address(this)), "published");
+        registry.renounce("note");
+        assertEq(_load(slot), _record(1, 512, 512, address(0)), "renounced");
+    }
+
     function test_RevertIf_ACounterWouldRunOverIntoItsNeighbour() public {
         bytes32 slot = _k(keccak256("note"), bytes32(uint256(1)));
         vm.store(address(registry), slot, _record(0, 0, type(uint32).max, address(this)));
