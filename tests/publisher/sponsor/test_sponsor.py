@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import json
 import socket
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
+from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.package import VerifiedPackage
 from capdex.registry.events import Published
@@ -76,11 +78,14 @@ async def published(registry):
     return [x for x in await all_events(registry, []) if isinstance(x, Published)]
 
 
-async def test_an_author_without_ether_publishes(registry, chain, open_sponsor, author, signer):
+async def test_an_author_without_ether_publishes(
+    registry, chain, open_sponsor, author, signer, blocks
+):
     sponsor, before = open_sponsor(), await chain.balance(signer.address)
     release = await sponsor.publish(body(await signed(registry, author)))
     (event,) = await published(registry)
     assert event.announcement.publisher == author.address
+    assert hashlib.sha256(await blocks.get(Cid.parse(release.cid))).hexdigest() == release.sha256
     assert release.cap_uri == event.announcement.cap_uri == "did:nuwa:cap:note@1.0.0"
     assert not release.already
     assert await chain.balance(author.address) == 0
@@ -113,7 +118,7 @@ async def test_requests_at_once_and_again_are_paid_once(
 async def test_a_sponsor_that_was_killed_pays_once(
     registry, chain, local_chain, open_sponsor, author, signer, monkeypatch, mined
 ):
-    request = body(await signed(registry, author))
+    request, before = body(await signed(registry, author)), await chain.balance(signer.address)
     send = chain.send_raw
 
     async def send_and_die(raw):
@@ -134,7 +139,8 @@ async def test_a_sponsor_that_was_killed_pays_once(
     assert release.cap_uri == "did:nuwa:cap:note@1.0.0"
     assert len(await published(registry)) == 1
     assert await chain.nonce(signer.address, "latest") == 1
-    assert 0 < restarted.budget.spent_wei <= 10**16
+    paid = before - await chain.balance(signer.address)
+    assert (restarted.budget.spent_wei, restarted.budget.left_wei) == (paid, ETHER - paid)
 
 
 @pytest.fixture
