@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
+from itertools import pairwise
 
 import pytest
 
@@ -9,7 +10,7 @@ from capdex.errors import Unavailable
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.types import read_header
 from capdex_indexer.chain import reader as chain
-from capdex_indexer.chain.backfill import read_headers
+from capdex_indexer.chain.backfill import FIRST_BLOCKS, read_headers
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.projection.block_range import BlockRange, ChainChanged, Reorg
 
@@ -128,6 +129,16 @@ async def test_heads_that_are_none_are_looked_for_ten_times_a_second_at_most(sim
             sim.publish()
             await following
     assert times[3] - times[0] > 0.19  # the first one is looked for at once
+
+
+async def test_ranges_with_few_logs_grow(simulate):
+    sim = await simulate()
+    sim.mine(600)
+    async with Rpc([sim.url]) as rpc:
+        steps = await steps_up_to(read(rpc, sim), sim)
+    ends = [step.upto.number for step in steps if isinstance(step, BlockRange)]
+    assert ends[0] == FIRST_BLOCKS - 1
+    assert max(b - a for a, b in pairwise(ends)) >= 4 * FIRST_BLOCKS
 
 
 async def test_a_step_that_was_not_taken_is_given_again(simulate):
