@@ -29,6 +29,10 @@ WARM = (
     "aiohttp",
     "mcp",
     "web3",
+    "capdex_cli.commands.author.publish",
+    "capdex_cli.commands.find.query",
+    "capdex_cli.commands.use.install",
+    "capdex_cli.config.load",
     "capdex_cli.main",
     "capdex_publisher.publish.publish",
     "capdex_publisher.registry.registry",
@@ -43,6 +47,7 @@ def serve(path: str, *more: str) -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as capdex_cli.main does, before numpy is imported
     for name in (*WARM, *more):
         importlib.import_module(name)
+    importlib.import_module("templates").compile_now()
     gc.freeze()  # a fork that looks for garbage would copy each page of them
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)

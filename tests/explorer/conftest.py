@@ -28,8 +28,10 @@ from capdex_indexer.sync.loop import SyncProgress
 from capdex_service.http.routes import build_reader_routes
 from capdex_service.limits.hosts import LOOPBACK
 from capdex_service.queries.reader import Reader
+from tests.e2e.templates import keep_code
 from tests.explorer import hostile
 from tests.indexer import making
+from tests.indexer.tables import with_tables
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OTHER = "0x" + making.OTHER.hex()
@@ -93,6 +95,9 @@ class Filled:
     url: str
     blocks: Path
     chain: Any
+
+
+keep_code()
 
 
 @pytest.fixture(scope="session")
@@ -174,7 +179,7 @@ class Growing:
     """An index that a test lets grow, and the address of its node."""
 
     def __init__(self, folder: Path) -> None:
-        self.url, self.blocks = f"sqlite:///{folder / 'index.db'}", folder / "blocks"
+        self.url, self.blocks = with_tables(folder / "index.db"), folder / "blocks"
         self.chain, self.base = making.Chain(), ""
         self.store = Store.open(self.url, making.DEPLOYMENT)
 

@@ -28,7 +28,12 @@ USED = (
     "capdex_cli.node.serve",
     "capdex_indexer.db.migrations",
     "alembic.command",
+    "alembic.config",
+    "anyio._backends._asyncio",
+    "eth_hash.backends.pycryptodome",
+    "uvicorn.lifespan.on",
     "uvicorn.protocols.http.httptools_impl",
+    "uvloop",
 )
 # Ends with the process that started it (PR_SET_PDEATHSIG).
 TIED = (
