@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from capdex.codes import error_codes
 from capdex.errors import Code
 from capdex_cli.main import program
+from capdex_publisher.keys import keystore
 
 ROOT = Path(__file__).parents[2]
 MAKING = ROOT / "tests" / "indexer" / "making.py"
@@ -31,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory of the test's own, outside every repository."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPDEX_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(keystore, "LIGHT_SCRYPT_N", 1024)  # keys that guard nothing
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CI", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path

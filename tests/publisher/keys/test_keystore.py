@@ -66,6 +66,13 @@ def test_the_full_work_factor_is_that_of_wallets():
     assert keys.SCRYPT_N == 2**18
 
 
+@pytest.mark.parametrize("make", [keys.create_account, keys.create_did_key])
+def test_a_light_key_takes_a_sixteenth_of_it(tmp_path, make):
+    make(path := tmp_path / "key.json", PASSPHRASE, light=True)
+    params = json.loads(path.read_text())["crypto"]["kdfparams"]
+    assert (params["n"], params["r"], params["p"]) == (2**14, 8, 1)
+
+
 @pytest.mark.parametrize("load", [keys.load_account, keys.load_did_key])
 @pytest.mark.parametrize("make", [keys.create_account, keys.create_did_key])
 def test_a_wrong_passphrase_is_refused_and_a_foreign_file_is_unreadable(tmp_path, load, make):
