@@ -26,6 +26,7 @@ from capdex_indexer.db.migrations import migrate
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_indexer.sync import recovery
+from tests.indexer.tables import with_tables
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -165,11 +166,12 @@ def create_database(server: str, name: str, template: str = "template1") -> str:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database: a SQLite file, then a real PostgreSQL.
 
-    It is empty; only where `store` is about to make the tables, PostgreSQL has them already, which
-    takes it a third of the time.
+    It is empty; only where `store` is about to make the tables, it has them already, as a copy of
+    those that were made once.
     """
+    path = tmp_path / "store.db"
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
+        yield with_tables(path) if "store" in request.fixturenames else f"sqlite:///{path}"
         return
     server: str = request.getfixturevalue("postgres_server")
     made = request.getfixturevalue("migrated") if "store" in request.fixturenames else "template1"

@@ -17,6 +17,7 @@ from capdex.registry.logs import LogPosition, RawLog
 from capdex_indexer.chain.reader import ChainReader
 from capdex_indexer.store import Deployment, Store
 from capdex_indexer.sync.loop import SyncProgress, follow_chain
+from tests.indexer.tables import with_tables
 
 FAIL_AFTER_S = 30.0  # a hang's end; no test waits for it
 
@@ -41,7 +42,8 @@ class Following:
     ) -> None:
         self.path, self._registry, self._fail_after_s = path, registry, fail_after_s
         deployment = Deployment(chain_id, checksum_address(registry), start_block, bytes(32))
-        self.store = Store.open(f"sqlite:///{path}", deployment)
+        url = f"sqlite:///{path}" if path.exists() else with_tables(path)
+        self.store = Store.open(url, deployment)
         self.rpc = Rpc(urls, transport=transport or AiohttpTransport(), read_reply=read_reply)
         self.reports: list[SyncProgress] = []
         self.reader = ChainReader(

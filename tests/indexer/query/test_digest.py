@@ -22,6 +22,7 @@ from capdex_indexer.projection.package_rows import Judgement
 from capdex_indexer.query import digest
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Delay, Store
+from tests.indexer.tables import with_tables
 
 
 def digest_of(index: Index, block: int | None = None) -> digest.Digest:
@@ -40,7 +41,7 @@ def fresh(making: Any, tmp_path: Any) -> Iterator[Any]:
     opened: list[Any] = []
 
     def make(chain: Any, upto: Any = None, *, fetch: bool = True) -> digest.Digest:
-        url = f"sqlite:///{tmp_path / f'fresh-{len(opened)}.db'}"
+        url = with_tables(tmp_path / f"fresh-{len(opened)}.db")
         store, index = Store.open(url, making.DEPLOYMENT), Index(url)
         opened.extend([index, store])
         making.append(store, chain, upto)

@@ -31,6 +31,7 @@ from capdex_indexer.query.index import Index
 from capdex_indexer.query.names import read_versions_like
 from capdex_indexer.query.pages import read_newest_releases
 from capdex_indexer.store import Operator, Store
+from tests.indexer.tables import with_tables
 
 FATES = ("served", "rejected", "pending", "denied", "denied name", "yanked", "repeated")
 NAMES = ("amber", "birch", "cedar")
@@ -88,7 +89,7 @@ def fill(store: Store, url: str, mix: Mix) -> list[tuple[str, str]]:
 @contextmanager
 def filled(mix: Mix) -> Iterator[tuple[Index, Connection, list[tuple[str, str]]]]:
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/index.db"
+        url = with_tables(Path(folder) / "index.db")
         store, index = Store.open(url, MAKING.DEPLOYMENT), Index(url)
         try:
             served = fill(store, url, mix)

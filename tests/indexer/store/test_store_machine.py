@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import Engine, event
 
-from capdex_indexer.db.engine import open_reader
 from capdex_indexer.query.changes import read_changes
 from capdex_indexer.query.digest import DigestCache, read_digest
 from capdex_indexer.query.index import Index
@@ -28,6 +27,7 @@ from capdex_indexer.query.name_state import read_name_state
 from capdex_indexer.query.status import read_revision
 from capdex_indexer.store import Store
 from tests.indexer.found import search_page
+from tests.indexer.tables import with_tables
 
 NAMES = ("note", "memo")
 KINDS = (
@@ -117,7 +117,7 @@ class Indexing(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="capdex-machine-"))
-        self.url = f"sqlite:///{self.home / 'index.db'}"
+        self.url = with_tables(self.home / "index.db")
         self.chain, self.digests = making.Chain(), DigestCache()
         self.answers: dict[str, Any] = {}
         self.revision = 0
@@ -125,8 +125,16 @@ class Indexing(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.store = Store.open(self.url, making.DEPLOYMENT)
+        self._open()
         making.append(self.store, self.chain)
+
+    def _open(self) -> None:
+        """A process: its writer, and a reader for as long."""
+        self.store, self.index = Store.open(self.url, making.DEPLOYMENT), Index(self.url)
+
+    def _close(self) -> None:
+        self.index.close()
+        self.store.close()
 
     @rule(
         kinds=st.lists(st.sampled_from(KINDS), max_size=3),
@@ -194,8 +202,8 @@ class Indexing(RuleBasedStateMachine):
 
     @rule()
     def crash_and_reopen(self) -> None:
-        self.store.close()
-        self.store = Store.open(self.url, making.DEPLOYMENT)
+        self._close()
+        self._open()
         cursor = self.store.cursor()
         assert cursor is not None
         assert cursor.block == self.chain.head
@@ -247,50 +255,41 @@ class Indexing(RuleBasedStateMachine):
     @invariant()
     def every_changed_answer_is_in_the_feed_of_changes(self) -> None:
         """Readers keep answers until the feed names them; only the finality may differ."""
-        index = Index(self.url)
-        try:
-            feed = read(index, read_changes, (self.revision, chr(0x10FFFF)), 1000)
-            answers = {
-                name: (
-                    [dataclasses.replace(x, finality="") for x in index.releases(name)],
-                    read(index, read_name_state, name),
-                )
-                for name in NAMES
-            }
-            self.revision = read(index, read_revision)[0]
-        finally:
-            index.close()
+        feed = read(self.index, read_changes, (self.revision, chr(0x10FFFF)), 1000)
+        answers = {
+            name: (
+                [dataclasses.replace(x, finality="") for x in self.index.releases(name)],
+                read(self.index, read_name_state, name),
+            )
+            for name in NAMES
+        }
+        self.revision = read(self.index, read_revision)[0]
         changed = {name for name in answers if answers[name] != self.answers.get(name)}
         assert changed <= {x.name for x in feed} or not self.answers
         self.answers = answers
 
     @invariant()
     def the_tree_that_is_kept_is_the_one_that_is_read_anew(self) -> None:
-        engine = open_reader(self.url)
-        try:
-            with engine.begin() as connection:
-                assert self.digests.read(connection) == read_digest(connection)
-        finally:
-            engine.dispose()
+        with self.index.read() as connection:
+            assert self.digests.read(connection) == read_digest(connection)
 
     def teardown(self) -> None:
         self.chain.mine()  # what is final is said again with every step
         making.append(self.store, self.chain)
         making.fetch(self.store, self.chain)
-        url = f"sqlite:///{self.home / 'rebuilt.db'}"
+        url = with_tables(self.home / "rebuilt.db")
         rebuilt = Store.open(url, making.DEPLOYMENT)
         making.follow(rebuilt, self.chain)
-        grown, fresh = Index(self.url), Index(url)
+        fresh = Index(url)
         try:
-            assert picture(grown) == picture(fresh)
+            assert picture(self.index) == picture(fresh)
             assert schema_claims(self.home / "index.db") == schema_claims(self.home / "rebuilt.db")
             assert soak.digest(self.url) == soak.digest(url)
             assert not soak.differences(soak.contents(self.url), soak.contents(url))
         finally:
-            grown.close()
             fresh.close()
             rebuilt.close()
-            self.store.close()
+            self._close()
             shutil.rmtree(self.home)
 
 
