@@ -27,11 +27,13 @@ from capdex_indexer.chain import reorg
 from capdex_indexer.node.node import Node
 from capdex_indexer.options import NodeOptions
 from capdex_service.limits.hosts import LOOPBACK
+from tests.e2e.templates import keep_code
 
 FAIL_AFTER_S = 20.0  # a hang's end; no test waits for it
 MANY = 10_000  # answers: more than a test asks for
 
 pytestmark = pytest.mark.usefixtures("hasty")
+keep_code()
 
 
 class Running:
@@ -49,6 +51,7 @@ class Running:
             while not await asyncio.to_thread(reached):
                 if self._loops.done():
                     self._loops.result()
+                await asyncio.sleep(0.01)  # the node needs the processor
 
     def codes(self) -> list[str]:
         return [fault["code"] for fault in self.node.surface.health.faults()]

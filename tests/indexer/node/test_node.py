@@ -95,6 +95,7 @@ async def running(node: Node) -> AsyncIterator[Until]:
             while not await asyncio.to_thread(reached):
                 if task.done():
                     task.result()
+                await asyncio.sleep(0.01)  # the node needs the processor
 
     try:
         yield until

@@ -64,6 +64,7 @@ async def running(options: NodeOptions) -> AsyncIterator[Any]:
                 while not await asyncio.to_thread(reached):
                     if task.done():
                         task.result()
+                    await asyncio.sleep(0.01)  # the node needs the processor
 
         opened_any: Any = opened
         try:
