@@ -276,11 +276,7 @@ def test_no_secret_is_told_however_much_is_asked_for(
     ]
     said = []
     for words, env in calls:
-        done = subprocess.run(
-            [sys.executable, "-m", "capdex", *words, *loud],
-            cwd=shell.folder, env=os.environ | shell.env | env, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = shell.warm((*words, *loud), shell.folder, os.environ | shell.env | env)
         assert done.returncode in (0, 1, 2, 3, 4), done.stderr
         said.append(done.stdout + done.stderr)
     own = [shell / "passphrase", shell / "key", shell / "wrong"]

@@ -322,12 +322,12 @@ def test_plain_values_are_those_of_the_lines_that_did_not_fail(capdex: Any, publ
     assert "weather: the lock file does not say of weather what its package says" in result.stderr
 
 
-def test_a_check_shows_how_much_of_it_is_done(capdex: Any, publish: Any) -> None:
+def test_a_check_shows_how_much_of_it_is_done(capdex: Any, publish: Any, warm: Any) -> None:
     publish()
     assert capdex("install", "weather", "--yes").exit_code == 0
     process = pexpect.spawn(
-        sys.executable,
-        ["-m", "capdex", "sync", "--check"],
+        warm.capdex,
+        ["sync", "--check"],
         env={key: value for key, value in os.environ.items() if key != "CI"},
         encoding="utf-8",
         timeout=30,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -381,14 +380,14 @@ def test_no_passphrase_is_asked_for_while_another_process_waits_to_send(
 
 
 @pytest.fixture
-def type_at(chain: Chain) -> Callable[..., tuple[str, int | None]]:
+def type_at(chain: Chain, warm: Any) -> Callable[..., tuple[str, int | None]]:
     """Run a command on a terminal and type one line at its question."""
 
     def run(line: str, *words: str) -> tuple[str, int | None]:
         kept = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR")}
         process = pexpect.spawn(
-            sys.executable,
-            ["-m", "capdex", *words],
+            warm.capdex,
+            list(words),
             env={**kept, "TERM": "dumb", "LC_ALL": "C.UTF-8"},
             encoding="utf-8",
             timeout=60,

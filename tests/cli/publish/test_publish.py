@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -448,12 +447,12 @@ def test_a_name_is_claimed_before_anything_is_published_under_it(
 
 
 def test_on_a_terminal_the_wait_is_one_line_that_counts_down(
-    guarded: dict[str, str], minutes: Callable[[str], None]
+    guarded: dict[str, str], minutes: Callable[[str], None], warm: Any
 ) -> None:
     kept = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR")}
     process = pexpect.spawn(
-        sys.executable,
-        ["-m", "capdex", "publish", "weather.acp.yaml"],
+        warm.capdex,
+        ["publish", "weather.acp.yaml"],
         env={**kept, "TERM": "xterm", "LC_ALL": "C.UTF-8"},
         encoding="utf-8",
         timeout=90,
