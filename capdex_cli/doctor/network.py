@@ -240,7 +240,8 @@ async def ipfs(subject: Subject) -> DoctorCheck:
             f"{redact(url)} is a gateway, which stores nothing",
             "name Kubo's RPC, which has a port of its own (5001), or a directory: --ipfs dir:PATH",
         )
-    return fail(f"{redact(url)} answered {status}, and not as Kubo's RPC")
+    fix = "use a proxy that adds its token: capdex sends none" if status in (401, 403) else ""
+    return fail(f"{redact(url)} answered {status}, and not as Kubo's RPC", fix)
 
 
 async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:

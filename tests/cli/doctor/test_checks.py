@@ -477,6 +477,12 @@ def test_a_directory_of_blocks_must_be_writable(doctor: Any, tmp_path: Path) -> 
     assert (found["status"], "permissions" in found["fix"]) == ("fail", True)
 
 
+def test_a_kubo_that_wants_a_token_is_told_as_such(doctor: Any) -> None:
+    with simulated(lambda *_: (403, {}, b"Access Denied")) as url:
+        found = doctor(ipfs=url)["IPFS"]
+    assert (found["status"], "capdex sends none" in found["fix"]) == ("fail", True)
+
+
 async def test_a_real_gateway_serves_the_empty_block_and_kubos_rpc_is_told_from_it(
     doctor: Any, kubo: Any
 ) -> None:
