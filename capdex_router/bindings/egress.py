@@ -24,6 +24,7 @@ from yarl import URL
 
 from capdex import __version__
 from capdex.errors import Code, ExecutionFailed, InvalidInput, Refused, Unavailable
+from capdex.json import Json
 from capdex.manifest.urls import host_fault
 from capdex.net.connection import proxy_of
 from capdex.net.rpc.aiohttp_transport import words_of
@@ -41,6 +42,7 @@ OWN_HEADERS: Final = AGENT | {"Accept-Encoding": "gzip"}  # unless a request set
 SENT: Final = {"sent": True}
 
 _REFUSED: Final = "the router refuses the address"
+_CLOSED: Final = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052
 # A user's allowance of a host reaches these, and no link-local, multicast or metadata address.
 _INSIDE: Final = tuple(
@@ -192,6 +194,7 @@ class Egress:
         if not 300 <= response.status < 400:
             return
         host, origin = response.url.raw_host, response.url.origin()
+        details: Json = {"status": response.status} | after_status(response.status)
         fix = f"{AUTHOR}: the binding must name the final URL"
         if any(origin == url.origin() for url in self._addresses.values()):
             fix = "a person can name the final URL with --at"
@@ -206,13 +209,11 @@ class Egress:
                 Code.PERMISSION_DENIED,
                 why=f"it names {(location.raw_host or 'no host')[:200]!r}, which nobody agreed to",
                 fix=fix,
+                details=details,
             )
-        raise ExecutionFailed(
-            f"{host} redirects to another path",
-            why="redirects are not followed",
-            fix=fix,
-            details={"status": response.status},
-        )
+        what = f"{host} redirects to another path"
+        why = f"redirects are not followed; it names {location.raw_path!r}"
+        raise ExecutionFailed(what, why=why, fix=fix, details=details)
 
     def _moved(self, url: URL) -> URL:
         base = self._addresses.get(str(url.origin()).lower()) if url.absolute else None
@@ -272,8 +273,7 @@ def _not_contacted(whom: object, why: str) -> Refused:
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
-        what = f"the reply is encoded as {encoding[:40]!r}, which was not asked for"
-        raise ExecutionFailed(what, fix=SERVICE)
+        raise unusable(f"is encoded as {encoding[:40]!r}, which was not asked for")
     gzip = zlib.decompressobj(wbits=31) if encoding != "identity" else None
     body, received = bytearray(), 0  # what comes behind gzip data adds nothing to the body
     try:
@@ -282,26 +282,27 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
             left = max_bytes - len(body)
             body += gzip.decompress(chunk, left + 1) if gzip else chunk
             if max(received, len(body)) > max_bytes:
-                raise ExecutionFailed(
-                    "the reply is too large",
-                    why=f"it is over {max_bytes} bytes",
-                    fix="ask for less",
-                )
+                raise unusable("is too large", f"it is over {max_bytes} bytes", "ask for less")
     except zlib.error:
-        raise ExecutionFailed(
-            "the reply is not the gzip that it claims to be", fix=SERVICE
-        ) from None
+        raise unusable("is not the gzip that it claims to be") from None
     if gzip and received and not gzip.eof:
-        raise ExecutionFailed("the reply ends within its gzip data", fix="call again")
+        raise unusable("ends within its gzip data", fix="call again")
     return bytes(body)
+
+
+def unusable(fault: str, why: str = "", fix: str = SERVICE) -> ExecutionFailed:
+    """Return the error for a reply that is there, and has a fault: its request was carried out."""
+    return ExecutionFailed(f"the reply {fault}", why=why, fix=fix, details=SENT)
 
 
 def after_status(status: int) -> dict[str, bool]:
     """Return SENT for a status after which the request may have been carried out, else {}.
 
-    503 says that the service did not handle it (RFC 9110, 15.6.4).
+    503 says that the service did not handle it (RFC 9110, 15.6.4); after it has, many services
+    answer a form with 302 or 303.
     """
-    return SENT if status >= 500 and status != HTTPStatus.SERVICE_UNAVAILABLE else {}
+    done = status in (302, 303) or (status >= 500 and status != HTTPStatus.SERVICE_UNAVAILABLE)
+    return SENT if done else {}
 
 
 def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | ExecutionFailed:
@@ -314,7 +315,7 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
         what = f"{host} has no certificate that this machine trusts"
         return ExecutionFailed(what, why=words_of(error, _proxy(url)), fix=SERVICE)
     unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
-    if unconnected or isinstance(error, aiohttp.ClientConnectionError):
+    if unconnected or isinstance(error, _CLOSED):
         # aiohttp sends nothing before it is connected.
         unsent = unconnected or isinstance(error, aiohttp.ConnectionTimeoutError)
         later = "try again later"
@@ -328,5 +329,5 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
             fix=fix,
             details=None if unsent else SENT,
         )
-    what = f"the reply of {host} is not HTTP"
-    return ExecutionFailed(what, why=type(error).__name__, fix=SERVICE)
+    why = words_of(error, None).partition(":")[0]  # behind it is what came, of any content
+    return unusable(f"of {host} is not HTTP", why)

@@ -14,10 +14,9 @@ from capdex.json import Json
 from capdex.manifest.bindings.contacts import carried_secrets
 from capdex.manifest.bindings.http_auth import auths
 from capdex.net.json_reply import parse
-from capdex_router.bindings.egress import Egress, Reply, after_status
+from capdex_router.bindings.egress import Egress, Reply, after_status, unusable
 from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate
 from capdex_router.bindings.styles import in_url
-from capdex_router.model.refs import SERVICE
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.secrets import Secrets, basic
 
@@ -155,9 +154,7 @@ def _output(reply: Reply) -> Json:
             value = parse(reply.body, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
         except ValueError as error:
             if str(error) != "not JSON":
-                raise ExecutionFailed(
-                    "the reply cannot be used", why=f"it is {error}", fix=SERVICE
-                ) from None
+                raise unusable("cannot be used", f"it is {error}") from None
         else:
             return value if isinstance(value, dict) else {"value": value}
     return {"text": _text(reply), "content_type": kind[:200], "status": reply.status}

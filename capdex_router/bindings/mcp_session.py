@@ -138,8 +138,9 @@ class McpSession:
                 result = await self.client.session.send_request(
                     types.CallToolRequest(params=params), _RESULT
                 )
-        except Unavailable as error:
-            if isinstance(error, Forgotten) or error.message != ENDED:
+        except (ExecutionFailed, Unavailable) as error:
+            unsent = isinstance(error, Unavailable) and error.message != ENDED
+            if unsent or isinstance(error, Forgotten) or error.details:
                 raise
             raise error.with_details(**SENT) from None
         if isinstance(result, types.InputRequiredResult):

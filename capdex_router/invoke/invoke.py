@@ -267,8 +267,9 @@ class Invoker:
                 with carrying(self._token(call, left)):
                     return await call.executor.run(call.arguments, timeout_s=left)
         except TimeoutError:
-            late = Unavailable(f"the tool did not answer within {limit:g} s", fix="try again")
-        except Unavailable as error:
+            what = f"the tool did not answer within {limit:g} s"
+            late: CapdexError = Unavailable(what, fix="try again")
+        except CapdexError as error:
             if error.code is not Code.TIMEOUT and "sent" not in (error.details or {}):
                 raise
             late = error

@@ -289,8 +289,9 @@ async def test_a_redirect_within_a_host_is_not_followed(serve: Any, local: Egres
     async def there(_: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": "/there"})
 
-    with pytest.raises(ExecutionFailed, match="another path"):
+    with pytest.raises(ExecutionFailed, match="another path") as refused:
         await local.fetch("GET", URL(await serve(there)), timeout_s=5)
+    assert "it names '/there'" in refused.value.why
 
 
 async def test_an_endless_body_is_read_up_to_its_limit(serve: Any, local: Egress) -> None:
@@ -397,25 +398,54 @@ async def test_a_reply_that_is_no_plain_http_is_a_failure(
         await local.fetch("GET", URL(await serve_bytes(talk)), timeout_s=5)
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind", "details"),
-    [
-        (b"", Unavailable, {"sent": True}),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", ExecutionFailed, None),
-    ],
-)
-async def test_a_connection_that_ends_early_is_told_as_such(
-    reply: bytes, kind: type[CapdexError], details: Any, serve_bytes: Any, local: Egress
-) -> None:
+def saying(reply: bytes) -> Any:
+    """Return a service that answers so, and closes the connection."""
+
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(reply)
         await writer.drain()
         writer.close()
 
-    with pytest.raises(kind) as ended:
-        await local.fetch("GET", URL(await serve_bytes(talk)), timeout_s=5)
-    assert ended.value.details == details
+    return talk
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
+    ],
+)
+async def test_a_connection_that_ends_early_is_told_as_such(
+    reply: bytes, serve_bytes: Any, local: Egress
+) -> None:
+    with pytest.raises(Unavailable, match="closed the connection") as ended:
+        await local.fetch("GET", URL(await serve_bytes(saying(reply))), timeout_s=5)
+    assert ended.value.details == {"sent": True}
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" + b"x" * 9, "over 8 bytes"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx", "'br'"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "gzip"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 9000 + b"\r\n\r\n", "8190 bytes"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "Bad status line"),
+        (b"HTTP/1.1 303 See Other\r\nLocation: /done\r\n\r\n", "/done"),
+        (b"HTTP/1.1 302 Found\r\nLocation: https://example.org/\r\n\r\n", "example.org"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_says_that_the_request_was_sent(
+    reply: bytes, words: str, serve_bytes: Any, local: Egress
+) -> None:
+    url = URL(await serve_bytes(saying(reply)))
+    with pytest.raises(CapdexError) as failed:
+        await local.fetch("POST", url, body=b"{}", timeout_s=5, max_bytes=8)
+    assert words in failed.value.line
+    assert (failed.value.details or {})["sent"] is True
 
 
 async def test_a_closed_port_is_unavailable(local: Egress) -> None:

@@ -114,6 +114,7 @@ async def test_json_that_is_deep_or_dense_is_a_failure(body: bytes, serve: Any, 
     with pytest.raises(ExecutionFailed) as failed:
         await make(await serve(replying(body))).run({}, timeout_s=10)
     assert failed.value.code is Code.EXECUTION_FAILED
+    assert failed.value.details == {"sent": True}
 
 
 @pytest.mark.parametrize(

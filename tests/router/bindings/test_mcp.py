@@ -518,6 +518,7 @@ async def test_an_answer_that_is_none_fails_its_call_at_once(
         await (await raw(kind, body)).run({}, timeout_s=60)
     assert words in failed.value.why
     assert "expected was an object" in failed.value.why
+    assert failed.value.details == {"sent": True}
 
 
 @pytest.mark.parametrize(

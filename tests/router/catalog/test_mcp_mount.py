@@ -337,8 +337,9 @@ async def test_structured_content_may_have_many_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["list", "nothing"])
 async def test_a_result_that_is_not_that_of_a_tool_is_a_failure(mode: str, tmp_path: Path) -> None:
     async with hostile(mode, tmp_path / "x") as tool:
-        with pytest.raises(ExecutionFailed, match="not MCP"):
+        with pytest.raises(ExecutionFailed, match="not MCP") as failed:
             await run(tool)
+    assert failed.value.details == {"sent": True}
 
 
 @pytest.mark.parametrize("mode", [*ANSWERS, *LINES])
@@ -349,6 +350,7 @@ async def test_an_answer_that_is_none_fails_its_call_at_once(mode: str, tmp_path
     assert failed.value.message == "the answer of the MCP server cannot be used"
     assert "expected was an object" in failed.value.why
     assert failed.value.fix
+    assert failed.value.details == {"sent": True}
 
 
 @pytest.mark.parametrize("mode", STRAYS)

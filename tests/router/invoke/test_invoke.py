@@ -380,11 +380,13 @@ async def test_an_unanswered_call_that_may_have_changed_something_is_not_to_be_r
         tool("t", Waits(), DESTROYS),
         tool("late", Raises(Unavailable("x")), DESTROYS),
         tool("lost", Raises(lost), DESTROYS),
+        tool("odd", Raises(ExecutionFailed("x", details={"sent": True})), DESTROYS),
     )
     for found in (
         await run.call("t", {"text": ""}, Person(), timeout_s=0.01),
         await run.call("late", {"text": ""}, Person()),
         await run.call("lost", {"text": ""}, Person()),
+        await run.call("odd", {"text": ""}, Person()),
     ):
         error = found["error"]
         assert (error["code"], error["reason"]) == ("TIMEOUT", "MAYBE_DONE")
