@@ -160,7 +160,7 @@ class Mounted(Fixed):
         try:
             return await session.call(tool, arguments)
         except CapdexError as error:
-            raise self.down or error from None
+            raise replace(self.down or error, details=error.details) from None
 
     async def resources(self) -> list[types.Resource]:
         """Return what the server lists; nothing if it has none, or does not answer in time."""

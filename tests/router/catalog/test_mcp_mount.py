@@ -180,13 +180,14 @@ async def test_an_error_of_the_server_is_told_whatever_its_code_and_words(
 
 async def test_a_server_that_ends_in_a_call_is_unavailable(tmp_path: Path) -> None:
     async with hostile("ends", tmp_path / "x") as tool:
-        for _ in range(2):
+        for sent in ({"sent": True}, None):  # the second call is not made
             with pytest.raises(Unavailable, match="the session with the MCP server ended") as ended:
                 await run(tool)
             assert ended.value.why == "its program ended with status 0"
             assert re.fullmatch(
                 "it is started again at its next use, [0-9]+ s from now or later", ended.value.fix
             )
+            assert ended.value.details == sent
 
 
 async def test_a_program_that_ends_before_its_child_is_unavailable(tmp_path: Path) -> None:
