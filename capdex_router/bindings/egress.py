@@ -156,7 +156,7 @@ class Egress:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s), self.open(method, url, sent, body) as response:
                 self._check_redirect(response)
-                content = await _read(response, max_bytes)
+                content = await read(response, max_bytes)
                 fields = {name.lower(): value for name, value in response.headers.items()}
                 return Reply(response.status, fields, content)
         raise Unavailable(
@@ -241,7 +241,7 @@ class Egress:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
-            auto_decompress=False,  # `_read` bounds what a body becomes
+            auto_decompress=False,  # `read` bounds what a body becomes
             skip_auto_headers=("Content-Type",),
         )
         return session
@@ -270,7 +270,8 @@ def _not_contacted(whom: object, why: str) -> Refused:
     return Refused(message, Code.PERMISSION_DENIED, why=why, fix=fix)
 
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    """Return the body of a response, decompressed; raises ExecutionFailed for what is none."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
         raise unusable(f"is encoded as {encoding[:40]!r}, which was not asked for")
@@ -318,8 +319,7 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
     if unconnected or isinstance(error, _CLOSED):
         # aiohttp sends nothing before it is connected.
         unsent = unconnected or isinstance(error, aiohttp.ConnectionTimeoutError)
-        later = "try again later"
-        fix = f"{later}, or see that the address is right" if unsent else later
+        fix = f"try again later{', or see that the address is right' if unsent else ''}"
         if unsent and _proxy(url) != proxy_of(str(url)):
             fix = f"a person can set {PROXY_TOOLS}=1: tools go through the environment's proxy then"
         return Unavailable(

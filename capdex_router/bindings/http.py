@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -18,14 +19,23 @@ from capdex_router.bindings.egress import Egress, Reply, after_status, unusable
 from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate
 from capdex_router.bindings.styles import in_url
 from capdex_router.model.requests import HostRequest
+from capdex_router.policy.quoting import quoted
 from capdex_router.policy.secrets import Secrets, basic
 
 EXCERPT_CHARS: Final = 500  # of a reply that reports an error: enough for its message
 # Numbers of a measurement take four bytes and more each; `[],` of a hostile reply takes three.
 LONG_BYTES: Final = 1024 * 1024
 MIN_VALUE_BYTES: Final = 4
+_REFUSES: Final = "the service refuses the request"
 _BUSY: Final = {408, 425, 429}
-_CHARSETS: Final = {"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"}
+# Of Python's codecs those of texts that services send, which take no more than linear time.
+_CHARSETS: Final = {
+    *("us-ascii", "utf-16", "shift_jis", "euc-jp", "euc-kr", "gbk", "gb2312", "gb18030", "big5"),
+    *("koi8-r", "koi8-u", *(f"windows-125{number}" for number in range(9))),
+    *(f"iso-8859-{number}" for number in range(1, 17) if number != 12),
+}
+_TEXTS: Final = re.compile(r"text/|.*[/+](json|xml)|$")
+_TOLD: Final = ("retry-after", "www-authenticate")  # of a reply that reports an error
 
 
 class HttpTool:
@@ -56,15 +66,11 @@ class HttpTool:
         status from 400 on, Refused if a secret is missing or the host is not allowed.
         """
         try:
-            outgoing = await self._with_secrets(self._template.fill(arguments))
+            sent = await self._with_secrets(self._template.fill(arguments))
             reply = await self._egress.fetch(
-                outgoing.method,
-                outgoing.url,
-                headers=outgoing.headers,
-                body=outgoing.body,
-                timeout_s=timeout_s,
+                sent.method, sent.url, headers=sent.headers, body=sent.body, timeout_s=timeout_s
             )
-            return read_reply(outgoing.url.raw_host or "", reply, self._secrets.redact)
+            return read_reply(sent.url.raw_host or "", reply, self._secrets.redact)
         except CapdexError as error:
             raise self._secrets.redact_error(error) from None
 
@@ -128,45 +134,48 @@ def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = lambda x:
     """Return the output that a reply holds; raises as `HttpTool.run` for a status from 400 on."""
     if reply.status >= 400:
         # Redacted before it is cut: half a secret would not be recognised.
-        raise failure(host, reply.status, redact(_text(reply))[:EXCERPT_CHARS])
+        excerpt, headers = redact([_text(reply), dict(reply.headers)])
+        says = (f"its {name} is {quoted(headers[name])}" for name in _TOLD if name in headers)
+        raise failure(host, reply.status, excerpt[:EXCERPT_CHARS], "; ".join(says))
     output: Json = redact(_output(reply))
     return output
 
 
-def failure(host: str, status: int, excerpt: str = "") -> Unavailable | ExecutionFailed:
+def failure(host: str, status: int, excerpt: str = "", why: str = "") -> CapdexError:
     """Return the error for a status from 400 on, with the beginning of the body."""
     excerpts = {"excerpt": excerpt} if excerpt else {}
     details: Json = {"status": status} | excerpts | after_status(status)
     message = f"{host} answered with status {status}"
     if status >= 500 or status in _BUSY:
         code = Code.RATE_LIMITED if status == 429 else Code.SERVICE_UNAVAILABLE
-        return Unavailable(message, code, fix="try again later", details=details)
-    fix = "change the input by what the excerpt says"
-    if status in (401, 403):
+        return Unavailable(message, code, why, "try again later", details)
+    fix = f"change the input{' by what the excerpt says' if excerpt else ''}"
+    if status in (401, 402, 403):
         fix = "a person must check its secret, or the account behind it"
-    return ExecutionFailed(message, why="the service refuses the request", fix=fix, details=details)
+    return ExecutionFailed(message, why=why or _REFUSES, fix=fix, details=details)
 
 
 def _output(reply: Reply) -> Json:
-    kind = reply.headers.get("content-type", "")
-    if reply.body and ("json" in kind.lower() or not kind):
+    kind, text = reply.headers.get("content-type", ""), _text(reply)
+    if text and ("json" in kind.lower() or not kind):
         try:
-            value = parse(reply.body, long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+            value = parse(text.encode(), long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
         except ValueError as error:
             if str(error) != "not JSON":
                 raise unusable("cannot be used", f"it is {error}") from None
         else:
             return value if isinstance(value, dict) else {"value": value}
-    return {"text": _text(reply), "content_type": kind[:200], "status": reply.status}
+    place = {"location": x} if (x := reply.headers.get("location")) else {}  # of what a POST made
+    return {"text": text, "content_type": kind[:200], "status": reply.status, **place}
 
 
 def _text(reply: Reply) -> str:
     kind, _, named = reply.headers.get("content-type", "").lower().partition("charset=")
-    charset = named.strip("\"' ;")
-    charset = charset if charset in _CHARSETS else "utf-8"
+    charset = named.partition(";")[0].strip("\"' ")
+    charset = charset if charset in _CHARSETS else "utf-8-sig"
     try:
         return reply.body.decode(charset)
     except UnicodeDecodeError:
-        if kind and not kind.startswith("text/"):  # a picture, or a PDF
+        if not _TEXTS.match(kind):  # a picture, or a PDF
             return f"[{len(reply.body)} bytes that are not text]"
         return reply.body.decode(charset, "replace")

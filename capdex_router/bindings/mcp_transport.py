@@ -29,7 +29,7 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
+from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress, read
 from capdex_router.bindings.http import failure
 from capdex_router.bindings.mcp_message import (
     Replies,
@@ -130,24 +130,19 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if response.status >= 500 or response.status in (401, 403, 429):
                 fault = failure(url.raw_host or "", response.status)
                 raise fault if isinstance(fault, Unavailable) else replace(fault, fix=SERVICE)
-            content = bytearray()
-            async for chunk in response.content.iter_any():
-                content += chunk
-                if len(content) > MAX_BODY_BYTES:
-                    what = "the reply of the service is too large"
-                    raise ExecutionFailed(what, fix="ask for less")
+            content = await read(response, MAX_BODY_BYTES)
             kind, data = response.headers.get("Content-Type", ""), b""
             if response.status < 400 and asked is not None:
                 if not kind.lower().startswith(_JSON):
                     why = f"it has the status {response.status} and the content type {kind[:80]!r}"
                     raise malformed(why)
-                data = answer_in(asked, bytes(content))
+                data = answer_in(asked, content)
                 if asked.waits:
                     raise malformed("it is no answer")
             # Of 404 the SDK believes the body, which each server words otherwise.
             elif response.status != 404 or "mcp-session-id" not in headers:
                 with suppress(ValueError):  # else the status says enough
-                    data = orjson.dumps(read_message(bytes(content)))
+                    data = orjson.dumps(read_message(content))
             return httpx2.Response(response.status, headers=kept, content=data)
 
     def _standing_for(self, error: CapdexError) -> bytes:

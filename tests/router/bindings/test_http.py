@@ -99,12 +99,33 @@ def test_a_request_is_stated_before_it_is_made(make: Any) -> None:
             "text/plain; charset=zlib",
             {"text": "\ufffd", "content_type": "text/plain; charset=zlib", "status": 200},
         ),
+        (b'\xef\xbb\xbf{"a": 1}', "application/json", {"a": 1}),
+        ('{"a": "é"}'.encode("utf-16"), "application/json; charset=utf-16", {"a": "é"}),
+        ('{"a": "é"}'.encode("latin-1"), "application/json;charset=ISO-8859-1", {"a": "é"}),
+        (b'{"a": "\xe9"}', "application/json", {"a": "\ufffd"}),
     ],
 )
 async def test_a_reply_is_json_or_text(
     body: Any, kind: str, output: Any, serve: Any, make: Any
 ) -> None:
     assert await make(await serve(replying(body, kind))).run({}, timeout_s=5) == output
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        (b"\xef\xbb\xbfa,b", "text/csv", "a,b"),
+        (b"<a>\xe9</a>", "application/xml", "<a>\ufffd</a>"),
+        ("<a>да</a>".encode("cp1251"), "application/xml; charset=windows-1251", "<a>да</a>"),
+        ("10 €".encode("iso-8859-15"), 'text/plain; charset="iso-8859-15"', "10 €"),
+        ("日本".encode("shift_jis"), "text/csv; charset=Shift_JIS; header=absent", "日本"),
+        (b"PK\xff", "application/vnd.openxmlformats", "[3 bytes that are not text]"),
+    ],
+)
+async def test_a_text_is_read_in_the_characters_that_the_service_names(
+    body: bytes, kind: str, text: str, serve: Any, make: Any
+) -> None:
+    assert (await make(await serve(replying(body, kind))).run({}, timeout_s=5))["text"] == text
 
 
 @pytest.mark.parametrize(
@@ -136,6 +157,43 @@ async def test_a_status_from_400_on_is_an_error(
     assert failed.value.kind.cap == "EXECUTION_FAILED"
     sent = {"sent": True} if status in (500, 502, 504) else {}  # 503: it did nothing
     assert failed.value.details == {"status": status, "excerpt": "x" * 500} | sent
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "why", "fix"),
+    [
+        (429, {"Retry-After": "120"}, 'its retry-after is "120"', "try again later"),
+        (503, {}, "", "try again later"),
+        (400, {}, "the service refuses the request", "change the input"),
+        (402, {}, "the service refuses the request", "a person must check its secret"),
+        (
+            401,
+            {"WWW-Authenticate": "Bearer error=invalid_token"},
+            'its www-authenticate is "Bearer error=invalid_token"',
+            "a person must check its secret",
+        ),
+    ],
+)
+async def test_an_error_without_a_body_tells_its_headers_and_names_no_excerpt(
+    status: int, headers: dict[str, str], why: str, fix: str, serve: Any, make: Any
+) -> None:
+    async def reply(_: web.Request) -> web.Response:
+        return web.Response(status=status, headers=headers)
+
+    with pytest.raises(CapdexError) as failed:
+        await make(await serve(reply)).run({}, timeout_s=5)
+    assert failed.value.details == {"status": status}
+    assert (failed.value.why, failed.value.fix.partition(",")[0]) == (why, fix)
+
+
+async def test_the_place_of_what_was_made_is_told_where_no_json_says_it(
+    serve: Any, make: Any
+) -> None:
+    async def reply(_: web.Request) -> web.Response:
+        return web.Response(status=201, headers={"Location": "/things/9"})
+
+    output = await make(await serve(reply), "http_post").run({}, timeout_s=5)
+    assert (output["status"], output["location"]) == (201, "/things/9")
 
 
 async def test_a_late_reply_is_a_timeout(serve: Any, make: Any) -> None:
