@@ -293,7 +293,7 @@ class _Events(httpx2.AsyncByteStream):
             if self.asked is not None:
                 data = answer_in(self.asked, data)
             elif data:
-                data = orjson.dumps(read_message(data) or None)
+                data = orjson.dumps(message) if (message := read_message(data)) else b""
         except CapdexError as error:
             data = self.carried(error)
         return b"%sdata:%s\n\n" % (b"".join(told), data)

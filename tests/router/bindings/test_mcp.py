@@ -549,20 +549,27 @@ async def test_events_without_a_message_are_passed_over(raw: Any) -> None:
     assert await tool.run({}, timeout_s=20) == {"text": "sunny"}
 
 
+async def read_events(sent: bytes) -> list[bytes]:
+    """Return what the SDK is given of a stream that nobody asked for, as one that is resumed."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield sent
+
+    response: Any = SimpleNamespace(content=SimpleNamespace(iter_any=chunks), close=lambda: None)
+    return [x async for x in _Events(response, AsyncExitStack(), None, lambda error: b"")]
+
+
+async def test_what_a_service_tells_on_a_stream_of_its_own_is_no_message_to_the_sdk() -> None:
+    note = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
+    assert await read_events(b"id: 7\n" + note + note) == [b"id:7\ndata:\n\ndata:\n\n"]
+
+
 @pytest.mark.parametrize(
     "event", [b":\n", b":x\n\n", b"\n\n", b"event:x\n\n", b"id:1\n\n", b"data:\n\n"]
 )
 async def test_a_turn_of_the_loop_reads_a_bounded_number_of_events(event: bytes) -> None:
-    content = asyncio.StreamReader()
     told = b'id: 7\ndata: {"jsonrpc":"2.0","method":"ping","id":1}\n\n'
-    content.feed_data(event * 20_000 + b"\n\n" + told)
-    content.feed_eof()
-
-    async def chunks() -> AsyncIterator[bytes]:
-        yield await content.read()
-
-    response: Any = SimpleNamespace(content=SimpleNamespace(iter_any=chunks), close=lambda: None)
-    parts = [x async for x in _Events(response, AsyncExitStack(), None, lambda error: b"")]
+    parts = await read_events(event * 20_000 + b"\n\n" + told)
     assert all(part.count(b"\n\n") <= EVENTS_AT_ONCE for part in parts)
     assert parts[-1].endswith(b'id:7\ndata:{"jsonrpc":"2.0","id":1,"method":"ping"}\n\n')
     if not event.startswith((b"id", b"data")):
