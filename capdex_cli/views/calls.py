@@ -111,7 +111,7 @@ def show_result(app: App, result: InvokeResult, example: str) -> None:
             details.setdefault("fix", f"for example: {example}")
         why = str(details.pop("why", ""))
         if excerpt := details.get("excerpt"):
-            why = f"{why or 'it says'}: {quoted(excerpt, len(excerpt))}"
+            why = "; ".join(filter(None, (why, f"it says {quoted(excerpt, len(excerpt))}")))
         raise ExecutionFailed(
             result.error["message"],
             Code(result.error["reason"]),
