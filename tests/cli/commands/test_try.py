@@ -241,7 +241,9 @@ def test_what_a_service_says_of_a_request_that_it_refuses_is_shown(
     move = f"did:web:a.example={server[0]}/refuses"
     found = capdex("try", f"{write({'ask': agent})}#ask", SHORE, "--send", "--yes", "--at", move)
     assert found.exit_code == 1
-    assert 'why: the service refuses the request; it says "no tide\\u001b[31m today"' in found.stderr
+    assert (
+        'why: the service refuses the request; it says "no tide\\u001b[31m today"' in found.stderr
+    )
 
 
 def test_the_input_that_is_proposed_has_what_is_required(capdex: Any, write: Any) -> None:
