@@ -131,19 +131,21 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 fault = failure(url.raw_host or "", response.status)
                 raise fault if isinstance(fault, Unavailable) else replace(fault, fix=SERVICE)
             content = await read(response, MAX_BODY_BYTES)
+            forgot = response.status == 400 and b"session" in content.lower()
+            status = 404 if forgot else response.status  # many servers say 400 of a session
             kind, data = response.headers.get("Content-Type", ""), b""
-            if response.status < 400 and asked is not None:
+            if status < 400 and asked is not None:
                 if not kind.lower().startswith(_JSON):
-                    why = f"it has the status {response.status} and the content type {kind[:80]!r}"
+                    why = f"it has the status {status} and the content type {kind[:80]!r}"
                     raise malformed(why)
                 data = answer_in(asked, content)
                 if asked.waits:
                     raise malformed("it is no answer")
             # Of 404 the SDK believes the body, which each server words otherwise.
-            elif response.status != 404 or "mcp-session-id" not in headers:
+            elif status != 404 or "mcp-session-id" not in headers:
                 with suppress(ValueError):  # else the status says enough
-                    data = orjson.dumps(read_message(content))
-            return httpx2.Response(response.status, headers=kept, content=data)
+                    data = orjson.dumps({"id": None, **read_message(content)})
+            return httpx2.Response(status, headers=kept, content=data)
 
     def _standing_for(self, error: CapdexError) -> bytes:
         """Return an answer that stands for an error of ours, which `fault` gives back."""

@@ -51,7 +51,8 @@ class Weather:
     pages: list[list[types.Tool]] = field(default_factory=lambda: [[definition("forecast")]])
     endless: bool = False
     called: list[str] = field(default_factory=list)
-    forgetful: bytes | None = None  # the next request of a session is answered with 404 and this
+    forgetful: bytes | None = None  # the next request of a session is answered with this
+    forgets_by: int = 404
 
     def app(self, era: str) -> Any:
         server = Server("weather", on_list_tools=self._list, on_call_tool=self._call)
@@ -61,7 +62,8 @@ class Weather:
             if self.forgetful is not None and b"mcp-session-id" in dict(scope.get("headers", ())):
                 body, self.forgetful = self.forgetful, None
                 headers = [(b"content-type", b"application/json")]
-                await send({"type": "http.response.start", "status": 404, "headers": headers})
+                status = self.forgets_by
+                await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body})
                 return
             if era == "modern" or scope["type"] != "http" or scope["method"] != "POST":
@@ -320,17 +322,22 @@ async def test_sessions_close_without_waiting_for_calls(
     assert ended.value.details == {"sent": True}
 
 
+NO_SESSION = b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session ID provided"}}'
+
+
 @pytest.mark.parametrize(
-    "body",
+    ("status", "body"),
     [
-        b"",  # as SDKs of TypeScript and Python say it:
-        b'{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}',
-        b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"},"id":"server"}',
+        (404, b""),  # as SDKs of TypeScript and Python say it:
+        (404, b'{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}'),
+        (404, b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"No session"},"id":"server"}'),
+        (400, NO_SESSION),  # as the reference servers do
     ],
 )
 async def test_a_session_that_the_server_forgot_is_opened_again(
-    body: bytes, weather: Weather, serve_app: Any, open_services: Any
+    status: int, body: bytes, weather: Weather, serve_app: Any, open_services: Any
 ) -> None:
+    weather.forgets_by = status
     url = await serve_app(weather.app("legacy"))
     services = open_services({DID: f"{url}/mcp"})
     assert await forecast(services).run({}, timeout_s=10)
@@ -420,6 +427,18 @@ async def test_a_service_that_does_not_speak_mcp_is_an_error(
     with pytest.raises(CapdexError) as failed:
         await forecast(open_services({DID: await serve(other)})).run({}, timeout_s=20)
     assert failed.value.kind.cap == "EXECUTION_FAILED"
+
+
+async def test_an_error_without_an_id_is_told_in_the_words_of_the_service(
+    serve: Any, open_services: Any
+) -> None:
+    async def refusing(_: web.Request) -> web.Response:
+        error = {"code": -32000, "message": "a tenant is missing"}
+        return web.json_response({"jsonrpc": "2.0", "error": error}, status=400)
+
+    with pytest.raises(ExecutionFailed) as failed:
+        await forecast(open_services({DID: await serve(refusing)})).run({}, timeout_s=20)
+    assert failed.value.why == 'it says "a tenant is missing"'
 
 
 async def test_a_service_with_too_many_calls_says_to_try_again(
