@@ -159,11 +159,8 @@ class Egress:
                 content = await read(response, max_bytes)
                 fields = {name.lower(): value for name, value in response.headers.items()}
                 return Reply(response.status, fields, content)
-        raise Unavailable(
-            f"{url.raw_host} did not answer in time",
-            why=f"the reply was not complete after {timeout_s:.3g} s",
-            fix="try again later",
-        )
+        why = f"the reply was not complete after {timeout_s:.3g} s"
+        raise Unavailable(f"{url.raw_host} did not answer in time", why=why, fix="try again later")
 
     @asynccontextmanager
     async def open(
@@ -184,11 +181,8 @@ class Egress:
         except aiohttp.ClientError as error:
             raise _fault(url, error) from None
         except ValueError as error:  # aiohttp refuses a header or a URL
-            raise InvalidInput(
-                "the request cannot be written",
-                why=str(error)[:200],
-                fix=f"give other text, or {AUTHOR}",
-            ) from None
+            what, fix = "the request cannot be written", f"give other text, or {AUTHOR}"
+            raise InvalidInput(what, why=str(error)[:200], fix=fix) from None
 
     def _check_redirect(self, response: aiohttp.ClientResponse) -> None:
         if not 300 <= response.status < 400:
@@ -204,13 +198,9 @@ class Egress:
         except ValueError:
             location, same = URL(), False
         if not same:
-            raise Refused(
-                f"{host} redirects to another host",
-                Code.PERMISSION_DENIED,
-                why=f"it names {(location.raw_host or 'no host')[:200]!r}, which nobody agreed to",
-                fix=fix,
-                details=details,
-            )
+            what = f"{host} redirects to another host"
+            why = f"it names {(location.raw_host or 'no host')[:200]!r}, which nobody agreed to"
+            raise Refused(what, Code.PERMISSION_DENIED, why, fix, details)
         what = f"{host} redirects to another path"
         why = f"redirects are not followed; it names {location.raw_path!r}"
         raise ExecutionFailed(what, why=why, fix=fix, details=details)

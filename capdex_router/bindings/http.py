@@ -160,11 +160,10 @@ def _output(reply: Reply) -> Json:
     if text and ("json" in kind.lower() or not kind):
         try:
             value = parse(text.encode(), long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+            return value if isinstance(value, dict) else {"value": value}
         except ValueError as error:
             if str(error) != "not JSON":
                 raise unusable("cannot be used", f"it is {error}") from None
-        else:
-            return value if isinstance(value, dict) else {"value": value}
     place = {"location": x} if (x := reply.headers.get("location")) else {}  # of what a POST made
     return {"text": text, "content_type": kind[:200], "status": reply.status, **place}
 
