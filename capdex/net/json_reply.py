@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from capdex.json import levels
 # A package is nested at most 32 deep (P7), and an answer around it less than 16. Python's json
 # cannot write, and its repr cannot show, what is nested a thousand deep.
 MAX_DEPTH: Final = 64
+# A text of JSON, or a whole number that orjson would round: it becomes a text.
+_LONG: Final = re.compile(rb'(?s)"(?:[^"\\]+|\\.?)*(?:"|\Z)|(?<![\d.eE+-])(-?\d{20,})(?![\d.eE])')
 
 
 def parse(data: bytes, *, long_bytes: int, min_value_bytes: int) -> Any:
@@ -21,6 +24,8 @@ def parse(data: bytes, *, long_bytes: int, min_value_bytes: int) -> Any:
     try:
         # Not json's: eth_account raises Python's recursion limit so far that deep text crashes it.
         value = orjson.loads(data)
+        if re.search(rb"\d{20}", data):
+            value = orjson.loads(_LONG.sub(lambda x: b'"%b"' % x[1] if x[1] else x[0], data))
     except orjson.JSONDecodeError as error:
         too_deep = str(error).startswith("depth limit")
         raise ValueError("nested too deep" if too_deep else "not JSON") from None

@@ -14,6 +14,31 @@ def test_usual_json_is_parsed(text: bytes) -> None:
     assert parse(text, **LIMITS) is not None
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'{"a":123456789012345678901}', {"a": "123456789012345678901"}),
+        (b"[-99999999999999999999,1]", ["-99999999999999999999", 1]),
+        (b" 18446744073709551616", "18446744073709551616"),
+        (b"[9223372036854775807,1e30]", [2**63 - 1, 1e30]),
+        (b"12345678901234567890123.5", 12345678901234567890123.5),
+        (b"[0.12345678901234567890123]", [0.12345678901234567890123]),
+        (
+            rb'{"a":"\":12345678901234567890,","b":"\\"}',
+            {"a": '":12345678901234567890,', "b": "\\"},
+        ),
+    ],
+)
+def test_a_whole_number_that_would_lose_digits_is_a_text(text: bytes, value: object) -> None:
+    assert parse(text, **LIMITS) == value
+
+
+@pytest.mark.parametrize("text", [b'"\\', b'12345678901234567890"', b"012345678901234567890"])
+def test_long_digits_make_no_json_of_what_is_none(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"^not JSON$"):
+        parse(text, **LIMITS)
+
+
 def test_the_deepest_value_allowed_is_parsed_and_one_level_more_is_not() -> None:
     assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, **LIMITS) is not None
     with pytest.raises(ValueError, match=r"^nested too deep$"):
