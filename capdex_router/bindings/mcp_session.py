@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import httpx2
@@ -17,13 +17,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from capdex.errors import (
-    CapdexError,
-    Code,
-    ExecutionFailed,
-    Refused,
-    Unavailable,
-)
+from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex.json import Json, object_of
 from capdex_router.bindings.egress import SENT
 from capdex_router.bindings.mcp_message import REPORT, SAID
@@ -133,7 +127,7 @@ class McpSession:
         """
         params = types.CallToolRequestParams(name=name, arguments=arguments)
         try:
-            with self._faults():
+            with self._faults(calls=True):
                 # Not `call_tool`: it checks the result by a schema of the server, without bounds.
                 result = await self.client.session.send_request(
                     types.CallToolRequest(params=params), _RESULT
@@ -236,12 +230,14 @@ class McpSession:
         raise ExecutionFailed(f"the MCP server lists too many {what}", why=why, fix=SERVICE)
 
     @contextmanager
-    def _faults(self) -> Iterator[None]:
+    def _faults(self, *, calls: bool = False) -> Iterator[None]:
         try:
             yield
         except _SESSION_ERRORS as error:
             self.broken = not isinstance(error, MCPError) or error.code in _BROKEN
-            raise self._fault(error) from None
+            fault = self._fault(error)
+            told = {name: x for name, x in (fault.details or {}).items() if calls or name != "sent"}
+            raise replace(fault, details=told or None) from None
 
     def _fault(self, error: Exception) -> CapdexError:
         if isinstance(error, CapdexError):

@@ -441,6 +441,32 @@ async def test_an_error_without_an_id_is_told_in_the_words_of_the_service(
     assert failed.value.why == 'it says "a tenant is missing"'
 
 
+@pytest.mark.parametrize("asked", ["initialize", "tools/list", "tools/call"])
+async def test_only_a_call_that_a_service_got_may_have_been_done(
+    asked: str, serve: Any, open_services: Any
+) -> None:
+    async def failing(request: web.Request) -> web.Response:
+        message = await request.json() if request.method == "POST" else {}
+        found: Json = {"jsonrpc": "2.0", "id": message.get("id")}
+        method = message.get("method")
+        if method in (asked, "server/discover"):
+            return web.Response(status=502 if method == asked else 400)
+        if method == "initialize":
+            info = {"name": "raw", "version": "1.0.0"}
+            version = message["params"]["protocolVersion"]
+            result = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
+            return web.json_response({**found, "result": result})
+        if method == "tools/list":
+            tool = {"name": "forecast", "inputSchema": {"type": "object"}}
+            return web.json_response({**found, "result": {"tools": [tool]}})
+        return web.Response(status=405 if method is None else 202)
+
+    with pytest.raises(Unavailable) as failed:
+        await forecast(open_services({DID: await serve(failing)})).run({}, timeout_s=20)
+    sent = {"sent": True} if asked == "tools/call" else {}
+    assert failed.value.details == {"status": 502} | sent
+
+
 async def test_a_service_with_too_many_calls_says_to_try_again(
     serve: Any, open_services: Any
 ) -> None:
