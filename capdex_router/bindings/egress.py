@@ -264,7 +264,7 @@ async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """Return the body of a response, decompressed; raises ExecutionFailed for what is none."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
-        raise unusable(f"is encoded as {encoding[:40]!r}, which was not asked for")
+        raise bad_reply(f"is encoded as {encoding[:40]!r}, which was not asked for")
     gzip = zlib.decompressobj(wbits=31) if encoding != "identity" else None
     body, received = bytearray(), 0  # what comes behind gzip data adds nothing to the body
     try:
@@ -273,15 +273,15 @@ async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
             left = max_bytes - len(body)
             body += gzip.decompress(chunk, left + 1) if gzip else chunk
             if max(received, len(body)) > max_bytes:
-                raise unusable("is too large", f"it is over {max_bytes} bytes", "ask for less")
+                raise bad_reply("is too large", f"it is over {max_bytes} bytes", "ask for less")
     except zlib.error:
-        raise unusable("is not the gzip that it claims to be") from None
+        raise bad_reply("is not the gzip that it claims to be") from None
     if gzip and received and not gzip.eof:
-        raise unusable("ends within its gzip data", fix="call again")
+        raise bad_reply("ends within its gzip data", fix="call again")
     return bytes(body)
 
 
-def unusable(fault: str, why: str = "", fix: str = SERVICE) -> ExecutionFailed:
+def bad_reply(fault: str, why: str = "", fix: str = SERVICE) -> ExecutionFailed:
     """Return the error for a reply that is there, and has a fault: its request was carried out."""
     return ExecutionFailed(f"the reply {fault}", why=why, fix=fix, details=SENT)
 
@@ -320,4 +320,4 @@ def _fault(url: URL, error: aiohttp.ClientError) -> Refused | Unavailable | Exec
             details=None if unsent else SENT,
         )
     why = words_of(error, None).partition(":")[0]  # behind it is what came, of any content
-    return unusable(f"of {host} is not HTTP", why)
+    return bad_reply(f"of {host} is not HTTP", why)

@@ -15,7 +15,7 @@ from capdex.json import Json
 from capdex.manifest.bindings.contacts import carried_secrets
 from capdex.manifest.bindings.http_auth import auths
 from capdex.net.json_reply import parse
-from capdex_router.bindings.egress import Egress, Reply, after_status, unusable
+from capdex_router.bindings.egress import Egress, Reply, after_status, bad_reply
 from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate
 from capdex_router.bindings.styles import in_url
 from capdex_router.model.requests import HostRequest
@@ -163,7 +163,7 @@ def _output(reply: Reply) -> Json:
             return value if isinstance(value, dict) else {"value": value}
         except ValueError as error:
             if str(error) != "not JSON":
-                raise unusable("cannot be used", f"it is {error}") from None
+                raise bad_reply("cannot be used", f"it is {error}") from None
     place = {"location": x} if (x := reply.headers.get("location")) else {}  # of what a POST made
     return {"text": text, "content_type": kind[:200], "status": reply.status, **place}
 
