@@ -13,8 +13,9 @@ from capdex.json import levels
 # A package is nested at most 32 deep (P7), and an answer around it less than 16. Python's json
 # cannot write, and its repr cannot show, what is nested a thousand deep.
 MAX_DEPTH: Final = 64
-# A text of JSON, or a whole number that orjson would round: it becomes a text.
-_LONG: Final = re.compile(rb'(?s)"(?:[^"\\]+|\\.?)*(?:"|\Z)|(?<![\d.eE+-])(-?\d{20,})(?![\d.eE])')
+# A text of JSON, or a whole number that orjson would round: it becomes a text. Possessive, since
+# what `re` keeps to go back takes 100 bytes for each escape of a text.
+_LONG: Final = re.compile(rb'(?s)"(?:[^"\\]++|\\.?)*+(?:"|\Z)|(?<![\d.eE+-])(-?\d{20,}+)(?![.eE])')
 
 
 def parse(data: bytes, *, long_bytes: int, min_value_bytes: int) -> Any:
