@@ -19,7 +19,10 @@ _LONG: Final = re.compile(rb'(?s)"(?:[^"\\]++|\\.?)*+(?:"|\Z)|(?<![\d.eE+-])(-?\
 
 
 def parse(data: bytes, *, long_bytes: int, min_value_bytes: int) -> Any:
-    """Return the JSON value; raises ValueError in words that complete "its answer is …"."""
+    """Return the JSON value, in which a whole number of 20 digits or more is a text.
+
+    Raises ValueError in words that complete "its answer is …".
+    """
     if is_dense(data, long_bytes=long_bytes, min_value_bytes=min_value_bytes):
         raise ValueError("megabytes of next to nothing")
     try:

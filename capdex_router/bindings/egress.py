@@ -261,7 +261,10 @@ def _not_contacted(whom: object, why: str) -> Refused:
 
 
 async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Return the body of a response, decompressed; raises ExecutionFailed for what is none."""
+    """Return the body of a response, decompressed.
+
+    Raises ExecutionFailed if that is over `max_bytes`, or is not encoded as it claims.
+    """
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
         raise bad_reply(f"is encoded as {encoding[:40]!r}, which was not asked for")
@@ -282,7 +285,7 @@ async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 
 def bad_reply(fault: str, why: str = "", fix: str = SERVICE) -> ExecutionFailed:
-    """Return the error for a reply that is there, and has a fault: its request was carried out."""
+    """Return the error for a reply with a fault, whose request may have been carried out."""
     return ExecutionFailed(f"the reply {fault}", why=why, fix=fix, details=SENT)
 
 

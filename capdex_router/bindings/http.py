@@ -34,6 +34,7 @@ _CHARSETS: Final = {
     *("koi8-r", "koi8-u", *(f"windows-125{number}" for number in range(9))),
     *(f"iso-8859-{number}" for number in range(1, 17) if number != 12),
 }
+# Content types of texts; a reply without a type counts as one.
 _TEXTS: Final = re.compile(r"text/|.*[/+](json|xml)|$")
 _TOLD: Final = ("retry-after", "www-authenticate")  # of a reply that reports an error
 
@@ -66,11 +67,15 @@ class HttpTool:
         status from 400 on, Refused if a secret is missing or the host is not allowed.
         """
         try:
-            sent = await self._with_secrets(self._template.fill(arguments))
+            outgoing = await self._with_secrets(self._template.fill(arguments))
             reply = await self._egress.fetch(
-                sent.method, sent.url, headers=sent.headers, body=sent.body, timeout_s=timeout_s
+                outgoing.method,
+                outgoing.url,
+                headers=outgoing.headers,
+                body=outgoing.body,
+                timeout_s=timeout_s,
             )
-            return read_reply(sent.url.raw_host or "", reply, self._secrets.redact)
+            return read_reply(outgoing.url.raw_host or "", reply, self._secrets.redact)
         except CapdexError as error:
             raise self._secrets.redact_error(error) from None
 
@@ -141,8 +146,13 @@ def read_reply(host: str, reply: Reply, redact: Callable[[Any], Any] = lambda x:
     return output
 
 
-def failure(host: str, status: int, excerpt: str = "", why: str = "") -> CapdexError:
-    """Return the error for a status from 400 on, with the beginning of the body."""
+def failure(
+    host: str, status: int, excerpt: str = "", why: str = ""
+) -> Unavailable | ExecutionFailed:
+    """Return the error for a status from 400 on.
+
+    `excerpt` is the beginning of the body, and `why` what the headers say.
+    """
     excerpts = {"excerpt": excerpt} if excerpt else {}
     details: Json = {"status": status} | excerpts | after_status(status)
     message = f"{host} answered with status {status}"

@@ -131,8 +131,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 fault = failure(url.raw_host or "", response.status)
                 raise fault if isinstance(fault, Unavailable) else replace(fault, fix=SERVICE)
             content = await read(response, MAX_BODY_BYTES)
+            # The reference servers answer 400, not 404, for a session that they do not know.
             forgot = response.status == 400 and b"session" in content.lower()
-            status = 404 if forgot else response.status  # many servers say 400 of a session
+            status = 404 if forgot else response.status
             kind, data = response.headers.get("Content-Type", ""), b""
             if status < 400 and asked is not None:
                 if not kind.lower().startswith(_JSON):

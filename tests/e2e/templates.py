@@ -1,6 +1,6 @@
 """The templates of pages, compiled once for a process of tests and its forks.
 
-A node compiles all of them when it starts: of what it does then, nothing takes it longer.
+A node compiles all of them when it starts, which is the longest part of its start.
 """
 
 from __future__ import annotations

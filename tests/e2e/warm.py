@@ -48,7 +48,7 @@ def serve(path: str, *more: str) -> None:
     for name in (*WARM, *more):
         importlib.import_module(name)
     importlib.import_module("templates").compile_now()
-    # What the keys of tests guard is worth no twentieth of a second for each use of one.
+    # Keys of tests guard nothing, and the usual work factor takes 0.05 s for each use of one.
     keystore: Any = importlib.import_module("capdex_publisher.keys.keystore")
     keystore.LIGHT_SCRYPT_N = 1024
     gc.freeze()  # a fork that looks for garbage would copy each page of them

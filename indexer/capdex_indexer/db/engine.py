@@ -164,7 +164,7 @@ def reading(text: str) -> Iterator[Connection]:
 
 
 def _postgresql(url: URL, limit_s: int | None, **attributes: object) -> Engine:
-    """Return an engine, each statement of which may take `limit_s`."""
+    """Return an engine, each statement of which may take `limit_s` seconds, or any time if None."""
 
     # Not by an option of the connection, which poolers refuse.
     def limit(connection: Any, _: Any) -> None:

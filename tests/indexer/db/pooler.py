@@ -94,9 +94,9 @@ def pooling(server: Path, folder: Path, *, transactions: bool) -> Iterator[None]
                 client, _ = listener.accept()
             except OSError:
                 return
-            Thread(target=one, args=(client,), daemon=True).start()
+            Thread(target=handle, args=(client,), daemon=True).start()
 
-    def one(client: socket.socket) -> None:
+    def handle(client: socket.socket) -> None:
         with client:
             try:
                 serve(client)
