@@ -7,13 +7,14 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import click
+import pexpect
 import pytest
 import structlog
 from click.testing import CliRunner, Result
@@ -47,6 +48,23 @@ def logs_as_before() -> Iterator[None]:
     structlog.reset_defaults()
     root.handlers[:] = before
     root.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def ctrl_c() -> Callable[[pexpect.spawn[str]], None]:
+    """Press Ctrl-C at a question until the program ends.
+
+    The first one can come after Python's last look for signals and before it waits for the answer.
+    Then Python sees it together with the next key, as any program in Python does.
+    """
+
+    def press(process: pexpect.spawn[str]) -> None:
+        for _ in range(10):
+            process.sendintr()
+            if process.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=6) == 0:
+                return
+
+    return press
 
 
 @pytest.fixture(scope="session")

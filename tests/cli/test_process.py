@@ -307,6 +307,10 @@ def spawn(*args: str, **env: str) -> pexpect.spawn[str]:
 
 def finish(process: pexpect.spawn[str]) -> tuple[str, int | None]:
     process.expect(pexpect.EOF)
+    return ended(process)
+
+
+def ended(process: pexpect.spawn[str]) -> tuple[str, int | None]:
     process.close()
     return process.before or "", process.exitstatus
 
@@ -394,24 +398,28 @@ def test_init_asks_on_a_terminal_and_keygen_asks_twice_without_echo(folder: Path
     assert "correct horse" not in said
 
 
-def test_ctrl_c_at_a_question_ends_with_130() -> None:
+def test_ctrl_c_at_a_question_ends_with_130(ctrl_c: Any) -> None:
     process = spawn("keygen", "--light")
     process.expect("New passphrase")
     process.waitnoecho()
-    process.sendintr()
-    said, code = finish(process)
+    ctrl_c(process)
+    said, code = ended(process)
     assert code == 130
     assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
-def test_a_call_whose_question_is_interrupted_ends_with_130(key: str) -> None:
+def test_a_call_whose_question_is_interrupted_ends_with_130(key: str, ctrl_c: Any) -> None:
     file, at = ROOT / "examples" / "city-weather.acp.yaml", "https://geocoding-api.open-meteo.com"
     words = (f"{file}#find_place", '{"name": "Lyon"}', "--send", "--at", f"{at}=http://127.0.0.1:9")
     process = spawn("try", *words)
     process.expect("Agree")
-    process.sendintr() if key == "ctrl-c" else process.sendeof()
-    said, code = finish(process)
+    if key == "ctrl-c":
+        ctrl_c(process)
+        said, code = ended(process)
+    else:
+        process.sendeof()
+        said, code = finish(process)
     assert code == 130, said
     assert "interrupted" in said
     assert "INTERNAL" not in said

@@ -181,7 +181,9 @@ def test_what_was_installed_is_told_though_the_next_one_fails(
     assert "NOT_FOUND" in result.stderr
 
 
-def test_ctrl_c_at_the_choice_of_a_capability_ends_the_command(publish: Any, node: Any) -> None:
+def test_ctrl_c_at_the_choice_of_a_capability_ends_the_command(
+    publish: Any, node: Any, ctrl_c: Any
+) -> None:
     hits = [publish(), publish(name="tides")]
     node.answer("search_capabilities", {"list_of_results": hits})
     process = pexpect.spawn(
@@ -192,10 +194,9 @@ def test_ctrl_c_at_the_choice_of_a_capability_ends_the_command(publish: Any, nod
         timeout=30,
     )
     process.expect("Which one")
-    process.sendintr()
-    process.expect("interrupted")
-    process.expect(pexpect.EOF)
+    ctrl_c(process)
     process.close()
+    assert "interrupted" in process.before
     assert process.exitstatus == 130
 
 
