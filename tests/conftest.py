@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from capdex.net.ipfs.block_store import BlockDirectory
     from tests.e2e.forks import Warm
 
+# As the program does. Threads of OpenBLAS wait for one another by turning in place: on a busy machine
+# each encoded text costs thirty times as much.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 ENVIRONMENT = dict(os.environ)  # as it was, for the parts: tests see a cleaned one
 START_S = 60.0  # far more than any part takes; a loaded machine is slow, not broken
