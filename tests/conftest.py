@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from capdex.net.ipfs.block_store import BlockDirectory
     from tests.e2e.forks import Warm
 
-# As the program does. Threads of OpenBLAS wait for one another by turning in place: on a busy machine
-# each encoded text costs thirty times as much.
+# As the program does. Threads of OpenBLAS wait for one another in a loop: on a busy machine each
+# encoded text costs several times as much.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 REPOSITORY = Path(__file__).resolve().parents[1]
