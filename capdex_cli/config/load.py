@@ -176,7 +176,7 @@ def _chosen(layers: list[Layer], local: Layer | None) -> tuple[str | None, str, 
         given = any(layer.values.keys() & set(NETWORK_KEYS) for layer in layers)
         return CUSTOM if given else None, "environment", None
     chosen = choosing.values["network"]
-    if local and chosen == LOCAL and LOCAL not in known:
+    if local and chosen == LOCAL:
         return chosen, choosing.origin, local
     if chosen == LOCAL not in known:
         raise wrong("no `capdex up` runs here", choosing.origin, "run it here, or change directory")
