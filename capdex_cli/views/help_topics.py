@@ -115,8 +115,9 @@ Versions and ranges
   did:nuwa:cap:weather@~1.2.3      1.2.3 and later, below 1.3.0
   'weather@>=1.2 <3 || 4.x'        any range of npm's grammar; quote it for the shell
 
-The prefix did:nuwa:cap: may be left out. A range matches a pre-release only if the range names a
-pre-release of the same major.minor.patch. A range never matches a yanked release."""
+The prefix did:nuwa:cap: may be left out. A version that stands alone has no `v` or `=` before it.
+A range matches a pre-release only if the range names a pre-release of the same major.minor.patch.
+A range never matches a yanked release."""
 
 
 def verdicts() -> str:
