@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from starlette.applications import Starlette
 from capdex_indexer.http import gateway, mirror
 from capdex_indexer.http.status import Surface, build_routes
 from capdex_indexer.sync.loop import SyncProgress
+from capdex_service.http.problem import EXCEPTION_HANDLERS
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,8 @@ class Node:
         url = self.url + path
         async with self._session.request(method, url, headers=named) as reply:
             body = await reply.read()
-            is_json = reply.content_type == "application/json" and method != "HEAD" and body
-            return Answer(
-                reply.status, reply.headers, body, await reply.json() if is_json else None
-            )
+            is_json = reply.content_type.endswith("json") and method != "HEAD" and body
+            return Answer(reply.status, reply.headers, body, json.loads(body) if is_json else None)
 
     def report(self, **progress: Any) -> None:
         self.surface.health.report(SyncProgress(**progress))
@@ -51,7 +51,8 @@ async def serve(surface: Surface) -> AsyncIterator[Node]:
     listener = socket.create_server(("127.0.0.1", 0))
     index = surface.index
     served = [*gateway.routes(index, surface.blocks), *mirror.routes(index)]
-    app = Starlette(routes=[*build_routes(surface), *served])
+    routes = [*build_routes(surface), *served]
+    app = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)

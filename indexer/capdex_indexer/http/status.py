@@ -77,6 +77,10 @@ def _ready(surface: Surface, _: str | None) -> Response:
 
 def _status(surface: Surface, limit: str | None) -> Response:
     """Answer with the state of the node; `?max_lag=SECONDS` gives 503 if it lags more."""
+    if limit is not None and not (
+        limit.isascii() and limit.isdigit() and len(limit) <= MAX_LAG_DIGITS
+    ):
+        raise InvalidInput("max_lag is not a whole number of seconds", fix="give one, such as 60")
     state, health = surface.index.status(), surface.health
     lag_s = health.lag_s()
     body = {
@@ -113,11 +117,7 @@ def _status(surface: Surface, limit: str | None) -> Response:
         "version": __version__,
         **surface.counters().to_json(),
     }
-    if limit is None:
-        return _json(body)
-    if not limit.isascii() or not limit.isdigit() or len(limit) > MAX_LAG_DIGITS:
-        return _json(InvalidInput("max_lag is not a whole number of seconds").to_json(), status=400)
-    behind = lag_s is None or lag_s > int(limit)
+    behind = limit is not None and (lag_s is None or lag_s > int(limit))
     return _json(body, status=503 if behind else 200)
 
 

@@ -260,7 +260,7 @@ async def test_a_limit_for_the_lag_decides_the_status_code(
 @pytest.mark.parametrize("bad", ["", "-1", "1.5", "soon", "%C2%B2", "%D9%A1", "1e3", "+1", "%00"])
 async def test_a_limit_that_is_no_whole_number_is_refused(node: Any, bad: str) -> None:
     answer = await node(f"/status?max_lag={bad}")
-    assert answer.status == 400
+    assert (answer.status, answer.headers["Content-Type"]) == (400, "application/problem+json")
     assert answer.json["code"] == Code.INVALID_INPUT
 
 
