@@ -400,7 +400,7 @@ def test_another_network_that_was_chosen_is_not_mixed_with_a_stack(
 
 def test_a_file_adds_to_the_network_of_a_stack(folder: Path, user_file: Path) -> None:
     path = up_json(folder)
-    user_file.write_text('[networks.local]\nconfirmations = 3\n', encoding="utf-8")
+    user_file.write_text("[networks.local]\nconfirmations = 3\n", encoding="utf-8")
     settings = load()
     network = settings.need_network()
     assert (network.confirmations, network.rpc_url) == (3, "http://127.0.0.1:8545")

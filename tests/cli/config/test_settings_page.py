@@ -71,7 +71,11 @@ Every setting of the program. This page is made from the code, and a test compar
 In a file these stand in `[networks.NAME]`, on the command line they are `--config KEY=VALUE`.
 Those marked *own file* are not taken from a project's `capdex.toml`, since its author may be
 somebody else. `default-network` in a file chooses a network. Where nothing chooses one,
-variables and options alone make the network `custom`, to which a file adds by `[networks.custom]`.
+variables and options alone make the network `custom`, to which a file adds by `[networks.custom]`;
+`[networks.local]` adds to that of a running `capdex up`. The keys from `keystore` on may stand
+above all sections of your own file as well, for every network but that one.
+An empty variable is as one that is not set, but an error where it names a key file or its
+passphrase file.
 
 Known without a file: {known}.
 
