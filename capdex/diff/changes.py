@@ -164,6 +164,10 @@ def _resources(old: Manifest, new: Manifest) -> Iterator[Change]:
         else:
             rule = Rule.FILE_ADDED if was is None else Rule.FILE_CHANGED
             said = "is new" if was is None else "changed"
+        if was is not None and now is not None and was.sha256 == now.sha256:
+            said = "has the same bytes, and another media type or CID"
+            if was.executable is not now.executable:
+                said = "is now executable" if now.executable else "is no longer executable"
         size = f" ({now.size} bytes)" if now is not None else ""
         old_cid, new_cid = (None if x is None else str(x.cid) for x in (was, now))
         message = f"the file {show(path)} {said}{size}"
