@@ -23,6 +23,7 @@ class Fields:
     path: Path
     findings: Findings
     code: Reason = Reason.BAD_VALUE  # for values that are of the right type but not allowed
+    absent: str = ""  # what to do about a required field that is missing, if not to write it
 
     @classmethod
     def of(
@@ -63,7 +64,7 @@ class Fields:
         if value is None:
             if required:
                 message = f"{name} is missing" if name not in self.values else f"{name} is empty"
-                self.findings.error(Reason.MISSING_FIELD, self.at(name), message)
+                self.findings.error(Reason.MISSING_FIELD, self.at(name), message, self.absent)
             return None
         if type(value) is wanted:
             return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from capdex.diagnostics import show
@@ -132,6 +132,7 @@ def _read(fields: Fields) -> Resource | None:
     if path is not None and (fault := path_fault(path)):
         fields.wrong("path", f"the path {show(path)} is refused: {fault}")
         path = None
+    fields = replace(fields, absent="capdex sign FILE writes what the file is now")
     cid = _cid(fields)
     sha256 = fields.text("sha256", required=True)
     if sha256 is not None and not SHA256.fullmatch(sha256):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from capdex_publisher.authoring.files import HIDDEN
 from capdex_publisher.authoring.imports.skill import split
 
 pytestmark = pytest.mark.real
@@ -50,7 +51,7 @@ def test_a_skill_is_published_with_its_files_and_comes_back_byte_for_byte(
         (folder / path).write_bytes(data)
     (folder / "scripts/fill.sh").chmod(0o755)
     made = shell.json("init", "--from-skill", "form-filler")
-    assert [(x["subject"], x["after"]) for x in made["notes"]] == [("file .env", "it is hidden")]
+    assert [(x["subject"], x["after"]) for x in made["notes"]] == [("file .env", HIDDEN)]
     assert made["files"] == 4
     assert made["next"] == "capdex validate form-filler.acp.yaml"
     assert shell.json("validate", made["file"])["ok"]

@@ -37,6 +37,7 @@ SUFFIX: Final = ".acp.yaml"
 MADE_BY_PROGRAMS: Final = frozenset(["__pycache__", "node_modules"])
 MAX_NAMED: Final = 8  # files in one error
 LINK: Final = "it is a link: put what it leads to in its place"
+HIDDEN: Final = "it is hidden: write what is needed of it into resources, as - path: PATH"
 
 _TYPES: Final = MimeTypes()  # Python's own table, without that of the system
 _MORE_TYPES: Final = {
@@ -105,7 +106,7 @@ def list_files(folder: Path) -> tuple[list[Resource], dict[str, str]]:
         try:
             hidden = "it contains an invisible character" if list(forbidden(path)) else ""
             if fault := path_fault(path) or hidden:
-                raise InvalidInput("", why=fault)
+                raise InvalidInput("", why=f"{fault}: rename it")
             if len(files) == MAX_RESOURCES:
                 raise InvalidInput("", why=f"over {MAX_RESOURCES} files in a package: join some")
             file = describe(folder, path)
@@ -142,7 +143,7 @@ def _walk(folder: Path, left: dict[str, str]) -> Iterator[str]:
             if os.path.islink(os.path.join(place, name)):  # noqa: PTH114, PTH118
                 why = LINK
             elif name.startswith("."):
-                why = "it is hidden"
+                why = HIDDEN
             elif name in MADE_BY_PROGRAMS:
                 why = "it is made by a program"
             else:
@@ -153,7 +154,7 @@ def _walk(folder: Path, left: dict[str, str]) -> Iterator[str]:
         for name in sorted(files):
             path = (at / name).as_posix()
             if name.startswith("."):
-                left[path] = "it is hidden"
+                left[path] = HIDDEN
             elif not at.parts and name.endswith(SUFFIX):
                 left[path] = "it is a package itself"
             elif at.parts or name.lower() != "skill.md":

@@ -17,6 +17,7 @@ from capdex.manifest.manifest import ManifestReading, read
 from capdex.manifest.resources import Resource
 from capdex.problems import Reason, Severity
 from capdex_publisher.authoring.files import (
+    HIDDEN,
     folder_of,
     list_files,
     read_files,
@@ -87,11 +88,11 @@ def test_what_cannot_be_carried_is_named_with_the_reason(folder: Path) -> None:
     kept, left = list_files(folder)
     assert [x.path for x in kept] == list(FILES)
     assert left == {
-        ".git/": "it is hidden",
+        ".git/": HIDDEN,
         "scripts/__pycache__/": "it is made by a program",
-        ".env": "it is hidden",
+        ".env": HIDDEN,
         "own.acp.yaml": "it is a package itself",
-        "con.txt": "con.txt is the name of a device on Windows",
+        "con.txt": "con.txt is the name of a device on Windows: rename it",
         "license": '"license" and "LICENSE" are one place on some file systems',
         "to": "it is a link: put what it leads to in its place",
         "away/": "it is a link: put what it leads to in its place",
@@ -99,6 +100,16 @@ def test_what_cannot_be_carried_is_named_with_the_reason(folder: Path) -> None:
         "pipe": "it is no ordinary file",
         "big": "it has 4194305 bytes; a file has at most 4194304",
     }
+
+
+def test_a_row_with_its_path_alone_says_what_completes_it(folder: Path) -> None:
+    (folder / ".config").write_text("a = 1")
+    data = package(folder) + b"  - path: .config\n"
+    found = validate(PackageFile("pdf.acp.yaml", data, folder.parent / "pdf.acp.yaml")).problems
+    assert {(x.code, x.hint) for x in found if x.severity is Severity.ERROR} == {
+        (Reason.MISSING_FIELD, "capdex sign FILE writes what the file is now")
+    }
+    assert read(renew(data, folder)).require().resources[-1].path == ".config"
 
 
 def test_the_limits_of_count_and_sum_leave_the_last_files_out(tmp_path: Path) -> None:
