@@ -15,6 +15,7 @@ from capdex.json_schema.subschema import Schema
 from capdex.manifest.bindings.contacts import SecretUse, contacts, secret_uses
 from capdex.manifest.manifest import SECTIONS, Manifest
 from capdex.manifest.resources import KNOWN as RESOURCE_FIELDS
+from capdex.manifest.resources import Resource
 from capdex.manifest.triggers import Trigger
 
 
@@ -156,22 +157,28 @@ def _resources(old: Manifest, new: Manifest) -> Iterator[Change]:
         was, now = before.get(path), after.get(path)
         if was == now:
             continue
-        if now is None:
-            rule, said = Rule.FILE_REMOVED, "is gone"
-        elif now.may_run:
-            rule = Rule.PROGRAM
-            said = "may be run, and is new" if was is None else "may be run, and is another one"
-        else:
-            rule = Rule.FILE_ADDED if was is None else Rule.FILE_CHANGED
-            said = "is new" if was is None else "changed"
-        if was is not None and now is not None and was.sha256 == now.sha256:
-            said = "has the same bytes, and another media type or CID"
-            if was.executable is not now.executable:
-                said = "is now executable" if now.executable else "is no longer executable"
+        rule, said = (Rule.FILE_REMOVED, "is gone") if now is None else _file(was, now)
         size = f" ({now.size} bytes)" if now is not None else ""
         old_cid, new_cid = (None if x is None else str(x.cid) for x in (was, now))
         message = f"the file {show(path)} {said}{size}"
         yield differs(rule, ("resources", path), old_cid, new_cid, message)
+
+
+def _file(was: Resource | None, now: Resource) -> tuple[Rule, str]:
+    """Return what became of a file that is another one than before, or described otherwise."""
+    if was is None and now.may_run:
+        return Rule.PROGRAM, "may be run, and is new"
+    if was is None:
+        return Rule.FILE_ADDED, "is new"
+    if was.sha256 != now.sha256 and now.may_run:
+        return Rule.PROGRAM, "may be run, and is another one"
+    if was.sha256 != now.sha256:
+        return Rule.FILE_CHANGED, "changed"
+    if was.executable is now.executable:
+        return Rule.FILE_CHANGED, "has the same bytes, and another media type or CID"
+    if now.executable:
+        return Rule.PROGRAM, "is now executable"
+    return Rule.FILE_CHANGED, "is no longer executable"
 
 
 def _text(

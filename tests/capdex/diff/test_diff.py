@@ -453,7 +453,12 @@ def test_a_requirement_is_raised_where_a_good_enough_model_may_not_be_now(
 BETWEEN = [
     (Rule.FILE_CHANGED, ("a.md", "1"), ("a.md", "2"), 'the file "a.md" changed (1 bytes)'),
     (Rule.FILE_CHANGED, ("a", "1", True), ("a", "1"), 'the file "a" is no longer executable'),
-    (Rule.PROGRAM, ("a.py", "1", True), ("a.py", "1"), 'the file "a.py" is no longer executable'),
+    (
+        Rule.FILE_CHANGED,
+        ("a.py", "1", True),
+        ("a.py", "1"),
+        'the file "a.py" is no longer executable',
+    ),
     (Rule.PROGRAM, ("a", "1"), ("a", "1", True), 'the file "a" is now executable (1 bytes)'),
     (Rule.PROGRAM, ("a", "1"), ("a", "2", True), 'the file "a" may be run, and is another one'),
     (Rule.PROGRAM, ("a.PY", "1"), ("a.PY", "2"), 'the file "a.PY" may be run, and is another one'),
@@ -474,6 +479,7 @@ def test_a_file_that_changes_is_told_by_what_it_is_now(
 def test_a_file_of_which_only_the_description_changes_is_not_called_another_one() -> None:
     described = edited(files(("a.py", "1")), lambda x: x["resources"][0].update(media_type="a/b"))
     (change,) = compare(edited(files(("a.py", "1"))), described).changes
+    assert change.rule is Rule.FILE_CHANGED
     assert 'the file "a.py" has the same bytes, and another media type or CID' in change.message
 
 
