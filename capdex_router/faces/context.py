@@ -122,7 +122,8 @@ class Offered:
             if (scheme, name) == ("mcp", server.name):
                 contents = await server.read(rest)
                 return [x.model_copy(update={"uri": f"mcp://{name}/{x.uri}"}) for x in contents]
-        version, _, part = rest.partition("/") if scheme == "capdex" else ("", "", unquote(rest))
+        version, _, part = rest.partition("/") if scheme == "capdex" else ("", "", rest)
+        part = unquote(part)
         named = PREFIX + name if scheme == "capdex" else f"{scheme}:{unquote(name)}"
         skill = self.actions.catalog.get(named, version or None)
         resource = next((entry for entry in skill.resources if entry["name"] == part), None)
@@ -130,7 +131,7 @@ class Offered:
             raise InvalidInput(
                 f"there is no resource {uri[:128]!r} here",
                 Code.NOT_FOUND,
-                fix="resources/list has what is there",
+                fix="resources/list has what is there; at level 3 describe names a package's files",
             )
         data = skill.read(part)
         kind = resource.get("mimeType") or mimetypes.guess_type(part)[0]

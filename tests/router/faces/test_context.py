@@ -25,6 +25,7 @@ from tests.router.faces.conftest import ERAS, Connect
 from tests.router.simulated import Machine, Person, SimulatedNode, uri
 
 Whole = Callable[[], AbstractAsyncContextManager[Client]]
+FILES = {"how to/緑 100%.md": b"At 70 degrees."}
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
 
 
@@ -38,9 +39,11 @@ def whole(
     async def connected() -> AsyncIterator[Client]:
         node.publish(
             making.package_bytes(
-                "tea", prompt="Tell how {{leaf}} tea steeps: {{pot}} {{cup}} {{mug}}"
+                "tea", prompt="Tell how {{leaf}} tea steeps: {{pot}} {{cup}} {{mug}}", files=FILES
             )
         )
+        for one in FILES.values():
+            node.blocks |= {str(cid): block for cid, block in making.divide(one)}
         here = machine(node)
         await here.installer.install(uri("tea"), Person())
         folder = tmp_path / "skills" / "plain"
@@ -127,6 +130,16 @@ async def test_resources_of_packages_skills_and_servers_are_listed_and_read(
         (picture,) = (await client.read_resource("skill://plain/sign.png")).contents
         assert isinstance(picture, types.BlobResourceContents)
         assert (base64.b64decode(picture.blob), picture.mime_type) == (b"\x89PNG", "image/png")
+
+
+@pytest.mark.parametrize("path", ["how to/緑 100%.md", "how%20to/%E7%B7%91%20100%25.md"])
+async def test_a_file_of_a_package_is_read_by_its_path_however_a_client_writes_it(
+    whole: Whole, path: str
+) -> None:
+    async with whole() as client:
+        (content,) = (await client.read_resource(f"capdex://tea/1.0.0/{path}")).contents
+        assert isinstance(content, types.TextResourceContents)
+        assert (content.text, content.mime_type) == ("At 70 degrees.", "text/plain")
 
 
 @pytest.mark.parametrize(
