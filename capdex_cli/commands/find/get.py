@@ -53,6 +53,8 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     exact, resources = package.manifest.uri, package.manifest.resources
     remember([exact])
     path = target or f"{exact.name}-{exact.version}.acp.yaml"
+    if target and Path(target).is_dir():
+        path = f"{target.rstrip('/')}/"
     if path.endswith("/"):
         made = made_files(package)  # before anything is fetched
         files = app.run(get_files(app, resources))

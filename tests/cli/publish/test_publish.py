@@ -208,6 +208,13 @@ def test_a_published_package_is_fetched_and_believed_only_if_the_chain_agrees(
         assert capdex("get", "weather", *more).exit_code == 2
     assert not (folder / "planted").exists()
 
+    (folder / "empty").mkdir()
+    assert capdex.json("get", "weather", "--output", "empty")["file"] == "empty/"
+    assert (folder / "empty" / "weather.acp.yaml").read_bytes() == signed
+    (folder / "away").symlink_to(folder.parent)
+    for full in ("empty", "away"):
+        assert "it is no empty folder" in capdex("get", "weather", "--output", full).stderr
+
     node.blocks[value["cid"]] = signed + b"# more\n"
     wrong = capdex("get", "weather@0.1.0", "-o", "wrong.yaml")
     assert wrong.exit_code == 3
