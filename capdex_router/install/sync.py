@@ -114,7 +114,7 @@ def check(
 def drift(problems: Sequence[Drift]) -> InvalidInput:
     """Return the error for some differences."""
     shown = "; ".join(f"{problem['name']}: {problem['why']}" for problem in problems[:5])
-    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    more = f"; and {len(problems) - 5} more, which --json has" if len(problems) > 5 else ""
     message, why = "the lock file and this machine differ", shown + more
     details = {"problems": list(problems)}
     return InvalidInput(message, Code.LOCK_DRIFT, why=why, fix="capdex sync", details=details)

@@ -360,6 +360,11 @@ def test_a_skill_is_written_for_a_host_compared_and_taken_away(
     refused = capdex("sync", "--check")
     assert refused.exit_code == 1
     assert f"{folder}/notes.md is not what was installed" in refused.stderr
+    for number in range(6):
+        (folder / f"more{number}.md").write_text("mine")
+    assert "; and 2 more, which --json has" in capdex("sync", "--check").stderr
+    told = capdex("sync", "--check", "--json").stderr
+    assert len(json.loads(told)["details"]["problems"]) == 7
     assert "mended" in capdex("sync", "--format", "human").stdout
     (folder / "mine.md").write_text("mine")
     told = capdex("remove", "weather").stderr
