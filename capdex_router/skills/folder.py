@@ -180,5 +180,5 @@ def drop_leftovers(parent: Path) -> None:
 
 
 def _writing(folder: Path, then: str = "try again") -> AbstractContextManager[None]:
-    fix = f"check the path, and that the disk is not full; then: {then}"
+    fix = f"check the path, its permissions, and that the disk is not full; then: {then}"
     return saying(f"the folder {folder} cannot be written", fix)

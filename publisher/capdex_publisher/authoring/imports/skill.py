@@ -46,7 +46,11 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
     UNREADABLE, or InvalidInput for a SKILL.md that does not follow its specification.
     """
     path = _file_of(folder)
-    data, notes = utf8(read_file(path))
+    if (read := read_file(path)).startswith(b"PK\x03\x04"):  # as .skill and .zip files do
+        raise _bad(
+            str(path), "it is an archive", "unpack it, and name the folder with its SKILL.md"
+        )
+    data, notes = utf8(read)
     front, prompt, odd = split(data, str(path))
     notes += odd
     for word in _CARRIED & front.keys():
@@ -97,7 +101,7 @@ def _file_of(folder: Path) -> Path:
         walk = islice(os.walk(folder), MAX_LOOKED_AT)
         inside = sorted(at for at, _, names in walk if SKILL in names)
         named = ", ".join(inside[:MAX_NAMED]) + (", …" if inside[MAX_NAMED:] else "")
-        fix = "name a folder that has a SKILL.md, or the file itself"
+        fix = "name a folder that has a SKILL.md, or the file itself; clone a repository first"
         if inside:
             fix = f"name one of the folders in it that have one: {named}"
         raise replace(unreadable(str(path), "there is no such file"), fix=fix)
@@ -128,6 +132,8 @@ def split(data: bytes, name: str) -> tuple[dict[str, Any], str, list[Note]]:
     return reading.value, prompt, notes
 
 
-def _bad(name: str, why: str) -> InvalidInput:
-    fix = "begin it with --- and the lines name: … and description: …, then --- and what to do"
+def _bad(name: str, why: str, fix: str = "") -> InvalidInput:
+    fix = (
+        fix or "begin it with --- and the lines name: … and description: …, then --- and what to do"
+    )
     return InvalidInput(f"{name} is not an Agent Skill", why=why, fix=fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +93,16 @@ def test_what_is_no_skill_is_named(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(InvalidInput, match="is not an Agent Skill") as told:
         import_skill(tmp_path)
     assert why in told.value.why
+
+
+def test_a_packed_skill_is_to_be_unpacked(skill: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "pdf-forms.skill"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(skill / "SKILL.md", "pdf-forms/SKILL.md")
+    with pytest.raises(InvalidInput, match="is not an Agent Skill") as told:
+        import_skill(packed)
+    assert told.value.why == "it is an archive"
+    assert told.value.fix.startswith("unpack it")
 
 
 @pytest.mark.parametrize(
