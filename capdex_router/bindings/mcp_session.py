@@ -202,9 +202,12 @@ class McpSession:
         try:
             return await self.client.session.list_tools(params=params)
         except ValidationError:  # one odd tool: the SDK refuses the whole page
-            asked = params.model_dump(mode="json", by_alias=True, exclude_none=True)
-            dispatcher: Any = self.client.session._dispatcher  # which has no public face
-            raw = await dispatcher.send_raw_request("tools/list", asked, {})
+            told = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+            asked: Json = {"method": "tools/list", "params": told}
+            options: Json = {}
+            session: Any = self.client.session  # whose next two have no public face
+            session._stamp(asked, options)
+            raw = await session._dispatcher.send_raw_request("tools/list", told, options)
             listed, cursor = raw.get("tools"), raw.get("nextCursor")
             if not isinstance(listed, list):
                 raise

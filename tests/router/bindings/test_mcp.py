@@ -487,11 +487,18 @@ WORDS = b'{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"s
 def raw(serve: Any, open_services: Any) -> Callable[..., Awaitable[McpTool]]:
     """Make a tool of a service that answers calls with these bytes, in which `%s` is the id."""
 
-    async def make(kind: str, body: bytes, *others: Json) -> McpTool:
+    async def make(kind: str, body: bytes, *others: Json, modern: bool = False) -> McpTool:
+        complete = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
         async def handle(request: web.Request) -> web.Response:
             message = await request.json() if request.method == "POST" else {}
             found: dict[str, Any] = {"jsonrpc": "2.0", "id": message.get("id")}
+            if modern and "_meta" not in message.get("params", {}):
+                return web.Response(status=400)
             match message.get("method"):
+                case "server/discover" if modern:
+                    result = {"supportedVersions": ["2026-07-28"], "capabilities": {}, **complete}
+                    return web.json_response({**found, "result": result})
                 case "initialize":
                     info = {"name": "raw", "version": "1.0.0"}
                     version = message["params"]["protocolVersion"]
@@ -499,7 +506,9 @@ def raw(serve: Any, open_services: Any) -> Callable[..., Awaitable[McpTool]]:
                     return web.json_response({**found, "result": result})
                 case "tools/list":
                     tool = {"name": "forecast", "inputSchema": {"type": "object"}}
-                    return web.json_response({**found, "result": {"tools": [*others, tool]}})
+                    return web.json_response(
+                        {**found, "result": {"tools": [*others, tool], **complete}}
+                    )
                 case "tools/call":
                     filled = body.replace(b"%s", json.dumps(message["id"]).encode())
                     return web.Response(body=filled, headers={"Content-Type": kind})
@@ -569,8 +578,13 @@ async def test_an_answer_that_is_none_fails_its_call_at_once(
 @pytest.mark.parametrize(
     "odd", [{}, {"name": "odd"}, {"name": "odd", "inputSchema": None}, {"name": 7, "icons": 7}]
 )
-async def test_an_odd_tool_of_a_service_leaves_the_others_callable(odd: Json, raw: Any) -> None:
-    tool = await raw("application/json", WORDS, odd)
+@pytest.mark.parametrize("modern", [False, True])
+async def test_an_odd_tool_of_a_service_leaves_the_others_callable(
+    odd: Json, modern: bool, raw: Any
+) -> None:
+    result = {"resultType": "complete", "content": [{"type": "text", "text": "sunny"}]}
+    body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (b"%s", json.dumps(result).encode())
+    tool = await raw("application/json", body, odd, modern=modern)
     assert await tool.run({}, timeout_s=10) == {"text": "sunny"}
 
 

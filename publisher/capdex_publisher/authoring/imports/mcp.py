@@ -169,18 +169,20 @@ def _cause(error: BaseException, statuses: Sequence[int], said: str) -> str:
 
 async def _page(client: mcp.Client, cursor: str | None) -> tuple[list[Any], str | None]:
     """Return a page of tools as JSON, and the cursor of the next one."""
-    from pydantic import ValidationError
+    import mcp_types as types
+    from pydantic import TypeAdapter, ValidationError
 
-    try:
-        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+    request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+    session: Any = client.session
+    try:  # not `list_tools`: it takes out the words that it does not know
+        page = await session.send_request(request, TypeAdapter(dict[str, Any]))
     except ValidationError:  # one odd tool: the SDK refuses the whole page
-        parameters = {"cursor": cursor} if cursor else None
-        dispatcher: Any = client.session._dispatcher  # which has no public face
-        raw = await dispatcher.send_raw_request("tools/list", parameters, {})
-        listed, more = raw.get("tools"), str(raw.get("nextCursor") or "")  # some give a number
-        return (listed, more or None) if isinstance(listed, list) else ([], None)
-    tools = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in page.tools]
-    return tools, page.next_cursor or None
+        asked = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        options: Json = {}
+        session._stamp(asked, options)  # which has no public face, as the next one
+        page = await session._dispatcher.send_raw_request("tools/list", asked["params"], options)
+    listed, more = page.get("tools"), str(page.get("nextCursor") or "")  # some give a number
+    return (listed, more or None) if isinstance(listed, list) else ([], None)
 
 
 def _draft(answers: _Answers, url: str, service: str, name: str, wanted: Sequence[str]) -> Draft:

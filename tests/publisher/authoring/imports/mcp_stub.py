@@ -24,6 +24,7 @@ DEPENDS = {
     "dependencies": {"card": ["name"], "name": {"required": ["card"]}},
     "dependentRequired": {"x": ["y"]},
 }
+VERSION = "io.modelcontextprotocol/protocolVersion"  # in each request since 2026-07-28
 TASK = {"taskSupport": "required"}
 TOOLS: dict[str, Any] = {
     "notype": [GOOD, {"name": "odd", "inputSchema": CHOICE}],
@@ -54,6 +55,8 @@ TOOLS: dict[str, Any] = {
         },
         {"name": "odd", "title": "Odd", "execution": {"taskSupport": "forbidden"}},
     ],
+    "newwords": [{**GOOD, "cost": 3, "annotations": {"category": "input", "readOnlyHint": True}}],
+    "modern": [GOOD, {"name": "odd"}],
     "hidden": [{**GOOD, "description": "A\u202e good\u200b tool."}],
     "nohints": [{**GOOD, "annotations": ["x"]}],
     "wei": [
@@ -111,6 +114,13 @@ def main(case: str) -> None:
             if case == "noversion":
                 sys.stderr.write("started\n")
                 del result["protocolVersion"]
+        elif case == "modern" and VERSION not in message["params"].get("_meta", {}):
+            error = {"code": -32602, "message": "a request without a version"}
+            answer({"id": message["id"], "error": error})
+            continue
+        elif case == "modern":
+            result |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            result |= {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
         elif message["method"] != "tools/list":
             error = {"code": -32601, "message": "no such method"}
             answer({"id": message["id"], "error": error})

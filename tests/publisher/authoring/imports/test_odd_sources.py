@@ -42,7 +42,7 @@ def tools(package: Imported) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "case", ["notype", "empty", "noschema", "nullschema", "outarr", "badann", "wei"]
+    "case", ["notype", "empty", "noschema", "nullschema", "outarr", "badann", "wei", "modern"]
 )
 async def test_one_odd_tool_does_not_fail_its_server(case: str) -> None:
     found = tools(await imported(case))
@@ -156,6 +156,13 @@ async def test_each_word_of_a_tool_that_a_package_has_not_is_said() -> None:
         ("good", "icons", '[{"src": "https://a.dev/i.png"}]'),
         ("good", "title", "Good"),
     ]
+
+
+async def test_words_that_no_version_of_mcp_has_are_named() -> None:
+    package = await imported("newwords")
+    assert tools(package)["good"].annotations.read_only is True
+    found = [(x.subject, x.before) for x in package.notes if x.source == "good"]
+    assert found == [("cost", "3"), ("annotation category", "input")]
 
 
 @pytest.mark.parametrize("case", ["nothing", "nolist"])
