@@ -41,10 +41,12 @@ def skills(folder: Path) -> Iterator[Capability]:
 
     One that does not follow its specification is left out, with a warning in the log.
     """
-    inside = [path for path in sorted(folder.iterdir())[:MAX_SKILLS] if not path.is_symlink()]
+    inside = sorted(folder.iterdir())[:MAX_SKILLS]
     for path in [folder] if (folder / "SKILL.md").is_file() else inside:
         try:
             if (path / "SKILL.md").is_file():
+                if path in inside and path.is_symlink():
+                    raise _bad(path, "it is a link: name the folder that it leads to")
                 yield read_skill(path)
         except (InvalidInput, OSError) as error:
             why = error.line if isinstance(error, InvalidInput) else str(error)
@@ -59,9 +61,9 @@ def read_skill(folder: Path) -> Capability:
     except ValueError as error:
         raise _bad(folder, str(error)) from None
     front: Json = reading.value
-    name, description = front.get("name"), front.get("description")
+    name, description = front.get("name", folder.resolve().name), front.get("description")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
-        raise _bad(folder, f"name is missing or over {MAX_NAME_CHARS} characters")
+        raise _bad(folder, f"name is no text, empty or over {MAX_NAME_CHARS} characters")
     if not isinstance(description, str) or not 0 < len(description) <= MAX_DESCRIPTION_CHARS:
         raise _bad(folder, f"description is missing or over {MAX_DESCRIPTION_CHARS} characters")
     version = str(object_of(front.get("metadata")).get("version", ""))

@@ -65,6 +65,25 @@ def test_a_folder_that_is_no_skill_stops_no_other(tmp_path: Path) -> None:
     assert [line["folder"] for line in logs] == [str(tmp_path / "broken")]
 
 
+def test_a_link_to_a_skill_is_left_out_with_a_line(tmp_path: Path) -> None:
+    kept = made(tmp_path / "kept")
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "pdf-forms").symlink_to(kept)
+    with capture_logs() as logs:
+        assert list(skills(tmp_path / "all")) == []
+    assert "name the folder that it leads to" in logs[0]["why"]
+    assert [found.name for found in skills(tmp_path / "all" / "pdf-forms")] == ["pdf-forms"]
+
+
+def test_a_skill_without_a_name_has_that_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(tmp_path, SKILL.replace("name: pdf-forms\n", ""))
+    assert read_skill(folder).ref == CapabilityRef("skill:pdf-forms", "1.2.0")
+    monkeypatch.chdir(folder)
+    assert read_skill(Path()).name == "pdf-forms"
+
+
 def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:
     folder = made(tmp_path)
     before = read_skill(folder).owner.digest
@@ -96,7 +115,7 @@ def test_a_file_whose_name_is_no_utf_8_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "no front matter", "---\nname: a\n", "---\n- a\n---\n", "---\nname: a\n---\nx",
-     "---\ndescription: a\n---\nx", f"---\nname: {'a' * 65}\ndescription: b\n---\n",
+     "---\nname: ''\ndescription: a\n---\nx", f"---\nname: {'a' * 65}\ndescription: b\n---\n",
      "---\n" + "[" * 100_000 + "\n---\n", "---\nname: [a]\ndescription: b\n---\n"],
     ids=lambda text: text[:30],
 )  # fmt: skip
