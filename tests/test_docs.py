@@ -39,6 +39,7 @@ from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers import hit_schemas, schemas
 from capdex_service.http import change_stream
 from capdex_service.limits import streams
+from capdex_service.queries.search import FACETS
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
@@ -336,6 +337,12 @@ def test_the_proof_shown_is_the_one_recorded() -> None:
             f" {streams.MAX_STREAMS_PER_CLIENT} for one client; one ends after"
             f" {change_stream.LIFETIME_S:.0f} s, or once its client reads nothing for"
             f" {streams.SEND_LIMIT_S:.0f} s.",
+        ),
+        (
+            PROTOCOL,
+            "whose values are counted over all pages: "
+            + ", ".join(f"`{name}`" for name in FACETS[:-1])
+            + f" and `{FACETS[-1]}`.",
         ),
         (OPERATIONS, f"knows the newest {MAX_DIGESTS} blocks that this process has shown"),
     ],

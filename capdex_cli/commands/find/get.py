@@ -47,7 +47,7 @@ def get_command(app: App, uri: str, target: str | None, force: bool) -> None:
     nothing is written unless every check holds, and never through a link. Without a version the
     node chooses one, and a warning names a higher one that the chain has. With DIR/ the files that
     the package names are fetched and checked as well, and written beside it, with a SKILL.md made
-    of its prompt if it has one.
+    of its prompt if hosts can take it as a skill.
     """
     package = app.run(get_package(app, CapabilityURI.loose(uri)))
     exact, resources = package.manifest.uri, package.manifest.resources
