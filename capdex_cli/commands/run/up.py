@@ -11,15 +11,17 @@ from capdex_cli.terminal.click_commands import DIRECTORY, command
 from capdex_cli.terminal.errors import missing
 
 PORT = click.IntRange(0, 65535)
+ANY_PORT = "any free one if it is 0 or taken"
 
 
 @command("up", examples=["capdex up", "capdex up --fresh --examples examples"])
 @click.option("--fresh", is_flag=True, help="Delete the data of an earlier run first.")
-@click.option("--port", type=PORT, default=8765, help="Port of the node; 0: any free one.")
-@click.option("--rpc-port", type=PORT, default=8545, help="Port of the chain; 0: any free one.")
+@click.option("--port", type=PORT, default=8765, help=f"Port of the node; {ANY_PORT}.")
+@click.option("--rpc-port", type=PORT, default=8545, help=f"Port of the chain; {ANY_PORT}.")
 @click.option(
-    "--dir", "folder", type=DIRECTORY, default=Path(".capdex"), help="Directory of everything."
-)
+    "--dir", "folder", type=DIRECTORY, default=Path(".capdex"),
+    help="Directory of everything. The other commands look for the name .capdex alone.",
+)  # fmt: skip
 @click.option(
     "--examples", type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Publish the packages of this directory.",
