@@ -27,6 +27,7 @@ from capdex_router.faces.arguments import Wanted, example, read_input, within
 from capdex_router.faces.manage import Packages, next_calls
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from capdex_router.install.resolve import NodeHit
+from capdex_router.invoke.images import Image, without_images
 from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.invoke.results import PREFIX, Results
 from capdex_router.model.capability import Capability
@@ -103,12 +104,15 @@ class Actions:
         uri = f"{self.catalog.short_name(ref.capability_id)}@{ref.version}"
         return self._fitting({"uri": uri, **rest})
 
-    async def call(self, wanted: Wanted, caller: Caller) -> InvokeResult:
-        """Invoke a capability, or a command by a wish, or read on in a stored result."""
+    async def call(self, wanted: Wanted, caller: Caller) -> tuple[InvokeResult, tuple[Image, ...]]:
+        """Invoke a capability, or a command by a wish, or read on in a stored result.
+
+        The images of its output are beside the result, for the host to show.
+        """
         if wanted.uri is not None and wanted.uri.startswith(PREFIX):
             given = read_arguments(READ_ON, within(wanted.input))
             check_names("a stored result", READ_ON["properties"], given)
-            return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0)
+            return InvokeResult(self.results.read(wanted.uri, given.get("offset", 0)), None, 0), ()
         uri, given = wanted.uri, wanted.input
         if uri is not None and uri.startswith("mcp:"):
             await self._awake(re.split("[#@]", uri)[0])
@@ -133,7 +137,9 @@ class Actions:
             shown = self._fitting(self._example(capability, "example") | shown)
             shown = result.error["details"] | shown
             result = replace(result, error=result.error | {"details": shown})
-        return self.results.shorten(result)
+        output, images = without_images(result.output or {})
+        result = replace(result, output=output) if images else result
+        return self.results.shorten(result), images
 
     def route(self, message: str) -> Json:
         """Return the capability that a message is for, and why."""

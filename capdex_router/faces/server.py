@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import mcp_types as types
@@ -22,6 +22,7 @@ from capdex_router.faces.arguments import read_call
 from capdex_router.faces.context import Offered
 from capdex_router.faces.elicitation import Elicitation, Questions
 from capdex_router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
+from capdex_router.invoke.images import Image
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.policy.consent import AnswerLater
@@ -99,7 +100,7 @@ async def _describe(actions: Actions, arguments: Json, _: Caller) -> Result:
 
 
 async def _call(actions: Actions, arguments: Json, caller: Caller) -> Result:
-    return _shown(await actions.call(read_call(arguments), caller))
+    return _shown(*await actions.call(read_call(arguments), caller))
 
 
 async def _route(actions: Actions, arguments: Json, _: Caller) -> Result:
@@ -136,13 +137,17 @@ def _said(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
 
-def _shown(result: InvokeResult) -> types.CallToolResult:
-    """Return CAP's result without the members that say nothing: hosts give it to a model whole."""
+def _shown(result: InvokeResult, images: Sequence[Image] = ()) -> types.CallToolResult:
+    """Return CAP's result without the members that say nothing: hosts give it to a model whole.
+
+    Beside images there is no structured content, since many hosts would give a model that alone.
+    """
     told = {x: y for x, y in result.to_json().items() if y is not None and x != "duration_ms"}
     words = _line(result.error) if result.error else orjson.dumps(told).decode("utf-8")
+    shown = [types.ImageContent(type="image", data=x.data, mime_type=x.mime_type) for x in images]
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=words)],
-        structured_content=told,
+        content=[types.TextContent(type="text", text=words), *shown],
+        structured_content=None if images else told,
         is_error=not result.ok,
     )
 

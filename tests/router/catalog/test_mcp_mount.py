@@ -114,7 +114,7 @@ async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with
                 described = actions.describe(f"mcp:hostile#{name}")
                 assert isinstance(described, dict)
                 wanted = Wanted(described["uri"], None, {})
-                assert (await actions.call(wanted, Caller(Person()))).ok
+                assert (await actions.call(wanted, Caller(Person())))[0].ok
     assert [line.removesuffix("@1.0.0 It answers.") for line in listed] == [
         f"mcp:hostile#{name}" for name in USABLE
     ]
@@ -129,7 +129,7 @@ async def test_what_nobody_sees_in_the_words_of_a_server_is_written_out(tmp_path
     async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
         actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
         shown = [await actions.find("t"), *(actions.describe("mcp:hostile#t", x) for x in LEVELS)]
-        failed = await actions.call(Wanted("mcp:hostile#t", None, {}), Caller(Person()))
+        failed, _ = await actions.call(Wanted("mcp:hostile#t", None, {}), Caller(Person()))
     assert failed.error is not None
     for answer in (*shown, failed.error):
         said = orjson.dumps(answer).decode()
@@ -269,7 +269,7 @@ async def test_a_call_waits_for_no_other_server_than_its_own(tmp_path: Path) -> 
             servers=runtime.servers,
         )  # fmt: skip
         for name in names:
-            assert (await actions.call(Wanted(f"mcp:{name}#t", None, {}), Caller(Person()))).ok
+            assert (await actions.call(Wanted(f"mcp:{name}#t", None, {}), Caller(Person())))[0].ok
         assert (tmp_path / "deaf").read_text().isdigit()  # it was not asked for its list
 
 
@@ -305,7 +305,7 @@ async def test_a_server_that_did_not_start_is_told_and_started_again_at_the_next
             case "list":
                 assert await actions.manage("list", "", Refuse()) == "mcp:late#t@1.0.0"
             case _:
-                assert (await actions.call(wanted, caller)).ok
+                assert (await actions.call(wanted, caller))[0].ok
     lines = [
         line for line in tail(tmp_path / "home" / "audit.jsonl", 9) if line["event"] == "mount"
     ]
@@ -480,12 +480,12 @@ async def test_a_definition_that_would_fill_a_context_is_shown_in_parts(tmp_path
         assert isinstance(described, dict)
         assert described["bytes"] > 2_000_000
         assert len(orjson.dumps(described)) < 40_000
-        rest = await actions.call(
+        rest, _ = await actions.call(
             Wanted(described["result"], None, {"offset": 9}), Caller(Person())
         )
         assert rest.ok
         assert len(str(actions.describe("mcp:hostile#t0", 2)).splitlines()) == 65
-        failed = await actions.call(Wanted("mcp:hostile#t0", None, {}), Caller(Person()))
+        failed, _ = await actions.call(Wanted("mcp:hostile#t0", None, {}), Caller(Person()))
         assert len(orjson.dumps(failed.to_json())) < 40_000
 
 

@@ -1,0 +1,64 @@
+"""Images in answers of MCP tools: a host shows them to its model, to whom base64 says nothing."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from capdex.json import Json
+
+MAX_BYTES: Final = 3_000_000  # of all images of an answer; models refuse one over about 3.7 million
+_BEGINNINGS: Final[Mapping[str, bytes]] = {  # of the formats that models read
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/gif": rb"GIF8[79]a",
+    "image/webp": rb"RIFF.{4}WEBP",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of a tool's answer, in base64."""
+
+    data: str
+    mime_type: str
+
+
+def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
+    """Return an output without its images, each replaced by what it is, and the images in order.
+
+    They are content blocks of the type `image` (MCP 2025-06-18, Tool Result). One that is too
+    large, of another format, or whose bytes do not begin as its format does, stays where it is.
+    """
+    blocks = output.get("content")
+    if len(output) != 1 or not isinstance(blocks, list):
+        return output, ()
+    images: list[Image] = []
+    told, left = [], MAX_BYTES
+    for block in blocks:
+        size = _size(block, left)
+        if size:
+            left -= size
+            images.append(Image(block["data"], block["mimeType"]))
+            block = {"type": "image", "mimeType": block["mimeType"], "bytes": size}
+            block["shown"] = f"image {len(images)} below"
+        told.append(block)
+    return {"content": told}, tuple(images)
+
+
+def _size(block: object, most: int) -> int:
+    """Return how many bytes an image has that a model can be shown; 0 for anything else."""
+    if not isinstance(block, dict) or block.get("type") != "image":
+        return 0
+    data, beginning = block.get("data"), _BEGINNINGS.get(str(block.get("mimeType")))
+    if not isinstance(data, str) or beginning is None or len(data) > most * 4 // 3 + 4:
+        return 0
+    try:
+        read = b64decode(data, validate=True)
+    except (Error, ValueError):
+        return 0
+    return len(read) if len(read) <= most and re.match(beginning, read, re.DOTALL) else 0
