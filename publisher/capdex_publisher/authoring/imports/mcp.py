@@ -40,6 +40,7 @@ MAX_PAGES: Final = 50
 MAX_LISTED: Final = 1_000  # tools that are looked at
 MAX_TOOL_BYTES: Final = 64 * 1024
 MAX_NAMED: Final = 40  # tools in an error
+_REASON: Final = re.compile(r"\w*Error\b")
 _WEB: Final = re.compile(r"https?://[^\s'\"]+")
 MAX_SAID_BYTES: Final = 4000  # of what a program that fails wrote to stderr
 
@@ -262,11 +263,15 @@ def _fault(tool: Any, name: str, names: Sequence[str]) -> str:
 
 
 def _said(errors: TextIO) -> str:
-    """Return what the program wrote to stderr: npm says its reason first, Python last."""
+    """Return what the program wrote to stderr: npm says its reason first, Python last.
+
+    Node.js says it in the middle, in a line that begins with `Error` or `TypeError`.
+    """
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - MAX_SAID_BYTES))
     lines = [x.strip()[:200] for x in errors.read().splitlines() if x.strip()]
-    return clean("; ".join(lines if len(lines) < 7 else [*lines[:3], "…", *lines[-3:]]))
+    reason = [x for x in lines[3:-3] if _REASON.match(x)][:1]
+    return clean("; ".join(lines if len(lines) < 7 else [*lines[:3], "…", *reason, *lines[-3:]]))
 
 
 def _unavailable(server: Server, why: str, said: str) -> Unavailable:

@@ -216,6 +216,7 @@ class _Values:
             "userHome": str(Path.home()),
             "CLAUDE_PLUGIN_ROOT": str(folder),
             "__dirname": str(folder),  # of an MCP bundle
+            "extensionPath": str(folder),  # of Gemini CLI
             "pathSeparator": os.sep,
             "/": os.sep,
         }

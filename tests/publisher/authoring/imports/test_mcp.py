@@ -127,6 +127,16 @@ async def test_the_first_and_the_last_lines_of_a_server_that_fails_are_told() ->
     assert error.value.why.endswith("line 9 of stderr")
 
 
+@pytest.mark.real
+async def test_the_error_of_a_program_is_told_before_the_lines_that_lead_to_it(
+    node_binary: str,
+) -> None:
+    with pytest.raises(Unavailable) as error:
+        await import_mcp(shlex.join([node_binary, "./no-such-server.js"]))
+    assert "Cannot find module" in error.value.why
+    assert "no-such-server.js" in error.value.why
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [

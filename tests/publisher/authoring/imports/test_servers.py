@@ -190,9 +190,18 @@ def test_arguments_that_are_one_text_are_one_argument(tmp_path: Path) -> None:
     assert list(server_of(str(tmp_path / "mcp.json")).command) == ["c", "a b"]
 
 
-def test_the_folder_of_a_plugin_is_that_of_its_file(tmp_path: Path) -> None:
-    (tmp_path / ".mcp.json").write_text('{"x": {"command": "${CLAUDE_PLUGIN_ROOT}/run"}}')
-    assert list(server_of(str(tmp_path / ".mcp.json")).command) == [f"{tmp_path}/run"]
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        (".mcp.json", "${CLAUDE_PLUGIN_ROOT}/run"),
+        ("gemini-extension.json", "${extensionPath}${/}run"),
+    ],
+)
+def test_the_folder_of_a_plugin_is_that_of_its_file(
+    file: str, command: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(json.dumps({"mcpServers": {"x": {"command": command}}}))
+    assert list(server_of(str(tmp_path / file)).command) == [f"{tmp_path}/run"]
 
 
 def test_a_file_that_is_not_there_is_no_command(tmp_path: Path) -> None:
