@@ -239,8 +239,11 @@ class McpSession:
         except _SESSION_ERRORS as error:
             self.broken = not isinstance(error, MCPError) or error.code in _BROKEN
             fault = self._fault(error)
-            told = {name: x for name, x in (fault.details or {}).items() if calls or name != "sent"}
-            raise replace(fault, details=told or None) from None
+            if not calls:  # no input was sent
+                told = {name: x for name, x in (fault.details or {}).items() if name != "sent"}
+                fix = SERVICE if fault.fix == BY_IT else fault.fix
+                fault = replace(fault, details=told or None, fix=fix)
+            raise fault from None
 
     def _fault(self, error: Exception) -> CapdexError:
         if isinstance(error, CapdexError):

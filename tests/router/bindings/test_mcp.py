@@ -23,6 +23,7 @@ from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
 from capdex_router.bindings.mcp_transport import EVENTS_AT_ONCE, _Events
 from capdex_router.bindings.pins import Pins
+from capdex_router.model.refs import SERVICE
 from capdex_router.model.requests import ServiceRequest
 
 DID = "did:nuwa:mcp:weather:1"
@@ -410,13 +411,14 @@ async def test_a_redirect_of_a_service_is_refused(
         (200, b"data: {\n\n", "text/event-stream"),
         (200, b'{"jsonrpc":"2.0","id":1,"result":5}', "application/json"),
         (401, b"", "text/plain"),
+        (404, b"no such page", "text/plain"),
         (503, b"", "text/plain"),
         (200, b"x" * 5_000_000, "application/json"),
         (200, b"data: " + b"x" * 5_000_000, "text/event-stream"),
         (200, b"[" + b"[]," * 500_000 + b"1]", "application/json"),
         (200, b"data: [" + b"[]," * 500_000 + b"1]", "text/event-stream"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 async def test_a_service_that_does_not_speak_mcp_is_an_error(
     status: int, body: bytes, kind: str, serve: Any, open_services: Any
@@ -427,6 +429,7 @@ async def test_a_service_that_does_not_speak_mcp_is_an_error(
     with pytest.raises(CapdexError) as failed:
         await forecast(open_services({DID: await serve(other)})).run({}, timeout_s=20)
     assert failed.value.kind.cap == "EXECUTION_FAILED"
+    assert "input" not in failed.value.fix  # which was not sent
 
 
 async def test_an_error_without_an_id_is_told_in_the_words_of_the_service(
@@ -439,6 +442,7 @@ async def test_an_error_without_an_id_is_told_in_the_words_of_the_service(
     with pytest.raises(ExecutionFailed) as failed:
         await forecast(open_services({DID: await serve(refusing)})).run({}, timeout_s=20)
     assert failed.value.why == 'it says "a tenant is missing"'
+    assert failed.value.fix == SERVICE
 
 
 @pytest.mark.parametrize("asked", ["initialize", "tools/list", "tools/call"])
