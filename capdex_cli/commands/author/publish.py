@@ -70,9 +70,9 @@ async def publish_command(
     the package was signed is refused by name.
     Several files are uploaded side by side and announced together. A release can be yanked but
     never replaced or deleted. Safe to stop and to run again: what is done already is not done
-    twice. A package that is not signed yet, or that you changed since, is signed in place. A new
-    name is reserved first where the registry asks for that. If the node does not serve them in
-    time, the exit code is 6.
+    twice. A package that is not signed yet, or that changed since the same key signed it, is
+    signed in place. A new name is reserved first where the registry asks for that. If the node
+    does not serve them in time, the exit code is 6.
     """
     from capdex_publisher.publish.publish import publish
     from capdex_publisher.publish.upload import Uploader
