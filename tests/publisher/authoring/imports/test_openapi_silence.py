@@ -368,6 +368,22 @@ def test_a_server_is_written_as_its_document_says(
     assert manifest_of(package).bindings["op"]["url"] == url
 
 
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("{{site}}", "https://api.example.com/example/x"),
+        ("https://{{site}}.rain.dev/v1", "https://example.rain.dev/v1/x"),
+    ],
+)
+def test_a_variable_as_postman_writes_it_is_a_line_to_edit(
+    server: str, url: str, manifest_of: ManifestOf
+) -> None:
+    package = imported(servers=[{"url": server}])
+    assert manifest_of(package).bindings["op"]["url"] == url
+    assert rows(package)["server"] == ("changed", server)
+    assert "site is a variable of the server: no default" in package.to_edit
+
+
 def test_a_header_that_openapi_3_alone_ignores_is_an_argument_in_swagger(
     manifest_of: ManifestOf,
 ) -> None:

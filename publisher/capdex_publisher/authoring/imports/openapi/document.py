@@ -21,6 +21,7 @@ from capdex_publisher.authoring.scaffold import placeholder_url
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_NAMED: Final = 40  # operations in an error
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
+_DOUBLED: Final = re.compile(r"\{\{([^{}]*)\}\}")  # as Postman writes a variable
 _NAMES: Final = re.compile(
     rb"\$(?:id|self|anchor|dynamicAnchor)\b"
 )  # by which parts are referred to
@@ -171,6 +172,7 @@ class ApiDocument:
 def _filled(url: str, variables: Json) -> tuple[str, list[str]]:
     """Return a server's URL with its variables' defaults, and a line to edit for each of these."""
     edits = []
+    url = _DOUBLED.sub(r"{\1}", url)
     for name in dict.fromkeys(_VARIABLE.findall(url)):
         given = object_of(variables.get(name)).get("default")
         default = "example" if given is None else clean(given)
