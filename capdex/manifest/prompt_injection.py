@@ -64,21 +64,22 @@ _SECRECY: Final = (
     r"\b(?:do not|don't|dont|never|must not|without)\s+(?:ever\s+)?"
     r"(?:mention(?:ing)?|tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?)\s+"
     r"(?:about\s+)?(?:(?:this|it|any of this)\b\W*(?:$|[.;!\n]|to)"
-    r"|(?:the |your )?(?:user|human|person|operator)s?\b)"
+    r"|(?:the |your )?(?:user|human|person|operator)s?\b(?:\s+to\b)?)"
 )
 _TOKENS: Final = (
     r"<\|?(?:im_start|im_end|im_sep|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|"
-    r"system|user|assistant|end)\|>|\[/?inst\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>"
+    r"system|user|assistant|end)\|>|\[/?inst\]|<</?sys>>|<s>[^<\[\n]+</s>|</?s>|<(?:start|end)_of_turn>"
 )
 _KEYS: Final = (
     r"(?:~|\$home|%userprofile%|/root|/home/\w+)?/?\B\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc)\b"
-    r"(?:/\S+)?|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/(?:passwd|shadow)\b"
+    r"(?:/\S+)?|\bid_(?:rsa|ed25519|ecdsa)\b(?:\.pub\b)?|/etc/(?:passwd|shadow)\b"
 )
 _ARGUMENT: Final = (
     r"\b(?:pass|send|include|put|append|attach|copy|insert|add|provide|forward)\b[^.\n]{0,60}"
     r"\b(?:(?:entire|full|whole|complete)\s+(?:conversation|chat|message)(?:\s+history)?"
     r"|(?:conversation|chat|message)\s+history|system prompt|(?:previous|prior|earlier) messages"
-    r"|(?:its|their|the) (?:file )?contents?)\b[^.\n]{0,40}\b(?:as|in|into|to|with|through|via)\b"
+    r"|(?:its|their) (?:file )?contents?|the (?:file contents?|contents)"
+    r"|the content of (?:\S+ ){0,3}files?)\b[^.\n]{0,40}\b(?:as|in|into|to|with|through|via)\b"
 )
 
 # Each shape with its weight and its RE2 pattern, on text in lower case.
@@ -87,14 +88,16 @@ _SHAPES: Final = (
     (
         Reason.LINT_HIDDEN_TAG,
         Label.HIGH,
-        r"<\s*/?\s*(?:important|system|secret|hidden|instructions?|admin|assistant|developer)\s*>",
+        r"<\s*/?\s*(?:important|system|hidden|instructions?|admin|assistant|developer)\s*>"
+        r"|<\s*/\s*secret\s*>",  # <secret> alone is a place to fill in
     ),
     (Reason.LINT_SECRECY, Label.HIGH, _SECRECY),
     (Reason.LINT_CONTROL_TOKENS, Label.HIGH, _TOKENS),
     (
         Reason.LINT_EXFILTRATION,
         Label.HIGH,
-        r"!\[[^\]\n]*\]\(\s*<?https?://[^)\s]*(?:\{|%7b|\$\{)|<img[^>]{0,200}src=[^>]{0,200}\{",
+        r"!\[[^\]\n]*\]\(\s*<?https?://[^)\s]*(?:\{|%7b|\$\{)"
+        r"|<img[^>]{0,200}src=[^>]{0,200}//[^>]{0,200}\{",
     ),
     (Reason.LINT_CONVERSATION, Label.MEDIUM, _ARGUMENT),
     (Reason.LINT_SECRET_PLACE, Label.HIGH, _KEYS),
@@ -106,11 +109,15 @@ _SHAPES: Final = (
     (
         Reason.LINT_ROLE_PLAY,
         Label.MEDIUM,
-        r"(?m)^\s*(?:system|assistant|developer)\s*:\s*\S"
+        r"(?m)^\s*(?:system|assistant|developer)\s*:\s*[^\s\"'`{|>]"
         r"|\byou are now (?:in )?(?:dan|developer mode|jailbroken|unrestricted)\b"
         r"|\byou have no (?:limits|restrictions|rules)\b",
     ),
-    (Reason.LINT_ENCODED, Label.MEDIUM, r"[a-z0-9+/]{160,}={0,2}|\bdata:[\w/+.-]*;base64,"),
+    (
+        Reason.LINT_ENCODED,
+        Label.MEDIUM,
+        r"[a-z0-9+/]{160,}={0,2}|\bdata:[\w/+.-]*;base64,[a-z0-9+/]{16}",
+    ),
 )
 LABELS: Final = {code: label for code, label, _ in _SHAPES} | {
     Reason.LINT_FOREIGN_TOOL: Label.HIGH,
@@ -132,9 +139,25 @@ _QUOTED: Final = re2.compile(
 )
 _MENTION: Final = re2.compile(
     r"(?:\bif\b|\bsays?\b|\bcontain(?:s|ing)?\b|\bphrases?\b|\bsuch as\b|\blike\b|\be\.g\."
-    r"|\bfor example\b|"
-    r"\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b|\bread(?:s|ing)?\b)[^.!?\n]{0,60}$"
+    r"|\bfor example\b|\bpatterns?\b|\binputs?\b|\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b"
+    r"|\bread(?:s|ing)?\b)[^.!?\n]{0,60}"
+    r"(?::\n(?:\s*[-*+] [^\n]*\n)*\s*[-*+] )?$"  # a line above a list introduces each item
 )
+_NEGATED: Final = re2.compile(
+    r"(?:\b(?:do|does|did|must|should|shall|may|can|could|will|would) ?(?:not|n['’]?t)|\bcannot"
+    r"|\bnever|\battempts to)\s+(?:ever\s+)?(?:\w+ly\s+)?$"
+)
+# Matches that are something else: a very long word or a protein, text struck through, a public key,
+# and what people are not told to do.
+_ELSE: Final = {
+    Reason.LINT_ENCODED: re2.compile(r"[a-z]+"),
+    Reason.LINT_CONTROL_TOKENS: re2.compile(r"<s>.+</s>"),
+    Reason.LINT_SECRET_PLACE: re2.compile(r"[~$%\w./-]*id_\w+\.pub\W*"),
+    Reason.LINT_SECRECY: re2.compile(r".*\btell(?:ing)?\s+(?:the |your )?\w+\s+to"),
+}
+_FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
+_INNER_FENCE: Final = re.compile(r"(?m)^[ \t]*(?:[-*+>]|\d+[.)]).*?(?:```|~~~)")
+_TICKED: Final = re.compile(r"(?<![`\\])`(?!`)[^`\n]+`(?!`)")
 _PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, _, pattern in _SHAPES)
 _FOREIGN: Final = re2.compile(_ORDER)
 # Nearly every text matches none of these rules, and one search shows it.
@@ -202,9 +225,10 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
         return
     quoted = [match.span() for match in _QUOTED.finditer(read)]
     for code, pattern in _PATTERNS:
-        for match in pattern.finditer(read):
-            if code is Reason.LINT_ENCODED and match.group().isalpha():
-                continue  # a sequence of letters: a protein, a very long word
+        hidden = code is Reason.LINT_HIDDEN_MARKDOWN
+        for match in pattern.finditer(_outside_code(text, read) if hidden else read):
+            if _is_harmless(code, path, read, match):
+                continue
             if not _mentioned(read, match.start(), match.end(), quoted):
                 yield InjectionFinding(code, path, _excerpt(match.group()))
                 break
@@ -214,11 +238,45 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
             break
 
 
+def _is_harmless(code: Reason, path: Path, read: str, match: Any) -> bool:
+    """True if a match is something else than its shape: by itself, or by where it stands."""
+    if code in _ELSE:
+        return _ELSE[code].fullmatch(match.group()) is not None
+    if code in (Reason.LINT_OVERRIDE, Reason.LINT_CONVERSATION):
+        before = read[max(0, match.start() - 40) : match.start()]
+        return _NEGATED.search(before) is not None
+    is_tag = code is Reason.LINT_HIDDEN_TAG  # a prompt consists of instructions
+    return is_tag and path == ("prompt",) and "instruction" in match.group()
+
+
+def _outside_code(text: str, read: str) -> str:
+    """Return a text as it is read with blanks for its code, which pages show.
+
+    Fences that may be none on a page, in HTML or beside those of lists and quotes, are left.
+    """
+    if any(text.count(mark) != read.count(mark) for mark in "`~"):
+        return read  # NFKC makes such marks of others
+    outside = _TICKED.sub(lambda x: " " * len(x[0]), read)
+    if _INNER_FENCE.search(read):
+        return outside
+    lines = outside.split("\n")
+    fence, begin, html = "", 0, False
+    for at, line in enumerate(read.split("\n")):
+        mark = _FENCE.match(line)
+        html = not fence and line.strip() != "" and (html or line.lstrip().startswith("<"))
+        if mark and not fence and not html:
+            fence, begin = mark[1], at
+        elif mark and fence and mark[1].startswith(fence) and not mark[2].strip():
+            lines[begin:at] = [" " * len(x) for x in lines[begin:at]]
+            fence = ""
+    return "\n".join(lines)
+
+
 def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -> bool:
     """True if a match is only mentioned: quoted, and introduced as a thing that is said."""
     for first, last in quoted:
         if first < start and end < last:
-            return _MENTION.search(text[max(0, first - 80) : first]) is not None
+            return _MENTION.search(text[max(0, first - 400) : first]) is not None
     return False
 
 
@@ -242,6 +300,9 @@ _IMITATION: Final = re2.compile(
     r"|\b(?:officiel|oficial|offiziell|ufficiale|verificad[oa]|verifiziert)\b"
     r"|官方|已验证|已驗證|已认证|已認證|認証済|検証済|официальн|проверено|رسمي|موثق"
 )
+_USED: Final = re2.compile(
+    r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?(?:\w+[ /-]){0,2}official\b"
+)
 
 
 def imitated_mark(text: str) -> str | None:
@@ -249,7 +310,7 @@ def imitated_mark(text: str) -> str | None:
 
     Letters that look like ASCII ones are read as such, too.
     """
-    read = plain(text)
+    read = _USED.sub(" ", plain(text))
     match = _IMITATION.search(read)
     if match is None and not read.isascii():
         match = _IMITATION.search(read.translate(_table()).lower())
@@ -269,15 +330,12 @@ def deceptive_word(text: str) -> tuple[str, str] | None:
     latter in a name that is otherwise ASCII: a name in Greek or Russian is not a deception.
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", text))
+    read_as = [word.translate(_table()) for word in words]
     any_ascii = any(word.isascii() and word.isalpha() for word in words)
-    for word in words:
-        if word.isascii():
-            continue
-        seen = word.translate(_table())
+    otherwise_ascii = any_ascii and all(seen.isascii() for seen in read_as)
+    for word, seen in zip(words, read_as, strict=True):
         mixed = any(c.isascii() and c.isalpha() for c in word)
-        if seen.isascii() and (mixed or any_ascii):
-            return word, seen
-        if mixed and seen != word:
+        if seen != word and (mixed or (seen.isascii() and otherwise_ascii)):
             return word, seen
     return None
 
