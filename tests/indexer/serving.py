@@ -38,7 +38,8 @@ class Node:
         url = self.url + path
         async with self._session.request(method, url, headers=named) as reply:
             body = await reply.read()
-            is_json = reply.content_type.endswith("json") and method != "HEAD" and body
+            of_json = reply.content_type in ("application/json", "application/problem+json")
+            is_json = of_json and method != "HEAD" and body
             return Answer(reply.status, reply.headers, body, json.loads(body) if is_json else None)
 
     def report(self, **progress: Any) -> None:
