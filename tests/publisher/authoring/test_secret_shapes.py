@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from capdex_publisher.authoring.validate import PackageFile, validate
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.acp.yaml"))
 MIXED = "b7Kq2Xv9Tz4Lm8Rw3Yp6Nc1Hd5Js0Fg7Ae2Uo9Ik"  # of no service, as is everything below
+UUID = "3f2c1f0e-8a4b-4c57-9d1e-3b5a7c9e0f12"
 HEX = "8f14e45fceea167a5a36dedd4bea2543"
 # In two parts, so that no scanner of this repository takes them for keys.
 SHAPES = {
@@ -51,6 +53,19 @@ SHAPES = {
     "azure": "Account" + "Key=" + MIXED + "==",
     "digitalocean": "dop" + "_v1_" + HEX + HEX,
     "curl": "cu" + "rl -s -u tides:k3Yq9Zp2 https://a.dev",
+    "curl without digits": "cu" + "rl -k \\\n  -u tides:kYqVtkZpECriaLRi",
+    "curl in quotes": "cu" + "rl --user 'j.tides:k3Y@q9Zp#2' https://a.dev",
+    "curl without a user": "cu" + 'rl -u ":k3Yq9Zp2!t" https://a.dev',
+    "age": "AGE-SECRET" + "-KEY-1" + MIXED.upper() + MIXED.upper()[:20],
+    "gitlab runner": "glr" + "t-" + MIXED[:20],
+    "aws bedrock": "ABS" + "K" + MIXED * 3,
+    "azure client": "k3Y" + "8Q~" + MIXED[:34],
+    "teams": "https://tides.webhook.office.com/"
+    + f"webhookb2/{UUID}@{UUID}/IncomingWebhook/{HEX}/",
+    "facebook": "911602140448" + "729|" + MIXED[:27],
+    "alibaba": "LTA" + "I" + MIXED[:20],
+    "pulumi": "pu" + "l-" + HEX + HEX[:8],
+    "dynatrace": "dt0" + "c01." + MIXED[:24] + "." + MIXED + MIXED[:24],
     "nothing but chance": MIXED,
 }
 
@@ -86,6 +101,11 @@ def test_a_message_never_has_more_than_the_first_characters(key: str) -> None:
         {"prompt": f"Send api_key={HEX} with each call."},
         {"prompt": f'Send {{"access_token": "{HEX}"}}.'},
         {"prompt": f"The password is {MIXED[:14]} for now."},
+        {"prompt": "private_key=DRpbCBMxVnDK7maPM5tGv6MvB3v1sRMC86PZ8okm21hy"},
+        {
+            "prompt": "Page "
+            + urlsafe_b64encode(b'{"k": "' + HEX.encode() + b'", "id": 12}').decode()
+        },
         {"input": {"client_secret": HEX}},
         {"prompt": f"curl -H 'Authorization: Bearer {HEX}' https://a.dev"},
         {"prompt": f"Send Authorization: token {HEX}."},
@@ -137,6 +157,18 @@ def test_a_secret_is_found_by_its_name(value: Any) -> None:
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
         "https://a.dev/d/1aBcD2eFgH3iJkL4mNoP5qRsT6uVwX7yZ8/edit",
         "did:nuwa:state:reading-list#v1",
+        "xoxb-your-bot-token and xoxo-a-b-c-d-1-of-the-meeting",
+        "hf_theHandlerOfAllTheFilesThatTheUserOpens",
+        "postgres://tides:test@localhost/tides and redis://a:k3Yq9Zp2@127.0.0.1",
+        'user = {"password": "TidePassword123!"}; const API_KEY = "sk_live_abc123xyz"',
+        "token = base64.b64encode2bytes(raw1).decode()",
+        "pay to DRpbCBMxVnDK7maPM5tGv6MvB3v1sRMC86PZ8okm21hy",  # 32 bytes in base58
+        "pay to 1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2 or TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
+        'SPL_TOKEN="DRpbCBMxVnDK7maPM5tGv6MvB3v1sRMC86PZ8okm21hy"',
+        'INPUT_TOKEN="0x5FbDB2315678afecb367f032d93F642f64180aa3"',
+        "https://photos.a.dev/1?ixid="
+        + urlsafe_b64encode(b"2|1207|0|search|8|tides|en|99").decode(),
+        "curl -u https://a.dev/v1/tides; curl --user-agent tides:Version2 https://a.dev",
     ],
 )
 @pytest.mark.parametrize("name", ["prompt", "url", "Accept"])
