@@ -301,7 +301,8 @@ _IMITATION: Final = re2.compile(
     r"|官方|已验证|已驗證|已认证|已認證|認証済|検証済|официальн|проверено|رسمي|موثق"
 )
 _USED: Final = re2.compile(
-    r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?(?:\w+[ /-]){0,2}official\b"
+    r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?"
+    r"(?:\w+[ /-]){0,2}official\b"
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from unicodedata import category
 
 # Controls but tab and line feed; line and paragraph separators, which PyYAML takes for line ends.
 _BREAKS_AND_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029"
@@ -45,6 +46,9 @@ _JOINING = re.compile(
 _MONGOLIAN = re.compile(r"[\u1800-\u180a\u1810-\u18af]")
 
 _ZWNJ, _ZWJ, _EMOJI_STYLE, _KEYCAP = "\u200c", "\u200d", "\ufe0f", "\u20e3"
+_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]+$")  # two letters of it are one flag
+_SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
+_MOST_MARKS = 32  # of one letter; text with more is no writing
 
 _NAMES = {
     "\r": "a carriage return",
@@ -78,6 +82,27 @@ def visible(text: str) -> str:
 def is_blank(text: str) -> bool:
     """True if nothing of a text can be seen that a package may hold."""
     return all(x in BLANK or x.isspace() for x in text)
+
+
+def beginning(text: str, most: int) -> str:
+    """Return the first characters of a text, at most `most`: a letter keeps its marks.
+
+    No emoji of several characters is cut either.
+    """
+    for end in range(most, max(0, most - _MOST_MARKS), -1):
+        if not _within(text, end):
+            return text[:end]
+    return text[:most]
+
+
+def _within(text: str, index: int) -> bool:
+    """True if the character at `index` belongs to the one before it."""
+    if not 0 < index < len(text) or text[index - 1 : index + 1].isascii():
+        return False
+    flag = _FLAG.search(text, max(0, index - _MOST_MARKS), index)
+    half = flag is not None and len(flag[0]) % 2 == 1 and _FLAG.match(text[index]) is not None
+    joined = text[index - 1] == _ZWJ or text[index] in (_ZWNJ, _ZWJ)
+    return half or joined or category(text[index])[0] == "M" or _SKIN.match(text[index]) is not None
 
 
 def describe(character: str) -> str:

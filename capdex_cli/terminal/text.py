@@ -81,6 +81,10 @@ def clip(text: str, columns: int, ellipsis: str = "…") -> str:
         if used > columns:
             break
         kept += char
+    if not kept.isascii():
+        from capdex.yaml.characters import beginning
+
+        kept = beginning(text, len(kept))
     return kept + ellipsis
 
 

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from capdex.yaml.characters import beginning
 from capdex_explorer.views.text import count, cut, visible
 
 FOLDED_LINES: Final = 20
@@ -47,7 +48,7 @@ def markdown(text: str) -> Markup:
     lines = shown.split("\n")
     if len(lines) <= FOLDED_LINES and len(shown) <= FOLDED_CHARS:
         return _rendered(shown)
-    first = "\n".join(lines[:FOLDED_LINES])[:FOLDED_CHARS]
+    first = beginning("\n".join(lines[:FOLDED_LINES]), FOLDED_CHARS)
     return Markup(
         '<div class="folded"><div>{}…</div><details><summary>All of it: {}</summary>{}</details>'
         "</div>"

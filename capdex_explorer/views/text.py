@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup, escape
 
 from capdex.uri import PREFIX
-from capdex.yaml.characters import forbidden, is_blank
+from capdex.yaml.characters import beginning, forbidden, is_blank
 
 # Nonspacing and enclosing marks of all scripts: those of one character cannot be broken into lines.
 _MARK: Final = "".join(x for x in map(chr, range(0x300, 0x1F000)) if category(x) in ("Mn", "Me"))
@@ -108,7 +108,7 @@ def duration(seconds: float | None) -> str:
 
 def cut(text: str, rest: str = "see the exact bytes", most: int = MAX_TEXT_CHARS) -> str:
     """Return the first `most` characters of a long text; `rest` says where all of it is."""
-    return text if len(text) <= most else f"{text[:most]}… (cut: {rest})"
+    return text if len(text) <= most else f"{beginning(text, most)}… (cut: {rest})"
 
 
 def language(contents: dict[str, Any]) -> Markup:

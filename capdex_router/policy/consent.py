@@ -9,9 +9,9 @@ from typing import Final, Protocol
 from unicodedata import category
 
 from capdex.errors import Code, Refused
-from capdex.yaml.characters import BLANK, forbidden
+from capdex.yaml.characters import BLANK, beginning, forbidden
 from capdex_router.policy.proposal import Proposal
-from capdex_router.policy.quoting import quoted
+from capdex_router.policy.quoting import JOINERS, quoted
 
 MAX_WORDS_CHARS: Final = 300  # of a package's description
 _WHOSE: Final = {"mcp": "the server's own words", "learned": "the words of its help or its intents"}
@@ -127,17 +127,20 @@ def clean(text: str, limit: int = MAX_WORDS_CHARS) -> str:
     """Return a package's text for a list: in one line, cut, without what does not show.
 
     Those are control, format (also those that turn the direction of a text), surrogate and private
-    characters, variation selectors and fillers.
+    characters, variation selectors and fillers; but the joiners that a script or an emoji needs.
     """
-    text = text[: 4 * limit]
+    text = beginning(text, 4 * limit)
     unseen = set(forbidden(text))
     shown = "".join(
         " " if char.isspace() else char
         for place, char in enumerate(text)
-        if char.isspace() or not (place in unseen or char in BLANK or category(char)[0] == "C")
+        if char.isspace()
+        or (
+            not (place in unseen or char in BLANK) and (category(char)[0] != "C" or char in JOINERS)
+        )
     )
     words = " ".join(shown.split())
-    return words if len(words) <= limit else words[: limit - 1] + "…"
+    return words if len(words) <= limit else beginning(words, limit - 1) + "…"
 
 
 class AnswerLater(Exception):

@@ -24,7 +24,7 @@ MAX_MARKS: Final = 3  # on one character: more of them cover the lines around it
 _MARKS: Final = frozenset("\u201c\u201d\u201e\u201f\u2033\u2036\u02ba\u02ee\u02dd\u05f4\u3003"
                           "\u301d\u301e\u301f\u275d\u275e\u2e42\uff02\u02f6"
                           "\U0001f676\U0001f677\U0001f678")  # fmt: skip
-_JOINERS: Final = frozenset("\u200c\u200d")
+JOINERS: Final = frozenset("\u200c\u200d")
 _LINES: Final = dict.fromkeys(b"\n\r\t")
 
 
@@ -47,7 +47,7 @@ def visible(text: str) -> str:
     for place, char in enumerate(text):
         kind = category(char)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
-        odd = kind[0] in "CZ" and char != " " and char not in _JOINERS
+        odd = kind[0] in "CZ" and char != " " and char not in JOINERS
         if place in unseen or odd or marks > MAX_MARKS or char in BLANK or char in _MARKS:
             shown.append(json.dumps(char)[1:-1])
         else:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.uri import CapabilityURI, check_name
-from capdex.yaml.characters import is_blank
+from capdex.yaml.characters import beginning, is_blank
 from capdex_indexer.query.release import IndexedRelease
 from capdex_service.answers.release import file_of
 
@@ -123,7 +123,7 @@ def _repository(url: object) -> Json | None:
 
 def _short(text: object) -> str:
     words = " ".join(str(text).split())
-    return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 1].rstrip() + "…"
+    return words if len(words) <= MAX_WORDS else beginning(words, MAX_WORDS - 1).rstrip() + "…"
 
 
 def _time(seconds: int) -> str:

@@ -13,6 +13,7 @@ import orjson
 
 from capdex.json import object_of
 from capdex.manifest.bindings.contacts import secret_uses
+from capdex.yaml.characters import beginning
 from capdex_indexer.query.release import IndexedRelease
 
 HIT_TOKENS: Final = 50  # of a hit, as estimated: counted, its line stays below 60
@@ -94,7 +95,7 @@ def cut(text: str, tokens: float, *, lines: bool = False) -> str:
         part = match.group()
         spent += 0.0 if part.isspace() else _cost(part)
         if spent > tokens:
-            return text[: match.start()].rstrip(" ,.;:(") + "…"
+            return beginning(text, match.start()).rstrip(" ,.;:(") + "…"
     return text
 
 

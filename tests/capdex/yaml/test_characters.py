@@ -6,7 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex.yaml.characters import describe, forbidden
+from capdex.yaml.characters import beginning, describe, forbidden
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "kept"),
+    [
+        ("words", 3, "wor"),
+        ("a👩\u200d💻b", 2, "a"),
+        ("a👩\u200d💻b", 3, "a"),
+        ("a👩\u200d💻b", 4, "a👩\u200d💻"),
+        ("a👍🏽b", 2, "a"),
+        ("❤\ufe0f b", 1, "❤"),  # nothing would be left
+        ("a🇩🇪🇯🇵", 4, "a🇩🇪"),
+        ("cafe\u0301s", 4, "caf"),
+        ("می\u200cخواهم", 2, "م"),
+        ("กำที่", 4, "กำ"),
+        ("a" + "\u0301" * 99, 50, "a" + "\u0301" * 49),
+        ("short", 9, "short"),
+    ],
+)
+def test_a_text_is_cut_between_letters_with_their_marks(text: str, most: int, kept: str) -> None:
+    assert beginning(text, most) == kept
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,14 @@ async def test_an_error_names_the_first_of_very_many_accesses() -> None:
     assert touches == [*(f"GET https://h{x}.example.org/" for x in range(8)), "and 56 more"]
 
 
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "श्\u200dरी", "👩\u200d💻 and 🏳\ufe0f\u200d🌈"])
+def test_a_cleaned_text_keeps_the_joiners_of_a_script_and_an_emoji(text: str) -> None:
+    assert clean(text) == text
+
+
 def test_a_cleaned_text_has_nothing_that_does_not_show() -> None:
     hidden = "\U000e0100\ufe00\u034f\u3164\u115f\u2800\u17b4\u180b\U000e0041\u200b\u202e\x1b"
-    assert clean(f"a{hidden}b\nc 👩\u200d💻❤\ufe0f") == "ab c 👩💻❤\ufe0f"
+    assert clean(f"a{hidden}b\nc 👩\u200d💻❤\ufe0f") == "ab c 👩\u200d💻❤\ufe0f"
 
 
 @pytest.mark.parametrize(("length", "shown"), [(9, 9), (10, 10), (11, 9), (99, 9)])
