@@ -48,6 +48,7 @@ UNASKED_BYTES_S: Final = 256 * 1024  # a tenth of a core reads it
 PASSED_BYTES: Final = 1024  # that a message counts besides: the SDK takes so much longer for it
 ENDED: Final = "the session with the MCP server ended"
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
+KILLED_S: Final = 3.0  # until the kernel says that a killed one is gone: at once, unless it is busy
 EVENTS_AT_ONCE: Final = 1_000
 _GONE: Final = Code.SERVICE_UNAVAILABLE
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
@@ -311,10 +312,10 @@ def _last(lines: bytes, name: bytes) -> bytes | None:
 async def _end(process: asyncio.subprocess.Process) -> str:
     """End a program with its process group; return why, in words."""
     why = "its program closed its output"
-    for number in (0, signal.SIGTERM, signal.SIGKILL):  # 0 only waits
+    for number, wait_s in ((0, END_S), (signal.SIGTERM, END_S), (signal.SIGKILL, KILLED_S)):
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-        with anyio.move_on_after(END_S):
+            os.killpg(process.pid, number)  # 0 only waits
+        with anyio.move_on_after(wait_s):
             status = await process.wait()
             by = f"with status {status}" if status >= 0 else f"by signal {-status}"
             why = why if number else f"its program ended {by}"
