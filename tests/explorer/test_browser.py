@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from capdex_explorer.views.markdown import markdown
 from tests.conftest import missing
 from tests.explorer import hostile
 from tests.explorer.addresses import PAGES
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.real
+CSS = files("capdex_explorer").joinpath("static", "app.css").read_text("utf-8")
 WIDTHS = (320, 800, 1400)  # the first is that of a window at 400 %
 MAX_SHIFT = 0.02  # the sum of what moved, in the measure of the Layout Instability API
 NARROW = 1000  # two columns with hardly any margin: what leaves its column leaves the window
@@ -415,6 +418,19 @@ def test_the_badge_opens_the_checks_behind_it(browser: Browser, base: str) -> No
         seen.page.locator("summary", has_text="authentic").click()
         assert seen.page.get_by_text("What it does not mean.").is_visible()
         assert seen.page.locator(".checks li.held").count() == 7
+
+
+def test_each_paragraph_of_a_text_has_the_direction_of_its_words(browser: Browser) -> None:
+    text = "API\n\nשלום עולם\n\n* שלום\n* Hello\n\n```\n# שלום\n```\n"
+    page = browser.new_page(viewport={"width": 360, "height": 640})
+    page.set_content(f'<style>{CSS}</style><div class="prose" dir="auto">{markdown(text)}</div>')
+    from_left = page.evaluate("""() => [...document.querySelectorAll("p, li, code")].map((one) => {
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      return range.getBoundingClientRect().left < 100;
+    })""")
+    assert from_left == [True, False, False, True, True]
+    page.close()
 
 
 def test_the_theme_is_kept_for_the_next_page(browser: Browser, base: str) -> None:
