@@ -29,6 +29,7 @@ from capdex_router.commands.sandbox import seccomp
 
 _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LOADER: Final = ("/etc/ld.so.cache", "/etc/alternatives")  # libraries and names of programs
+_ACCOUNT: Final = "user:x:{}:{}::/tmp:/bin/sh\n"  # without a line of its account, ssh ends
 _SHORTEST_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _READ_BYTES: Final = 64 * 1024
 _GRACE_S: Final = 5.0  # a killed process ends at once, except on a machine under heavy load
@@ -129,13 +130,15 @@ class Sandbox:
         gate_end, gate = _pipe(stack)
         rules, rules_end = _pipe(stack)
         rules_end.write(seccomp.rules())
-        ends = (info_end.fileno(), gate_end.fileno(), rules.fileno())
+        account, account_end = _pipe(stack)
+        account_end.write(_ACCOUNT.format(os.getuid(), os.getgid()).encode())
+        ends = (info_end.fileno(), gate_end.fileno(), rules.fileno(), account.fileno())
         command = self._command(argv, around, *ends)
         # A process has the session key ring of the thread that starts it, and bwrap ends with that
         # thread. A fork of the router, which joins one before exec, would take several ms more.
         thread = stack.enter_context(ThreadPoolExecutor(1, initializer=seccomp.join_key_ring))
         process, ended = thread.submit(_start, command, stack, env={}, pass_fds=ends).result()
-        for end in (info_end, gate_end, rules_end):
+        for end in (info_end, gate_end, rules_end, account_end):
             end.close()
         first = _first_process(await _head(info, _READ_BYTES))
         if first is not None:
@@ -176,7 +179,13 @@ class Sandbox:
             await asyncio.wait((errors,))
 
     def _command(
-        self, argv: Sequence[str], around: Surroundings, info_fd: int, block_fd: int, rules_fd: int
+        self,
+        argv: Sequence[str],
+        around: Surroundings,
+        info_fd: int,
+        block_fd: int,
+        rules_fd: int,
+        account_fd: int,
     ) -> Iterable[str]:
         yield from (str(self.bwrap), "--unshare-all", "--die-with-parent", "--new-session")
         yield from ("--cap-drop", "ALL", "--clearenv")
@@ -191,6 +200,7 @@ class Sandbox:
                 yield from ("--ro-bind", str(path), str(path))
         for name in _LOADER:
             yield from ("--ro-bind-try", name, name)
+        yield from ("--ro-bind-data", str(account_fd), "/etc/passwd")
         yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
         yield from ("--remount-ro", "/proc")  # root writes settings of the kernel there
         if Path("/proc/keys").exists():  # the names of the person's keys
