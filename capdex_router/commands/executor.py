@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -54,18 +55,21 @@ class CommandExecutor:
                 f"{self.program} is not the program that was learned",
                 Code.PERMISSION_DENIED,
                 why="its bytes changed" if digest else "it cannot be read",
-                fix=f"look at it, then `capdex learn {self.program.name}`",
+                fix=f"look at it, then `capdex learn {shlex.quote(str(self.program))}`",
             )
         around = replace(self.around, environment={**self.around.environment, **FACETS})
         ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
         if ran.exit_code not in self.successes:
             words = ran.stderr.decode(errors="replace").strip()
             found = ran.stdout[:MAX_FOUND_BYTES].decode(errors="replace")  # by diff, or a linter
+            does = "changes" if around.writable else "only reads"
             raise ExecutionFailed(
                 f"{self.program.name} ended with exit code {ran.exit_code}",
                 why=said(words) if words else "",
                 details={"exit_code": ran.exit_code} | ({"stdout": found} if found else {}),
-                fix="see what it says, and change the input; capdex learn shows its commands",
+                fix="change the input by what it says; the program has no network, and "
+                f"{does} {around.work}; a person can run: "
+                f"capdex learn {shlex.quote(str(self.program))} --writable, or --read DIR",
             )
         return output.parse(self.kind, ran.stdout, truncated=ran.truncated)
 

@@ -82,6 +82,8 @@ def test_a_failed_program_says_why(inbox: Path) -> None:
         'it says "no email nobody"',
     )
     assert refused.value.details == {"exit_code": 1}
+    assert f"no network, and changes {inbox.parent / 'work'};" in refused.value.fix
+    assert refused.value.fix.endswith(f"capdex learn {inbox} --writable, or --read DIR")
 
 
 def test_what_a_program_found_before_it_failed_is_told(tmp_path: Path) -> None:
