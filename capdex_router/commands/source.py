@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
-from capdex.errors import UsageError
+from capdex.errors import Code, InvalidInput, UsageError
 from capdex.json import Json
 from capdex_router.bindings.build import UnusableTool
 from capdex_router.catalog.catalog import Listed
@@ -91,14 +92,23 @@ class LearnedTools:
     async def renew(self, capability_id: str) -> None:
         """Learn a tool again if its program has other bytes than it had: what was agreed to goes.
 
-        Raises InvalidInput if the program does not have the options of its commands any more.
+        Raises InvalidInput if the program is gone, or has not the options of its commands any more.
         """
         if not capability_id.startswith(PREFIX):
             return
         async with self._turn:
             learned = self.learning.store.all().get(_tool_of(capability_id))
-            if learned is not None and digest_of(learned.program) not in ("", learned.digest):
-                await self.learning.again(learned)
+            if learned is None or (digest := digest_of(learned.program)) == learned.digest:
+                return
+            if not digest:
+                name = quote(learned.tool.manifest.name)
+                raise InvalidInput(
+                    f"the program {learned.program} is not there any more",
+                    Code.NOT_FOUND,
+                    fix="install it again; from another place a person can run: capdex learn PATH; "
+                    f"to forget it: capdex learn {name} --remove",
+                )
+            await self.learning.again(learned)
 
     def _executor(self, learned: Learned, number: int) -> Executor:
         for path in (self.work, *learned.readable):

@@ -165,8 +165,11 @@ async def test_a_program_that_lost_an_option_does_not_run(tmp_path: Path) -> Non
         assert found["error"]["code"] == "INVALID_INPUT"
         assert "--ids" in found["error"]["message"]
         program.unlink()
-        found = await call(runtime, SUMMARY, {}, Person())
-        assert found["error"]["code"] == "PERMISSION_DENIED"
+        person = Person()
+        found = await call(runtime, DELETE, IDS, person)
+        assert found["error"]["code"] == "NOT_FOUND"
+        assert found["error"]["details"]["fix"].endswith("capdex learn inboxd --remove")
+        assert person.asked == []  # what cannot run is not asked about
 
 
 async def test_a_grant_dies_with_what_a_run_may_do(tmp_path: Path) -> None:
