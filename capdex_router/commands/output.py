@@ -38,7 +38,9 @@ def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:
         # One parse of the whole, so that the bounds hold for the whole.
         lines = [line for line in data.splitlines() if line.strip()]
         return {"records": _json(kind, b"[" + b",".join(lines) + b"]")}
-    lines_of_text = data.decode(errors="replace").splitlines()
+    # What a return of the carriage overwrites, such as a progress, nobody reads.
+    text = re.sub(r"[^\n]*\r(?=[^\r\n])", "", data.decode(errors="replace"))
+    lines_of_text = text.splitlines()
     if kind == "lines":
         return {"lines": lines_of_text}
     rows = [re.split(r"\s{2,}|\t", line.strip()) for line in lines_of_text if line.strip()]

@@ -21,6 +21,7 @@ from capdex_router.commands.output import Kind, parse
         ("jsonLines", b'{"a": 1}\n\n{"a": 2}\n', {"records": [{"a": 1}, {"a": 2}]}),
         ("jsonLines", b"", {"records": []}),
         ("lines", b"a\nb\xff\n", {"lines": ["a", "b\N{REPLACEMENT CHARACTER}"]}),
+        ("lines", b"10%\r99%\rdone\r\nmore\r\n", {"lines": ["done", "more"]}),
         ("table", b"NAME  AGE\nann   3\n", {"rows": [{"NAME": "ann", "AGE": "3"}]}),
         ("table", b"", {"rows": []}),
     ],
