@@ -15,28 +15,35 @@ from capdex_router.commands.help import flags, lines, listed, needed, parse_help
 from capdex_router.commands.intents.manifest import MAX_PARAMETERS, Intent
 from capdex_router.commands.intents.template import OPTIONS, CommandTemplate, Parameter
 
-MAX_USAGE_CHARS: Final = 2_000
+MAX_USAGE_CHARS: Final = 16_000  # that of `isort` has 4 000
 MAX_WORDS: Final = 6  # behind a command, so that a question shows it whole
 MAX_TEXT_CHARS: Final = 120
 # Commands that only read, with any of their options, in a directory that they cannot change.
 READ_ONLY: Final = frozenset(("git diff", "git log", "git show", "git status", "jq"))
 _USAGE: Final = re.compile(
-    r"(?:^ *(?:usage|syntax|or)(?::|$)\s*|\A\s*(?=[\w.-]+ [\[<]))(?:\$ )?(\S+)"
+    r"(?:^(?: *|.*\. )(?:usage|syntax|or)(?::|$)\s*|\A\s*(?=[\w.-]+ [\[<]))(?:\$ )?(\S+)"
     r"(.*(?:\n {7,}(?!\1 |or:)\S.*)*)(\n *\1 )?",
     re.IGNORECASE | re.MULTILINE,
 )
 _GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
-_SET: Final = re.compile(r"[(=]*-(?!-(?: |$))|=")  # [-n NUM], [(-a | -b)], [=WHEN]
+_SET: Final = re.compile(
+    r"[(=]*-(?!-(?: |$))|=|\+(?:\||\w )"
+)  # [-n NUM], [(-a | -b)], [=WHEN], [+c]
 # An operand of several words: FILE..., and what ends a usage as [files] or COMMAND.
-_SEVERAL: Final = re.compile(r"(?i)[ ?]*\.{2,3}|(?:(?<=[a-z][^\W_aisu]s)|(?<=command))(?=\W*$)")
+_SEVERAL: Final = re.compile(
+    r"(?i)[ ?]*\.{2,3}|(?:(?<=[a-z][^\W_aisu]s)|(?<=command))(?=\W*(?: options)?\W*$)"
+)
 _OPTIONS: Final = re.compile(r"(?i)(?:.*\W)?(?:options?|flags|switches|expression)(?:\W*|[; ].*)")
 _CHOICE: Final = re.compile(r"[ =?]*[{(\[]([\w-]+(?:[,|][\w-]+){1,63})[})\]].*")
 _VALUES: Final = re.compile(r'(?:values|choices): ("?[\w.+-]+(?:"?, "?[\w.+-]+){1,63})"?[\])]')
-_INTEGER: Final = re.compile(r"\W*(?:n|num|number|int|integer|uint|count)\W*", re.IGNORECASE)
-_MANY: Final = re.compile(
-    r"\.{3}| <?(?:list|stringArray|array)[\n\[]|multiple times|more than once|repeatable"
+_INTEGER: Final = re.compile(
+    r"[^\w\[]*(?:n|num|number|int|integer|u?int(?:32|64)?|count)[^\w\[]*", re.IGNORECASE
 )
-_PROSE: Final = re.compile(r" *[A-Z]\w+,? \S+ \w+.{,100}$(?<!:)")
+_MANY: Final = re.compile(
+    r"\.{3}| <?(?:list|strings?Array|strings|stringSlice|ints|[aA]rray)[\n\[]|=\[\]"
+    r"| \[(?:String|Int)\]|multiple times|more than once|repeatable"
+)
+_PROSE: Final = re.compile(r" *(?!Copyright|Usage)[A-Z]\w+,? \S+ \w+.{,100}$(?<!:)")
 
 
 def made(program: str, command: str, page: bytes, summary: str, *, writable: bool) -> Intent | None:
@@ -46,7 +53,8 @@ def made(program: str, command: str, page: bytes, summary: str, *, writable: boo
     one of READ_ONLY and nothing is `writable`.
     """
     text = lines(page)
-    matches = list(_USAGE.finditer("\n".join(text)))
+    found = list(_USAGE.finditer("\n".join(text)))
+    matches = [x for x in found if x[1].rpartition("/")[2] == program] or found
     usages = [x for x in matches if re.match(rf" *{command}(?:[| ]|$)", x[2])] or matches
     forms = (re.sub(r"(?<=\S) {3,}.*", "", match[2]) for match in usages)
     rest = "\f".join(re.sub(rf" {command}(\|\S+)? ", " ", f"{form} ", count=1) for form in forms)
@@ -76,11 +84,20 @@ def _outlined(usage: str) -> tuple[str, list[str]]:
     rest = re.sub(r"(?<=\[)\.{3}(?=\w)", "", usage.replace("(s)", "s"))
     rest = re.sub(r"<(\w+)(?:\|--[\w-]+(?: <\w+>)?)+>", r"[\1]", rest)
     rest = re.sub(r"<([^<>]{1,60})>", lambda match: re.sub(r"\W+", "_", match[1]), rest)
+    rest = re.sub(
+        r"\{[^{}|\n]{1,60} [^{}|\n]{1,60}\}", lambda x: re.sub(r"[^\w{}]+", "_", x[0]), rest
+    )
+    rest = re.sub(r"\[([^\[\]\s]*[:@])\](?=\w)", r"\1", rest)  # [HOST:]PORT
+    rest = re.sub(r"(?<=\w)\[(:[^\[\]\s]*)\]|(?<= -\w)\[\w+\]", r"\1", rest)  # A[:B], -c[dfw]
+    rest = re.sub(
+        rf"(?<![\w-])(\w+)(?:\[(?!=|\.)(?:[^\[\]\s]|{_GROUP.pattern})*\])+", r"\1", rest
+    )  # A[,B]
+    rest = re.sub(r" < *\S+| \(-[^()]*\|([^()|]*)\)", r" [\1]", rest)  # (-f FILE | NAME)
     rest, options = rest.replace("[no-]", ""), []
     while group := _GROUP.search(rest):
         inner = group[1].strip()
         plain = " ".join(f"?{word.strip('?')}" for word in inner.split())
-        if _SET.match(inner):
+        if _SET.match(inner) and inner != "-options":
             options += flags(inner)
             plain = ""
         elif _OPTIONS.fullmatch(inner):
@@ -98,7 +115,9 @@ def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
         for names in listed(line):
             first = max(names, key=lambda name: name.startswith("--"))
             form = needed(names)
-            end = ("=" if "=" in names[first][:2] else " ") if form else ""  # [=NUM] of -U NUM, too
+            # [=NUM] of -U NUM, too; --force-<thing> and -I<dir> have no space
+            end = "=" if "=" in names[first][:2] else "" if form[:1] in ("", "<") else " "
+            end = end if form else ""
             option = _parameter(first, form, "" if about[:1] == "-" else about, first + end)
             if first in known:
                 parameters.setdefault(option.name, option)
@@ -119,7 +138,9 @@ def _words(
         found: dict[str, Parameter | None] = {}
         for word in _SEVERAL.sub("... ", re.sub(r" \| *\S+", "", form)).split():
             plain = word.strip("?(){}")
-            operand = _parameter(plain.lower(), word)
+            sign = plain[0] if plain[:1] in ("+", "@") else ""  # [+FORMAT] of date
+            plain = plain[len(sign) :]
+            operand = _parameter(plain.lower(), word, f"begins with {sign}" if sign else "")
             name = f"{operand.name}_" if operand.name in options else operand.name
             placeholder = f"{{{name}}}"
             if plain == "--" or _OPTIONS.fullmatch(plain):

@@ -47,7 +47,7 @@ async def learn(tool: CommandTool, program: Path, run: Run) -> Learned:
     digest = hashlib.sha256(await asyncio.to_thread(program.read_bytes)).hexdigest()
     version = await run((str(program), "--version"))
     text = await _help((str(program),), run)
-    known = parse_help(text)
+    known = parse_help(text, program.name)
     commands: dict[str, Help] = {}
     for words in filter(None, (command_of(intent.template) for intent in tool.intents)):
         if " ".join(words) not in commands:
@@ -90,9 +90,14 @@ async def by_help(name: str, program: Path, run: Run, *, writable: bool) -> tupl
     """
     text = await _help((str(program),), run)
     rows = [line.strip().partition("  ") for line in lines(text)]
-    about = {head.rstrip(":*"): words.strip() for head, _, words in reversed(rows)}
+    listed = parse_help(text, name).subcommands
+    about = {
+        head.removeprefix(f"{name} ").partition(" ")[0].rstrip(":*"): words.strip()
+        for head, _, words in reversed(rows)
+        if not set(words.split()) <= set(listed)  # names in columns are no description
+    }
     intents: list[Intent] = []
-    for command in (*parse_help(text).subcommands[:MAX_COMMANDS], ""):
+    for command in (*listed[:MAX_COMMANDS], ""):
         with contextlib.suppress(Unavailable):  # it waits for something: no tool of an agent
             page = await _help((str(program), command), run) if command else text
             intent = made(name, command, page, about.get(command, ""), writable=writable)

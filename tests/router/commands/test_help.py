@@ -53,10 +53,13 @@ def test_subcommands_of_git_are_found() -> None:
          ("add",)),
         ("tool - commandline processor\n\n  word    of a text\n", ()),
         ("Command options:\n  word    of a text\n", ()),
+        ("COMMANDS\n  tool add [x]    Add it\n\nACCOUNT\n  tool login      Log in\n",
+         ("add", "login")),
+        ("COMMANDS\n  $ build    Build it\n  $ serve    Serve it\n", ("build", "serve")),
     ],
 )  # fmt: skip
 def test_lists_of_subcommands_are_found(text: str, subcommands: tuple[str, ...]) -> None:
-    assert parse_help(text.encode()).subcommands == subcommands
+    assert parse_help(text.encode(), "tool").subcommands == subcommands
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,18 @@ def test_lists_of_subcommands_are_found(text: str, subcommands: tuple[str, ...])
         ("  -empty -name PATTERN -size N[kM]", {"-empty": False, "-name": True, "-size": True}),
         ("  -h --help  this text", {"-h": False, "--help": False}),
         ("usage: x [-q] [-b bits | -c]", {"-q": False, "-b": False, "-c": False}),
+        ("  -u, --unrestricted...   search all", {"-u": False, "--unrestricted": False}),
+        ("  -c, --config path::String   Use it", {"-c": True, "--config": True}),
+        ("  --ext [String]   more", {"--ext": True}),
+        ("  --max-warnings Int   at most", {"--max-warnings": True}),
+        (f"  --parser <{'|'.join(['babel'] * 30)}>", {"--parser": True}),
+        (f"  -t, --target [{'|'.join(['py311'] * 30)}]   which", {"-t": True, "--target": True}),
+        ("  --config file ............ another file", {"--config": True}),
+        ("  -D [bind_address:]port   where", {"-D": True}),
+        ("  --python-version x.y   which", {"--python-version": True}),
+        ("  -A, --all=false:", {"-A": False, "--all": False}),
+        ("  --server-print=true:", {"--server-print": True}),
+        ("  -p  to a pipe     -l  list files", {"-p": False, "-l": False}),
         ("  a - b", {}),
     ],
 )

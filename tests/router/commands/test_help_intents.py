@@ -24,6 +24,7 @@ TOOL = b"""usage: tool [options] [--] <file>...
     -x, --[no-]extra      more of it
     -out outfile          where to write
 """
+LONG = "[--option VALUE]\n            " * 150
 
 
 def intent(page: str | bytes, command: str = "", *, writable: bool = False) -> Intent:
@@ -75,6 +76,18 @@ def test_a_call_makes_one_element_of_each_value() -> None:
         ("<a>\n   or: tool [-x] <b>...\n   or: tool [-y] [<c>]", "{a} {b} {c}", []),
         ("one\n       tool two", "{one}", []),
         (
+            "[flags] {verb} {zero or more file names}",
+            "[options] {verb} {zero_or_more_file_names}",
+            [],
+        ),
+        ("[-?ab] [+|-c c] [+D D] [names]", "[options] {names}", []),
+        ("[-D [bind_address:]port] [-w local[:remote]] <x>", "{x}", ["x"]),
+        ("(-f FILENAME | TYPE NAME) [--port=port]", "{type} {name}", []),
+        ("[options] <x> < list_of_arguments", "[options] {x}", ["x"]),
+        ("-c[dfwzz] [-I N] PROG", "{prog}", ["prog"]),
+        ("[-options] [zipfile]", "[options] {zipfile}", []),
+        ("[MMDDhhmm[[CC]YY][.ss]]", "{mmddhhmm}", []),
+        (
             "[OPTION]... LAST\n  or: tool FIRST LAST\n  or: tool FIRST STEP LAST",
             "[options] {first} {step} {last}",
             [],
@@ -112,6 +125,10 @@ def test_operands_come_from_the_usage(usage: str, text: str, required: list[str]
         ("Usage: tool A\n  or: tool A B\n  or: tool C... A",
          {"a": "string", "b": "string", "c": "array<string>"}),
         ("tool [OPTIONS...] COMMAND ...", {"command": "array<string>"}),
+        ("Usage: tool SUBCOMMAND [options]", {"subcommand": "array<string>"}),
+        ("Tool 3.0 (July 5th). Usage:\ntool [-b path] [x]", {"x": "string"}),
+        ("Usage: Note: another\n\nusage: tool <name>", {"name": "string"}),
+        (f"usage: tool {LONG}[files ...]", {"files": "array<string>"}),
     ],
 )  # fmt: skip
 def test_an_operand_that_takes_several_words_is_a_list(usage: str, types: dict[str, str]) -> None:
@@ -127,6 +144,45 @@ def test_a_description_that_goes_on_with_an_option_does_not_describe_that_option
     )
     options = {one.option: one.description for one in found.template.parameters}
     assert options["--output "] == "which style"
+
+
+def test_an_operand_with_a_sign_before_it_says_so() -> None:
+    (operand, _) = intent("Usage: tool [+FORMAT] [name]\n").template.parameters
+    assert (operand.name, operand.description) == ("format", "begins with +")
+
+
+@pytest.mark.parametrize(
+    ("line", "type_", "enum"),
+    [
+        ("--ext [String]   more", "array<string>", ()),
+        ("--max Int   at most", "integer", ()),
+        ("--nth=N[,..]   of them", "string", ()),
+        ("--env strings   of it", "array<string>", ()),
+        ("-f, --filename=[]:", "array<string>", ()),
+        ("--server-print=true:", "string", ("true", "false")),
+        ("--all=false:", "boolean", ()),
+    ],
+)
+def test_a_type_that_a_help_writes_as_a_value_is_read(
+    line: str, type_: str, enum: tuple[str, ...]
+) -> None:
+    (option,) = intent(f"Usage: tool [OPTIONS]\n\n  {line}\n").template.parameters
+    assert (option.type, option.enum) == (type_, enum)
+
+
+def test_a_value_without_a_space_before_it_stays_at_its_option() -> None:
+    template = intent("Usage: tool [OPTIONS]\n\n  --force-<thing>  do it\n").template
+    assert template.argv({"force": "all"}) == ("tool", "--force-all")
+
+
+@pytest.mark.parametrize("line", ["--no-OPTION   not so", "-Wl,<options>   for the linker"])
+def test_a_pattern_of_options_is_no_option(line: str) -> None:
+    assert intent(f"Usage: tool [OPTIONS]\n\n  {line}\n").template.parameters == ()
+
+
+def test_whose_program_it_is_says_nothing_of_what_it_does() -> None:
+    page = "Copyright (C) 2022 Some One and others\nReads a file and sorts it.\nUsage: tool [x]\n"
+    assert intent(page).summary == "tool: Reads a file and sorts it."
 
 
 def test_the_value_of_an_option_in_a_usage_is_no_operand() -> None:

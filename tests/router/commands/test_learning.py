@@ -104,6 +104,19 @@ async def test_a_program_without_intents_is_learned_by_its_help(tmp_path: Path) 
     assert quiet == {"diff", "log", "show", "status"}
 
 
+async def test_a_name_in_the_next_column_describes_no_command(tmp_path: Path) -> None:
+    program = tmp_path / "columns"
+    page = "Standard commands\\nadd     list    remove\\n"
+    use = 'printf "usage: columns $1 [-v] <thing>\\n"'
+    program.write_text(f"#!/bin/sh\ncase $1 in -*) printf '{page}';; *) {use};; esac\n")
+    program.chmod(0o755)
+    async with open_runtime(tmp_path / "router", work=tmp_path) as runtime:
+        learned = await runtime.learning.study(str(program))
+    said = [intent.summary for intent in learned.tool.intents]
+    assert said[0] == "columns add: columns add [options] {thing}"
+    assert len(said) == 3
+
+
 async def test_a_program_without_subcommands_is_one_tool(tmp_path: Path) -> None:
     async with open_runtime(tmp_path / "router") as runtime:
         found = await runtime.learning.study("sort")

@@ -58,7 +58,7 @@ def test_a_program_sees_its_directory_and_nothing_of_the_person(tmp_path: Path) 
 def test_a_program_finds_its_account_and_no_other(tmp_path: Path) -> None:
     # `ssh`, `ssh-keygen` and `psql` end at once without a line for the account that runs them.
     code = "import pwd; print([(x.pw_name, x.pw_uid, x.pw_dir) for x in pwd.getpwall()])"
-    assert run(tmp_path, code).stdout.decode() == f"{[('user', os.getuid(), '/tmp')]}\n"
+    assert run(tmp_path, code).stdout.decode() == f"[('user', {os.getuid()}, '/tmp')]\n"
 
 
 @pytest.mark.parametrize(
