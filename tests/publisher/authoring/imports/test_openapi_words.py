@@ -114,7 +114,9 @@ def test_descriptions_of_a_parameter_and_of_its_schema_are_both_kept(
         ({"summary": "Tells rain.", "description": "For a day."}, {}, "Tells rain.\n\nFor a day."),
         ({"summary": "Tells rain", "description": "Tells rain. A day."}, {}, "Tells rain. A day."),
         ({"summary": "Tells rain."}, {}, "Tells rain."),
-        ({}, {"summary": "Rain", "description": "Of a day."}, "Rain\n\nOf a day."),
+        ({}, {"summary": "Rain", "description": "Of a day."}, "Rain.\n\nOf a day."),
+        ({"summary": "Rain?", "description": "Of a day."}, {}, "Rain?\n\nOf a day."),
+        ({"summary": "Rain"}, {}, "Rain"),
     ],
 )
 def test_a_tool_is_described_by_all_that_its_operation_says(

@@ -20,6 +20,7 @@ from capdex_publisher.authoring.imports.schemas import TooLarge
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+_ENDS: Final = tuple(".!?:;…。！？")  # of a sentence
 _NO_CALLS: Final = "a package receives no calls"
 
 
@@ -100,8 +101,10 @@ def _tool(document: ApiDocument, operation: Operation) -> tuple[DraftTool, list[
     if callbacks := ", ".join(object_of(value.get("callbacks"))):
         operation.note("callbacks", "left out", callbacks, _NO_CALLS)
     given = [value.get(x) or operation.item.get(x) for x in ("summary", "description")]
-    about = [str(x or "").strip() for x in given]
-    text = about[1] if about[0] in about[1] else "\n\n".join(filter(None, about))
+    heading, body = (str(x or "").strip() for x in given)
+    # A reader may show both on one line.
+    ended = heading if not body or heading.endswith(_ENDS) else f"{heading}."
+    text = body if heading in body else "\n\n".join(filter(None, (ended, body)))
     if value.get("deprecated") is True:
         text = f"Deprecated. {text}"
     binding = _binding(operation.method, f"{url}{path}", arguments)
