@@ -15,8 +15,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import write_atomically
 from capdex.net.rpc.client import Rpc
@@ -91,7 +89,7 @@ async def run_anvil(
     `state` is the newest complete draft. The historical states in its home directory are deleted.
     """
     draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
-    _keep(draft, state)  # the last draft of a run that was killed
+    keep_draft(draft, state)  # the last draft of a run that was killed
     shutil.rmtree(scratch, ignore_errors=True)
     command = [
         str(program or find_anvil()), "--host", "127.0.0.1", "--port", str(port),
@@ -121,7 +119,7 @@ async def run_anvil(
     finally:
         keeping.cancel()
         await stop(process)
-        _keep(draft, state)
+        keep_draft(draft, state)
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -145,19 +143,25 @@ async def _keep_on(draft: Path, state: Path) -> None:
     while True:
         await asyncio.sleep(KEEP_S)
         with suppress(UsageError):  # for example a full disk: the older state stays
-            kept = await asyncio.to_thread(_keep, draft, state, kept)
+            kept = await asyncio.to_thread(keep_draft, draft, state, kept)
 
 
-def _keep(draft: Path, state: Path, kept: float = 0.0) -> float:
-    """Replace `state` by the draft if it is complete JSON and newer than the one of `kept`."""
+def keep_draft(draft: Path, state: Path, kept: float = 0.0) -> float:
+    """Replace `state` by the draft if it is complete and newer than the one of `kept`.
+
+    No text in it has braces, so that the beginning of a draft has more that open than that close.
+    It is not read as JSON, which takes seven times its size of memory.
+    """
     try:
         written = draft.stat().st_mtime
-        if written != kept:
-            data = draft.read_bytes()
-            orjson.loads(data)
-            write_atomically(state, data)
-    except (FileNotFoundError, orjson.JSONDecodeError):
+        if written == kept:
+            return kept
+        data = draft.read_bytes()
+    except FileNotFoundError:
         return kept
+    if not data or data.count(b"{") != data.count(b"}"):
+        return kept
+    write_atomically(state, data)
     return written
 
 
