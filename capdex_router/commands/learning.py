@@ -164,6 +164,7 @@ class Learning:
             facts=(
                 f"it {room} the work directory of the router, without a network",
                 *(f"it reads {quoted(str(path))}, too" for path in learned.readable),
+                *_left_out(learned),
                 *(() if old is None else (f'it replaces "{escaped(str(old.program))}"',)),
             ),
             granted=(asked,),
@@ -205,6 +206,14 @@ def _commands(learned: Learned) -> Iterator[str]:
         asks = " (asks each time)" if is_guarded(intent) else ""
         phrase = f"{quoted(intent.patterns[0])}: " if intent.patterns else ""
         yield f"{phrase}{quoted(intent.template.text, MAX_COMMAND_CHARS)}{asks}"
+
+
+def _left_out(learned: Learned) -> Iterator[str]:
+    """Yield a line of the commands that a help lists and that are no tools, if others of it are."""
+    left = [name for name in learned.help.subcommands if name not in learned.commands]
+    if left and learned.commands and not any(x.patterns for x in learned.tool.intents):
+        some = quoted(" ".join(left[:8])) + (" …" if len(left) > 8 else "")
+        yield f"commands of its help that are no tools: {len(left)}, {some}"
 
 
 def _path_of(program: str) -> Path:

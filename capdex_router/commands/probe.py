@@ -63,7 +63,10 @@ async def learn(tool: CommandTool, program: Path, run: Run) -> Learned:
         if intent.kind is None and ran.stdout.strip():
             intents[sample.intent] = replace(intent, kind=kind_of(ran.stdout))
         probes.append({"argv": list(argv), "exit_code": ran.exit_code})
-    number = _VERSION.search((version.stdout or version.stderr)[:1000].decode(errors="replace"))
+    said = (version.stdout or version.stderr)[:1000].decode(errors="replace")
+    # `flask` tells of Python before it tells of itself.
+    own = (line for line in said.splitlines() if program.name in line.lower())
+    number = next(filter(None, map(_VERSION.search, own)), None) or _VERSION.search(said)
     return Learned(
         replace(
             tool,

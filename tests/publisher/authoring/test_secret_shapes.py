@@ -106,6 +106,8 @@ def test_a_message_never_has_more_than_the_first_characters(key: str) -> None:
             "prompt": "Page "
             + urlsafe_b64encode(b'{"k": "' + HEX.encode() + b'", "id": 12}').decode()
         },
+        {"prompt": urlsafe_b64encode(b"tides:" + HEX.encode()).decode().rstrip("=")},
+        {"prompt": urlsafe_b64encode(HEX[:30].encode()).decode()},
         {"input": {"client_secret": HEX}},
         {"prompt": f"curl -H 'Authorization: Bearer {HEX}' https://a.dev"},
         {"prompt": f"Send Authorization: token {HEX}."},
@@ -167,7 +169,7 @@ def test_a_secret_is_found_by_its_name(value: Any) -> None:
         'SPL_TOKEN="DRpbCBMxVnDK7maPM5tGv6MvB3v1sRMC86PZ8okm21hy"',
         'INPUT_TOKEN="0x5FbDB2315678afecb367f032d93F642f64180aa3"',
         "https://photos.a.dev/1?ixid="
-        + urlsafe_b64encode(b"2|1207|0|search|8|tides|en|99").decode(),
+        + urlsafe_b64encode(b"2|1207|0|search|8|tides|en|999").decode(),
         "curl -u https://a.dev/v1/tides; curl --user-agent tides:Version2 https://a.dev",
     ],
 )
