@@ -144,6 +144,8 @@ def compare_schemas(old: Schema, new: Schema, left: StepsLeft, *, state: bool) -
     examples = narrowed.compare(old, new, "")
     widened.compare(new, old, "")
     reported = {(gap.path, gap.topic) for gap in narrowed.gaps.values()}
+    # That a property is new says that it is allowed, where no other ones are.
+    reported |= {(path, "false") for path, keyword in widened.gaps if keyword == "dropped"}
     # What an enumeration lists no longer says nothing of what it lists now.
     others = tuple(
         gap

@@ -155,6 +155,13 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
+def test_a_new_property_is_told_once_where_no_others_are_allowed() -> None:
+    one = closed({"type": "object", "properties": {"day": {"type": "string"}}})
+    both = copy.deepcopy(one)
+    both["properties"]["hour"] = {"type": "integer"}
+    assert [(x.path, x.keyword) for x in comparison(one, both).widened] == [("hour", "dropped")]
+
+
 @given(pairs(), st.lists(VALUES, min_size=10, max_size=10))
 @SLOW
 def test_what_is_called_compatible_takes_every_value(
