@@ -172,12 +172,12 @@ def _is_address(text: str) -> bool:
 
 
 def _is_encoded(text: str) -> bool:
-    """True for words in base64, which are read as easily as words; JSON in it may hold a key."""
+    """True for words in base64 of which none is random: these hold no key."""
     try:
         said = urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
     except (ValueError, UnicodeDecodeError):
         return False
-    return said.isprintable() and not said.startswith("{")
+    return said.isprintable() and not any(_is_random(x, 12) for x in re.split(r"\W+", said))
 
 
 def _is_random(text: str, least: int) -> bool:
