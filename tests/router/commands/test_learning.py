@@ -134,6 +134,7 @@ async def test_each_subcommand_with_a_help_of_its_own_is_a_tool(tmp_path: Path) 
     program = write_boxes(tmp_path)
     async with open_runtime(tmp_path / "router") as runtime:
         found = await runtime.learning.study(str(program))
+        lines = runtime.learning.proposal(found).lines
     assert [one.template.text for one in found.tool.intents] == [
         "boxes add [options] {box} {thing}",
         "boxes list [options]",
@@ -143,6 +144,14 @@ async def test_each_subcommand_with_a_help_of_its_own_is_a_tool(tmp_path: Path) 
         "boxes list: Show the boxes",
     ]
     assert found.tool.intents[0].input_schema()["properties"]["count"]["type"] == "integer"
+    assert 'commands of its help that are no tools: 2, "remove watch"' in lines
+
+
+async def test_the_version_is_that_of_the_program_and_not_of_its_language(tmp_path: Path) -> None:
+    program = write_boxes(tmp_path, more="--version*) printf 'Python 3.11.7\\nBoxes 2.5\\n';;")
+    async with open_runtime(tmp_path / "router") as runtime:
+        found = await runtime.learning.study(str(program))
+    assert found.tool.manifest.version == "2.5"
 
 
 async def test_a_subcommand_that_waits_is_left_out(
