@@ -23,8 +23,7 @@ from capdex.text.neighbours import (
 from capdex_indexer.db.bulk_insert import chunks
 from capdex_indexer.db.models import LISTING, OWNERSHIP, PACKAGE, RELEASE
 
-LIKE: Final = 0.8  # of `difflib.SequenceMatcher.ratio` of two titles or descriptions, without case
-MAX_COMPARED: Final = 200  # characters of a description, so that the comparison stays short
+LIKE_TITLE: Final = 0.8  # of `difflib.SequenceMatcher.ratio`, without case
 FEW: Final = 1024  # names whose neighbours are looked up; of more, all names are compared
 MAX_OLDER: Final = 8  # names that one is compared with, the oldest first
 
@@ -42,12 +41,12 @@ _OWNERS: Final = (
     .where(OWNERSHIP.c.kind.in_(("claimed", "transferred", "renounced")))
     .order_by(OWNERSHIP.c.sequence)
 )
-_METADATA: Final = (
+_TITLE: Final = (
     select(PACKAGE.c.acp_metadata)
     .join(LISTING, LISTING.c.release_id == PACKAGE.c.release_id)
     .where(LISTING.c.name == bindparam("name"))
 )
-_METADATA_BEFORE: Final = (
+_TITLE_BEFORE: Final = (
     select(PACKAGE.c.acp_metadata)
     .join(RELEASE, RELEASE.c.id == PACKAGE.c.release_id)
     .where(RELEASE.c.name == bindparam("name"), RELEASE.c.sequence < bindparam("before"))
@@ -102,9 +101,8 @@ def read_copies(
     """Return the older name of another owner that each name may be taken for; None for none.
 
     That is a listed name one typing mistake away, whose title was like this one's before this name
-    was there; if both titles only repeat their names, whose description was. Besides `names` those
-    are answered for whose answer may depend on them. Without `near`, and for more than FEW names,
-    all listed names are compared with each other.
+    was there. Besides `names` those are answered for whose answer may depend on them. Without
+    `near`, and for more than FEW names, all listed names are compared with each other.
     """
     if near is None or len(names) > FEW:
         older = _compared(connection, names)
@@ -112,10 +110,12 @@ def read_copies(
         older = _looked_up(connection, names, near)
     originals: dict[str, str | None] = {}
     for name, (since, others) in older.items():
-        own = connection.execute(_METADATA, {"name": name}).scalar() if others else None
-        before = ((x, {"name": x, "before": since}) for x in others)
-        older_ones = ((x, connection.execute(_METADATA_BEFORE, of).scalar()) for x, of in before)
-        originals[name] = next((x for x, said in older_ones if _like(own, name, said, x)), None)
+        title = _title(connection.execute(_TITLE, {"name": name}).scalar()) if others else ""
+        before = ((x, _TITLE_BEFORE, {"name": x, "before": since}) for x in others)
+        originals[name] = next(
+            (x for x, query, of in before if _like(title, connection.execute(query, of).scalar())),
+            None,
+        )
     return originals
 
 
@@ -209,25 +209,9 @@ def _claims(connection: Connection, names: Collection[str]) -> dict[str, _Claim]
     return claims
 
 
-def _like(one: Any, name: str, other: Any, other_name: str) -> bool:
-    """True if a package says of itself what another one says, by their metadata and names.
-
-    A title that repeats the name says no more than the name, which is near in any case.
-    """
-    title, other_title = _text(one, "name"), _text(other, "name")
-    if _named(title) == name and _named(other_title) == other_name:
-        description, other_description = _text(one, "description"), _text(other, "description")
-        return _alike(description[:MAX_COMPARED], other_description[:MAX_COMPARED])
-    return _alike(title, other_title)
+def _title(metadata: Any) -> str:
+    return str((metadata or {}).get("name", "")).lower()
 
 
-def _named(title: str) -> str:
-    return title.replace(" ", "-")
-
-
-def _alike(one: str, other: str) -> bool:
-    return SequenceMatcher(None, one, other).ratio() >= LIKE
-
-
-def _text(metadata: Any, key: str) -> str:
-    return str((metadata or {}).get(key, "")).lower()
+def _like(title: str, metadata: object) -> bool:
+    return SequenceMatcher(None, title, _title(metadata)).ratio() >= LIKE_TITLE

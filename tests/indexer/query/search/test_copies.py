@@ -42,24 +42,6 @@ def test_a_copy_has_its_oldest_original_and_an_older_name_with_a_later_title_is_
 
 
 @pytest.mark.parametrize("few", WAYS)
-def test_titles_that_repeat_the_names_make_a_copy_only_with_a_like_description(
-    making: Any, store: Store, chain: Any, search_index: Index, monkeypatch: pytest.MonkeyPatch,
-    few: int,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(copies, "FEW", few)
-    plan = "Plan the design of an app, in talks with those who will use it."
-    explain = "Explain what a learned model says by the share of each feature."
-    chain.publish("shape-up", title="Shape Up", description=plan, publisher=making.OTHER)
-    chain.publish("shap-up", title="Shap Up", description=explain)
-    chain.publish("shapes-up", title="Shapes Up", description=plan)
-    making.follow(store, chain)
-    names = ["shap-up", "shapes-up"]
-    with search_index.read() as connection:
-        near = NearNames().read(connection, Engine(), ["shape-up", *names])
-        assert read_copies(connection, names, near) == {"shap-up": None, "shapes-up": "shape-up"}
-
-
-@pytest.mark.parametrize("few", WAYS)
 @pytest.mark.parametrize(
     ("original", "copy"),
     [
