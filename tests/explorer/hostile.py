@@ -92,7 +92,7 @@ DESCRIPTIONS = {
     + " onload=alert(1)\n</code></pre><script>alert(1)</script>\n```",
     "trap-lines": "\n" * 1500 + "the end",
 }
-COPIES = {"city-weathr": "City Weather", "unit-convertor": "Unit Converter", "forecats": "Forecast"}
+COPIES = {"city-weathr": "City Weather", "unit-convertor": "Unit Convertor", "forecats": "Forecast"}
 LONG_PROMPT = "- do it\n" * 8000
 
 
