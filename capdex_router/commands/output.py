@@ -38,14 +38,18 @@ def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:
         # One parse of the whole, so that the bounds hold for the whole.
         lines = [line for line in data.splitlines() if line.strip()]
         return {"records": _json(kind, b"[" + b",".join(lines) + b"]")}
-    # What a return of the carriage overwrites, such as a progress, nobody reads.
-    text = re.sub(r"[^\n]*\r(?=[^\r\n])", "", data.decode(errors="replace"))
+    text = "\n".join(map(_last_shown, data.decode(errors="replace").split("\n")))
     lines_of_text = text.splitlines()
     if kind == "lines":
         return {"lines": lines_of_text}
     rows = [re.split(r"\s{2,}|\t", line.strip()) for line in lines_of_text if line.strip()]
     head, *rest = rows or [[]]
     return {"rows": [dict(zip(head, row, strict=False)) for row in rest]}
+
+
+def _last_shown(line: str) -> str:
+    """Return what is left of a line after returns of the carriage, by which a progress is shown."""
+    return line[line.rstrip("\r").rfind("\r") + 1 :]
 
 
 def is_json(data: bytes) -> bool:

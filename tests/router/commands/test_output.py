@@ -70,5 +70,9 @@ def test_an_output_that_nobody_described_is_json_if_it_is_that(data: bytes, foun
     assert parse("auto", data) == found
 
 
+def test_a_line_of_many_megabytes_is_read_once() -> None:
+    assert parse("lines", b"a" * 8_000_000 + b"\r") == {"lines": ["a" * 8_000_000]}
+
+
 def test_half_of_an_output_that_nobody_described_is_lines() -> None:
     assert parse("auto", b'{"a":\n1', truncated=True) == {"lines": ['{"a":'], "truncated": True}
