@@ -18,9 +18,9 @@ _OPTION: Final = re.compile(  # -e, --regexp, --[no-]color, and the form of a va
     r"| [A-Z][A-Z0-9_:|-]{0,40}(?![a-z])(?:\.{3}|\[\S+\])?"
     r"| \+?[a-z][\w.:@-]{0,60}(?=$|,| [:|]))?"
 )
-# --color[=WHEN], -j [N]; not --color [red|green], -D [HOST:]PORT, nor a type of optionator
 # The gap before the second column of options, as `unzip` has them.
 _COLUMNS: Final = re.compile(r"(?<=[^ ,|]) {2,}(?=-\w {1,3}[\w(])(?<!-\w  )")
+# --color[=WHEN], -j [N]; not --color [red|green], -D [HOST:]PORT, nor a type of optionator
 _OPTIONAL: Final = re.compile(r"(?:\[| \[(?!String|Int\b)[A-Z<])[^\]]*\]")
 _MENTION: Final = re.compile(
     r"(?<![\w-])--[a-z0-9][\w.-]*|(?:(?<=\[)|(?<=\| ))-[a-z0-9][\w.-]*", re.IGNORECASE
