@@ -9,7 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from fcntl import ioctl
 from pathlib import Path
+from termios import FIONREAD
 from typing import Any
 
 import pexpect
@@ -74,6 +78,7 @@ def test_help_version_and_completion_import_nothing_slow(args: tuple[str, ...]) 
 def test_the_help_of_no_command_imports_anything_slow() -> None:
     script = """
 import sys
+import time
 from click.testing import CliRunner
 from capdex_cli.main import program
 before = set(sys.modules)
@@ -277,15 +282,20 @@ def test_ctrl_c_ends_quietly_with_130() -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONVERBOSE": "1"},
     ) as process:
+        assert process.stdin is not None
         assert process.stderr is not None
-        for line in process.stderr:  # until it is inside the command, reading stdin
-            if b"import 'capdex.limits'" in line:
-                break
-        process.send_signal(signal.SIGINT)
+        process.stdin.write(b"metadata:\n")
+        process.stdin.flush()
+        while int.from_bytes(ioctl(process.stdin, FIONREAD, bytes(4)), sys.byteorder):
+            time.sleep(0.01)  # until it has read that, and waits for more
+        code = None
+        while code is None:  # as at a terminal: Python can miss one just before it waits
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(6)
         said = process.stderr.read()
-    assert process.returncode == 130
+    assert code == 130
     assert b"interrupted\n" in said
     assert b"Traceback" not in said
 
