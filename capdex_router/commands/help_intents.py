@@ -115,9 +115,9 @@ def _options(text: list[str], known: set[str]) -> dict[str, Parameter]:
         for names in listed(line):
             first = max(names, key=lambda name: name.startswith("--"))
             form = needed(names)
-            # [=NUM] of -U NUM, too; --force-<thing> and -I<dir> have no space
-            end = "=" if "=" in names[first][:2] else "" if form[:1] in ("", "<") else " "
-            end = end if form else ""
+            # [=NUM] of -U NUM, too; --force-<thing> has no space
+            gap = "=" if "=" in names[first][:2] else "" if names[first][:1] == "<" else " "
+            end = gap if form else ""
             option = _parameter(first, form, "" if about[:1] == "-" else about, first + end)
             if first in known:
                 parameters.setdefault(option.name, option)

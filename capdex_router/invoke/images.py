@@ -40,13 +40,13 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     images: list[Image] = []
     told, left = [], MAX_BYTES
     for block in blocks:
-        size = _size(block, left)
-        if size:
+        if size := _size(block, left):
             left -= size
             images.append(Image(block["data"], block["mimeType"]))
-            block = {"type": "image", "mimeType": block["mimeType"], "bytes": size}
-            block["shown"] = f"image {len(images)} below"
-        told.append(block)
+            what = {"type": "image", "mimeType": block["mimeType"], "bytes": size}
+            told.append(what | {"shown": f"image {len(images)} below"})
+        else:
+            told.append(block)
     return {"content": told}, tuple(images)
 
 

@@ -173,6 +173,8 @@ def test_a_type_that_a_help_writes_as_a_value_is_read(
 def test_a_value_without_a_space_before_it_stays_at_its_option() -> None:
     template = intent("Usage: tool [OPTIONS]\n\n  --force-<thing>  do it\n").template
     assert template.argv({"force": "all"}) == ("tool", "--force-all")
+    template = intent("Usage: tool [OPTIONS]\n\n  -I<dir>, --include <dir>  add it\n").template
+    assert template.argv({"include": "a"}) == ("tool", "--include", "a")
 
 
 @pytest.mark.parametrize("line", ["--no-OPTION   not so", "-Wl,<options>   for the linker"])
