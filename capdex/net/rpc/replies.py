@@ -21,6 +21,7 @@ from capdex.net.rpc.errors import RpcError, RpcFault, refusal, rpc_error
 
 LONG_BYTES = 8 * 1024 * 1024  # four times what a range is to bring
 MIN_VALUE_BYTES = 16  # of a long reply, on average; a log of ours has 50
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})  # no other status leads elsewhere
 
 T = TypeVar("T")
 
@@ -101,7 +102,7 @@ def _status(label: str, answer: RpcReply, reply: object) -> RpcError:
 
 def what_it_seems(status: int, data: bytes) -> str:
     """Return what a reply that was not expected seems to be, to be put behind its status."""
-    if 300 <= status < 400:
+    if status in _REDIRECTS:
         return ": it redirects; give the address that it redirects to, or one that does not"
     start = data[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip()
     if start.startswith("<"):

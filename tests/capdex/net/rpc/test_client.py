@@ -603,6 +603,7 @@ def test_an_error_with_a_foreign_id_is_discarded_as_a_result_with_one_is(foreign
     [
         (301, b"", "HTTP status 301: it redirects; give the address that it redirects to, or one "
          "that does not"),
+        (304, b"", "HTTP status 304"),
         (403, b"IP not on the allow list\n", 'HTTP status 403: "IP not on the allow list"'),
         (404, b"<!doctype html><html>", "HTTP status 404: it sends a page for a browser, as a "
          "website does; see that the address is right"),
