@@ -1,4 +1,4 @@
-"""Checks of the network: RPC endpoints, contracts, account, clock, signer, IPFS, gateway, node."""
+"""Checks of the network: RPC endpoints, contracts, account, clock, signer, node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import time
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,8 +16,7 @@ import orjson
 from capdex.encoding.abi import parse_address, raw_address
 from capdex.encoding.keccak import keccak
 from capdex.errors import CapdexError, Unavailable
-from capdex.ipld.cid import Cid
-from capdex.json import Json, list_of, object_of
+from capdex.json import list_of, object_of
 from capdex.manifest.urls import is_loopback
 from capdex.net import node_client
 from capdex.net.http import redact
@@ -27,6 +25,7 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
 from capdex.net.rpc.types import quantity
 from capdex_cli.doctor.check import NO_RPC, CheckRow, DoctorCheck, Subject, fail, none, ok, warn
+from capdex_cli.doctor.storage import MAX_BYTES, gateway, ipfs
 from capdex_cli.publish.account import account_address, has_account
 from capdex_publisher.ethereum.transaction import ether
 from capdex_publisher.keys.external_signer import ExternalSigner
@@ -36,9 +35,6 @@ SKEW_S: Final = 60  # an error in a commitment's age that does no harm
 QUIET_S: Final = 600  # every public chain has a newer block than this
 LAG_S: Final = 60  # a node that follows the chain is some seconds behind
 PROBE_S: Final = 1.5  # less than a check may take
-MAX_BYTES: Final = 1 << 20  # of a reply
-RAW_TYPE: Final = "application/vnd.ipld.raw"
-EMPTY: Final = Cid.of(b"")  # the one block that every gateway can serve
 
 
 async def rpc(subject: Subject) -> DoctorCheck:
@@ -215,77 +211,6 @@ async def signer(subject: Subject) -> DoctorCheck:
             "use https, or a tunnel: else others on the way can have anything signed",
         )
     return ok(redact(named))
-
-
-async def ipfs(subject: Subject) -> DoctorCheck:
-    """Examine the storage that packages are uploaded to."""
-    from capdex.net.ipfs.kubo import Kubo
-    from capdex.net.ipfs.open import open_storage
-
-    spec = subject.network.ipfs
-    if not spec:
-        return none("ipfs is not set; publishing needs it")
-    storage = open_storage(spec)
-    try:
-        if not isinstance(storage, Kubo):
-            return _directory(spec.removeprefix("dir:"))
-        url = storage.base_url
-    finally:
-        await storage.close()
-    status, version = await _kubo_version(subject, url)
-    if version is not None:
-        return ok(f"Kubo {version} at {redact(url)}")
-    if (await _empty_block(subject, url))[1]:
-        return fail(
-            f"{redact(url)} is a gateway, which stores nothing",
-            "name Kubo's RPC, which has a port of its own (5001), or a directory: --ipfs dir:PATH",
-        )
-    fix = "use a proxy that adds its token: capdex sends none" if status in (401, 403) else ""
-    return fail(f"{redact(url)} answered {status}, and not as Kubo's RPC", fix)
-
-
-async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:
-    """Return the status, and the version if Kubo's RPC is there."""
-    reply = await subject.http.request("POST", f"{url}/api/v0/version", max_bytes=MAX_BYTES)
-    answer: Json = {}
-    with suppress(orjson.JSONDecodeError):
-        answer = object_of(orjson.loads(reply.body))
-    there = reply.status == 200 and "Version" in answer
-    return reply.status, str(answer["Version"])[:40] if there else None
-
-
-async def _empty_block(subject: Subject, url: str) -> tuple[int, bool]:
-    """Return the status, and True if a gateway gives the empty block."""
-    address, headers = f"{url}/ipfs/{EMPTY}?format=raw", {"Accept": RAW_TYPE}
-    reply = await subject.http.request("GET", address, headers=headers, max_bytes=MAX_BYTES)
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return reply.status, reply.status == 200 and kind == RAW_TYPE and EMPTY.matches(reply.body)
-
-
-def _directory(text: str) -> DoctorCheck:
-    path = Path(text).expanduser()
-    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        return fail(f"{existing} cannot be written", "correct its permissions, or name another")
-    return ok(f"{path}{'' if path.exists() else ', made when first used'}")
-
-
-async def gateway(subject: Subject) -> DoctorCheck:
-    """Read the empty block from the gateway, and compare its hash."""
-    url = subject.network.gateway_url
-    if not url:
-        return none("gateway-url is not set")
-    status, served = await _empty_block(subject, url)
-    if served:
-        return ok(f"{redact(url)} served a block, and its hash is right")
-    if (await _kubo_version(subject, url))[1] is not None:
-        return fail(
-            f"{redact(url)} is Kubo's RPC, which is for its owner alone",
-            "name Kubo's gateway, which has a port of its own (8080), or another trustless gateway",
-        )
-    if status in (404, 410, 412, 504):
-        return ok(f"{redact(url)} answers, and does not have the empty block")
-    return fail(f"{redact(url)} answered {status}, and not with the empty block")
 
 
 async def node(subject: Subject) -> DoctorCheck:

@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from capdex.ipld.cid import Cid
-from capdex_cli.doctor import network
+from capdex_cli.doctor import network, storage
 from capdex_cli.doctor.check import EACH_S
 from capdex_publisher.deploy import create2
 from capdex_publisher.deploy.deploy import DeployedContract, deploy
@@ -202,12 +203,7 @@ def test_a_directory_that_cannot_be_written_fails(
 def test_a_full_disk_fails(
     doctor: Any, monkeypatch: pytest.MonkeyPatch, free: int, status: str
 ) -> None:
-    class Usage:
-        pass
-
-    usage = Usage()
-    usage.free = free  # type: ignore[attr-defined]
-    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     found = doctor()["disk"]
     assert (found["status"], "free some space" in found["fix"]) == (status, status != "ok")
 
@@ -462,6 +458,13 @@ def test_a_real_kubo_is_ok(doctor: Any, kubo: Any) -> None:
     assert (found["status"], found["result"].startswith("Kubo 0.")) == ("ok", True)
 
 
+def test_a_real_kubo_tells_how_full_its_disk_is(
+    doctor: Any, kubo: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "EMPTY_BYTES", 1 << 60)
+    assert "MiB are left on its disk" in doctor(ipfs=kubo.api)["IPFS"]["result"]
+
+
 @pytest.mark.parametrize("answer", [says(200, {}), says(404, b"no"), says(200, b"<html>")])
 def test_a_service_that_is_not_kubo_fails(doctor: Any, answer: Answer) -> None:
     with simulated(answer) as url:
@@ -475,6 +478,32 @@ def test_a_directory_of_blocks_must_be_writable(doctor: Any, tmp_path: Path) -> 
     (tmp_path / "file").touch()
     found = doctor(ipfs=f"dir:{tmp_path}/file")["IPFS"]
     assert (found["status"], "permissions" in found["fix"]) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("free", "status"), [(0, "fail"), (1 << 31, "ok"), ("much", "ok"), (None, "ok")]
+)
+def test_a_kubo_whose_disk_is_full_fails(doctor: Any, free: object, status: str) -> None:
+    """One that does not tell, or tells it in another form, is not accused."""
+
+    def kubo(_: str, path: str, __: bytes) -> tuple[int, dict[str, str], bytes]:
+        if path == "/api/v0/version":
+            return 200, {}, b'{"Version": "0.39.0"}'
+        assert path == "/api/v0/diag/sys"
+        told = json.dumps({"diskinfo": {"free_space": free}}).encode()
+        return (403, {}, b"no") if free is None else (200, {}, told)
+
+    with simulated(kubo) as url:
+        found = doctor(ipfs=url)["IPFS"]
+    assert (found["status"], "make room" in found["fix"]) == (status, status == "fail")
+
+
+def test_a_directory_of_blocks_on_a_full_disk_fails(
+    doctor: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1 << 20))
+    found = doctor(ipfs=f"dir:{tmp_path}/new")["IPFS"]
+    assert (found["status"], "make room" in found["fix"]) == ("fail", True)
 
 
 def test_a_kubo_that_wants_a_token_is_told_as_such(doctor: Any) -> None:
