@@ -141,6 +141,21 @@ def test_the_constraints_are_the_versions_of_the_locks(dist: Path) -> None:
     assert {name: told.get(name) for name in image} == image
 
 
+def test_the_list_of_parts_follows_its_schema(dist: Path) -> None:
+    strict = (
+        "import sys; from cyclonedx.schema import SchemaVersion as V;"
+        "from cyclonedx.validation.json import JsonStrictValidator as Strict;"
+        "sys.exit(Strict(V.V1_6).validate_str(sys.stdin.read()))"
+    )
+    text = (dist / f"capdex-{__version__}.cdx.json").read_text()
+    tool = [ROOT / ".tools/dist/bin/python", "-c", strict]
+    done = [
+        subprocess.run(tool, input=x, stderr=subprocess.PIPE, text=True, check=False)
+        for x in (text, text.replace('"version"', '"verse"', 1))
+    ]
+    assert [x.returncode for x in done] == [0, 1], done[0].stderr[-2000:]
+
+
 def test_parts_and_licences_name_everything_that_is_installed(dist: Path) -> None:
     bom = json.loads((dist / f"capdex-{__version__}.cdx.json").read_text())
     root = bom["metadata"]["component"]
