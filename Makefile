@@ -15,9 +15,9 @@ export NODE_NO_WARNINGS := 1
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-build-isolation
 NPM_CI := $(BIN)/npm ci --no-audit --no-fund --loglevel=error
 SOURCES := capdex capdex_cli capdex_explorer capdex_router indexer publisher mcp_service contracts/build.py hatch_build.py release tests benchmarks
-# Three workers by default: each drives servers of its own, and waits for them half of the time.
+# Four workers by default: each drives servers of its own, and waits for them half of the time.
 # WORKERS=0 runs in one process.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST_ARGS ?=
 COUNT =
 KIND =
