@@ -107,8 +107,7 @@ class View:
     """What answers a request: a template and its data, which are the page's JSON, too.
 
     It depends on the index alone, as its `cache_tag` says, unless it is `live`: then it must
-    not be stored. `linked_data` is its JSON-LD, `feed` and `image` are the addresses of its feed
-    and of the image that stands for it,
+    not be stored. `linked_data` is its JSON-LD, `feed` is the address of its feed,
     `canonical` is its address if it has several.
     """
 
@@ -120,7 +119,6 @@ class View:
     live: bool = False
     linked_data: Json | None = None
     feed: str = ""
-    image: str = ""
     canonical: str = ""
     cache_tag: CacheTag = NO_TAG
 

@@ -242,7 +242,6 @@ def page_view(
         cache_tag=release_tag(release),
         linked_data=linked,
         feed=f"/c/{release['name']}/feed.atom",
-        image=f"/c/{release['name']}/{release['semver']}/badge.svg",
     )
 
 
