@@ -82,6 +82,15 @@ class PageRequest:
         block = self.number("before", 0)
         return (block, self.number("log", 0)) if block else None
 
+    def events_page(self, events: list[Json], most: int) -> Json:
+        """Return the first `most` events of a history, and the addresses of its other pages."""
+        shown, older = events[:most], None
+        if len(events) > most:
+            block, log = shown[-1]["block_number"], shown[-1]["log_index"]
+            older = self.address(before=str(block), log=str(log) if log else None)
+        newest = self.address(before=None, log=None) if self.text("before") else None
+        return {"events": shown, "newest_events": newest, "older_events": older}
+
     def address(self, **changes: str | Sequence[str] | None) -> str:
         """Return the path with the query and these changes of it; None removes a parameter."""
         query = {key: list(value) for key, value in self.query.items() if any(value)}

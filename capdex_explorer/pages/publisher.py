@@ -8,6 +8,7 @@ from typing import Final
 from capdex.did import account_of
 from capdex.json import Json
 from capdex_explorer.pages.recent import names_in_order
+from capdex_explorer.pages.versions import EVENTS
 from capdex_explorer.site import PageRequest, Site, View, account_in, not_found
 from capdex_indexer.query.history import read_account_history
 from capdex_service.queries.history import chain_events
@@ -47,7 +48,7 @@ async def publisher(site: Site, request: PageRequest) -> View:
         "homepages": list(dict.fromkeys(x for x in pages if x))[:MAX_HOMEPAGES],
         "keys": list(dict.fromkeys(x for x in signers if x)),
         "accounts": list(dict.fromkeys(accounts)),
-        "events": events,
+        **request.events_page(events, EVENTS),
     }
     feed = f"/p/{account}/feed.atom" if account else ""
     return View("publisher.html", f"{word} {account or who}", data, feed=feed)

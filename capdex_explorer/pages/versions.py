@@ -24,6 +24,7 @@ from capdex_service.queries.history import chain_events
 from capdex_service.queries.releases import list_versions, open_release
 
 PAGE: Final = 100  # versions
+EVENTS: Final = 30  # on a page; fewer than are read, so that it is known whether more follow
 MAX_LINES: Final = 1500  # of each file: lining up more takes longer than a page may
 MAX_LINE_CHARS: Final = 400
 MAX_DIFF_CHARS: Final = 30_000  # of the changed lines, with those around them
@@ -56,7 +57,8 @@ async def history(site: Site, request: PageRequest) -> View:
     shown, head = await open_page(
         site, request, "history", lambda x: chain_events(x, read_name_history, name, before)
     )
-    return _view("history.html", f"History of {name}", head | shown.more)
+    data = head | shown.more | request.events_page(shown.more["events"], EVENTS)
+    return _view("history.html", f"History of {name}", data)
 
 
 async def block(site: Site, request: PageRequest) -> View:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import Any
+from urllib.parse import urljoin
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,8 @@ from sqlalchemy import Engine, event
 
 from capdex.diff.semver_step import Rule
 from capdex_explorer.pages.growth import _NOUNS
+from capdex_explorer.pages.versions import EVENTS
+from tests.explorer.addresses import ACCOUNT
 from tests.explorer.conftest import Growing
 from tests.explorer.http.test_answers import ask
 from tests.indexer import making
@@ -25,9 +28,9 @@ def page(base: str, address: str) -> str:
 
 def pages(base: str, address: str, more: str) -> list[str]:
     """A page and those that its link `more` leads to, one after the other."""
-    found, path = [page(base, address)], address.partition("?")[0]
+    found = [page(base, address)]
     while next_one := re.search(f'href="([^"]*)">{more}', found[-1]):
-        found.append(page(base, path + unescape(next_one[1])))
+        found.append(page(base, urljoin(address, unescape(next_one[1]))))
     return found
 
 
@@ -188,6 +191,22 @@ def test_no_event_of_a_full_block_is_left_out(growing: Growing) -> None:
         text = "".join(pages(growing.base, address, more))
         seen = re.findall(r", event (\d+)<br>", text)
         assert len(seen) == len(set(seen)) == events, address
+
+
+def test_older_events_keep_the_order_of_names_and_lead_back(base: str) -> None:
+    address, words = f"/p/{ACCOUNT}?sort=name", ("Older events", "Newest events")
+    text = page(base, address)
+    assert text.count(", event ") == EVENTS
+    older, newest = (re.compile(f'href="([^"]+)">[← ]*{x}') for x in words)
+    assert newest.search(text) is None
+    link = older.search(text)
+    assert link is not None
+    text = page(base, link[1].replace("&amp;", "&"))
+    assert re.search('aria-current="page">By name', text)
+    back = newest.search(text)
+    assert back is not None
+    assert back[1] == address
+    assert "There are no earlier events." in page(base, "/c/city-weather/history?before=1")
 
 
 def test_the_text_of_a_badge_has_its_marks(growing: Growing) -> None:
