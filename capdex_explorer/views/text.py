@@ -81,10 +81,10 @@ def age(epoch_s: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number with thin spaces between thousands."""
+    """Return a number with narrow spaces, where no line breaks, between thousands."""
     if value is None:
         return "unknown"
-    return (f"{value:,.1f}" if value % 1 else f"{int(value):,}").replace(",", "\u2009")
+    return (f"{value:,.1f}" if value % 1 else f"{int(value):,}").replace(",", "\u202f")
 
 
 def count(value: int, singular: str, plural: str = "") -> str:

@@ -411,6 +411,16 @@ def test_a_long_badge_keeps_its_shape(browser: Browser, base: str) -> None:
         )
 
 
+def test_a_page_has_one_way_to_its_proof_at_a_time(browser: Browser, base: str) -> None:
+    with visit(browser, base, script=False) as seen:
+        for name in ("city-weather", "forged"):  # folded evidence, and open evidence
+            seen.go(f"/c/{name}")
+            assert seen.page.get_by_role("link", name="Prove it now").count() == 1, name
+        seen.go("/c/city-weather")
+        seen.page.locator(".evidence > summary").click()
+        assert seen.page.get_by_role("link", name="Prove it now").count() == 1
+
+
 def test_the_badge_opens_the_checks_behind_it(browser: Browser, base: str) -> None:
     with visit(browser, base, script=False) as seen:
         seen.go("/c/city-weather")

@@ -65,14 +65,14 @@ def test_a_highlighted_text_is_the_text_escaped(given: str, spans: list[tuple[in
 
 
 def test_words_of_numbers_times_and_sizes() -> None:
-    assert text.number(1234567) == "1\u2009234\u2009567"
+    assert text.number(1234567) == "1\u202f234\u202f567"
     assert text.number(0.25) == "0.2"
     assert (text.count(1, "name"), text.count(2, "name")) == ("1 name", "2 names")
     assert (text.count(0, "capability", "capabilities")) == "0 capabilities"
     assert [text.duration(x) for x in (None, 0, 0.3, 61, 90_000)] == [
         *("unknown", "0 s", "0.3 s", "1 min 1 s", "1 d 1 h"),
     ]
-    assert (text.size(1200), text.size(150_000)) == ("1\u2009200 bytes", "150.0 kB")
+    assert (text.size(1200), text.size(150_000)) == ("1\u202f200 bytes", "150.0 kB")
     assert text.short_account("did:key:z6MkhaXgBZDvotDkL5257") == "did:key:z6Mkha…5257"
     assert text.short_hash("0x1234") == "0x1234"
     assert str(text.date(0)).startswith('<time datetime="1970-01-01T00:00:00Z"')
