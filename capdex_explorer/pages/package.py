@@ -22,7 +22,7 @@ from capdex_explorer.views.markdown import markdown
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 from capdex_explorer.views.snippets import checking_commands, connections
 from capdex_explorer.views.text import visible
-from capdex_explorer.views.verdicts import title_of
+from capdex_explorer.views.verdicts import about_of, title_of
 from capdex_indexer.query.search.route import MAX_MESSAGE_CHARS
 from capdex_service.queries import proofs, releases
 
@@ -229,14 +229,14 @@ def page_view(
     title = f"{release['name']} {release['semver']}" + (f": {part}" if part else "")
     summary, linked = f"A release of {release['name']} whose file this node does not show.", None
     if manifest is not None:
-        summary = f"From the publisher: {visible(manifest.summary or manifest.description)}"
+        summary = f"From the publisher: {visible(about_of(release))}"
         linked = None if part else _linked_data(manifest, release)
     latest = f"/c/{release['name']}" if release["latest"] and not part else ""
     return View(
         template,
         title,
         data,
-        description=" ".join(summary.split())[:300],
+        description=summary[:300],
         live=live,
         canonical=latest,
         cache_tag=release_tag(release),
@@ -253,7 +253,7 @@ def _linked_data(manifest: Manifest, release: Json) -> Json:
         "name": title_of(release) or release["name"],
         "identifier": release["cap_uri"],
         "applicationCategory": manifest.domain,
-        "description": manifest.summary or manifest.description,
+        "description": about_of(release),
         "softwareVersion": release["semver"],
         "license": manifest.license,
         "keywords": ", ".join(manifest.tags),

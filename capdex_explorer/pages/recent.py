@@ -11,7 +11,7 @@ from capdex.json import Json
 from capdex_explorer.pages.growth import add_growth
 from capdex_explorer.site import PageRequest, Site, View, account_in
 from capdex_explorer.views.text import visible
-from capdex_explorer.views.verdicts import badge_of, marks_of, title_of
+from capdex_explorer.views.verdicts import about_of, badge_of, marks_of, title_of
 from capdex_indexer.query.catalog import LISTED_BY
 from capdex_service.queries.releases import find_release, listed_by, newest_releases
 
@@ -93,15 +93,13 @@ def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> by
 
 
 def _entry(release: Json) -> Json:
-    about = release["acp_metadata"] or {}
-    summary = " ".join(str(about.get("summary") or about.get("description") or "").split())
     words = [badge_of(release).word, *(mark.words for mark in marks_of(release))]
     title = title_of(release)
     return {
         "id": release["cap_uri"],
         "title": f"{title and title + ': '}{release['name']} {release['semver']}",
         "address": f"/c/{release['name']}/{release['semver']}",
-        "summary": f"{', '.join(words)}. From the publisher: {visible(summary)}"[:500],
+        "summary": f"{', '.join(words)}. From the publisher: {visible(about_of(release))}"[:500],
         "author": release["chain"]["publisher"],
         "at": release["chain"]["timestamp"],
     }

@@ -14,7 +14,7 @@ from capdex.codes import reason_codes
 from capdex.manifest.bindings.contacts import party
 from capdex_explorer.views import text, verdicts
 from capdex_explorer.views.images import Point, identicon, line_chart
-from capdex_explorer.views.markdown import markdown
+from capdex_explorer.views.markdown import markdown, plain
 from capdex_explorer.views.schema_rows import MAX_ROWS, schema_rows
 
 TEMPLATES: Final = Path(__file__).parents[1] / "templates"
@@ -44,12 +44,15 @@ def build_environment(assets: Mapping[str, str], explorers: Mapping[int, str]) -
         "hash": text.short_hash,
         "highlighted": text.highlighted,
         "markdown": markdown,
+        "marked": text.marked,
         "number": text.number,
         "party": party,
+        "plain": plain,
         "pretty": _pretty,
         "size": text.size,
     }
     made.globals |= {
+        "about_of": verdicts.about_of,
         "age": text.age,
         "asset": assets.__getitem__,
         "at_explorer": partial(_at_explorer, explorers),
@@ -57,6 +60,7 @@ def build_environment(assets: Mapping[str, str], explorers: Mapping[int, str]) -
         "check_meaning": verdicts.CHECKS.get,
         "checked": verdicts.checked,
         "count": text.count,
+        "found_words": text.found_words,
         "field_of": verdicts.field_of,
         "identicon": identicon,
         "host_of": text.host_of,

@@ -25,6 +25,9 @@ FOLDED_CHARS: Final = 2000
 MAX_CHARS: Final = 10_000  # that are parsed; a longer text is shown as it was written
 MAX_BRACKETS: Final = 500  # the parser looks for the end of each
 MAX_CACHED: Final = 256
+MAX_PLAIN: Final = 600  # characters that are parsed for one line
+MAX_OPENED: Final = 60  # brackets and backticks among them: the parser looks for the end of each
+MAX_PLAIN_CACHED: Final = 2000
 _TAG: Final = re.compile("<[^>]*>")
 
 
@@ -53,6 +56,16 @@ def markdown(text: str) -> Markup:
         '<div class="folded"><div>{}…</div><details><summary>All of it: {}</summary>{}</details>'
         "</div>"
     ).format(_rendered(first), count(len(lines), "line"), _rendered(shown))
+
+
+@lru_cache(MAX_PLAIN_CACHED)
+def plain(text: str) -> str:
+    """Return the beginning of a text in the subset as one line: its words, without targets."""
+    text = visible(beginning(text, MAX_PLAIN))
+    if text.count("[") + text.count("`") <= MAX_OPENED:
+        inside = [x for block in _PARSER.parse(text) for x in block.children or [block]]
+        text = "".join(x.content or " " * (x.block or x.tag == "br") for x in inside)
+    return " ".join(text.split())
 
 
 def _rendered(text: str) -> Markup:

@@ -136,6 +136,23 @@ def size(size_bytes: int) -> str:
     return f"{number(size_bytes)} bytes" if size_bytes < 2000 else f"{size_bytes / 1000:.1f} kB"
 
 
+def found_words(snippet: dict[str, Any] | None) -> set[str]:
+    """Return the words that a snippet highlights."""
+    spans = snippet["highlights"] if snippet else ()
+    return {visible(snippet["text"][begin:end]) for begin, end in spans if snippet} - {""}
+
+
+def marked(text: str, snippet: dict[str, Any] | None) -> Markup:
+    """Return a text with the words that a snippet highlights in mark elements."""
+    words = sorted(found_words(snippet), key=len, reverse=True)
+    # A word of a script with spaces is found whole.
+    found = "|".join(rf"\b{re.escape(x)}\b" if x.isascii() else re.escape(x) for x in words)
+    pieces = re.split(f"({found})", visible(text)) if found else [visible(text)]
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(x) if at % 2 else escape(x) for at, x in enumerate(pieces)
+    )
+
+
 def highlighted(snippet: dict[str, Any]) -> Markup:
     """Return the text of a snippet with its highlights in mark elements."""
     text, markup, at = str(snippet["text"]), Markup(), 0

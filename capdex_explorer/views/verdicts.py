@@ -8,6 +8,7 @@ from urllib.parse import quote
 from capdex.manifest.prompt_injection import LABELS, Label
 from capdex.problems import Reason, Verdict
 from capdex.yaml.characters import is_blank
+from capdex_explorer.views.markdown import plain
 from capdex_explorer.views.text import name_of
 
 
@@ -155,6 +156,12 @@ def title_of(release: dict[str, Any]) -> str:
         return ""
     title = str(release["acp_metadata"].get("name") or "")
     return "" if is_blank(title) else title
+
+
+def about_of(release: dict[str, Any]) -> str:
+    """Return in one line what a publisher says of a release: its summary, else its description."""
+    about = release["acp_metadata"] or {}
+    return " ".join(str(about.get("summary") or plain(str(about.get("description") or ""))).split())
 
 
 def kind_of(event: str) -> str:

@@ -184,3 +184,34 @@ def test_only_a_field_that_says_whose_it_is_is_called_an_extension(growing: Grow
     growing.publish("extended", **{"x-acme-note": "a", "x-note": "b", "x-\u2713 authentic": "c"})
     words = Answer(f"{growing.base}/c/extended", **HTML).words
     assert "Extension fields x-acme-note Published" in words
+
+
+MARKDOWN = "# Knots\n\nTells **knots** of `wind` at sea, see [the chart](https://chart.example/of)."
+KNOTS = "Knots Tells knots of wind at sea, see the chart."
+
+
+def test_a_description_is_words_without_marks_wherever_it_is_one_line(growing: Growing) -> None:
+    growing.publish("knots", description=MARKDOWN, tags=["sea"])
+    account = "0x" + making.PUBLISHER.hex()
+    lists = ("/", "/browse", "/recent", "/search", "/tag/sea", f"/p/{account}")
+    for address in lists:
+        assert KNOTS in Answer(growing.base + address, **HTML).words, address
+    page = Answer(f"{growing.base}/c/knots", **HTML)
+    assert f'<meta name="description" content="From the publisher: {KNOTS}">' in page.text
+    assert f'"description":"{KNOTS}"' in page.text.replace('": "', '":"')
+    for address in (*lists, "/feed.atom", "/c/knots/feed.atom", "/search?q=knots+of+wind"):
+        found = Answer(growing.base + address, **HTML).text
+        assert "**" not in found, address
+        assert "chart.example" not in found, address
+
+
+def test_a_hit_does_not_tell_the_beginning_of_a_description_twice(growing: Growing) -> None:
+    far = "It is about ropes. " * 40 + "\n\nNear the end it names the bowline."
+    growing.publish("knots", description=MARKDOWN)
+    growing.publish("ropes", description=far)
+    found = Answer(f"{growing.base}/search?q=wind", **HTML)
+    assert found.words.count("see the chart") == 1
+    assert "knots of <mark>wind</mark> at sea" in found.text
+    found = Answer(f"{growing.base}/search?q=bowline", **HTML)
+    assert "Near the end it names the" in found.words
+    assert "<mark>bowline</mark>" in found.text

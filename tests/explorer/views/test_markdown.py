@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex_explorer.views.markdown import MAX_CHARS, markdown
+from capdex_explorer.views.markdown import MAX_CHARS, MAX_PLAIN, markdown, plain
 
 PIECES = st.lists(
     st.sampled_from(
@@ -74,3 +74,32 @@ def test_long_texts_are_folded_after_twenty_lines_and_very_long_ones_not_parsed(
     _, _, rest = str(markdown("*a* " * (MAX_CHARS // 4 + 1))).partition("<details>")
     assert "*a* *a*" in rest
     assert "<em>" not in rest
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "# Title\n\nTells **wind** and `gusts`,\nsee [docs](https://x.example).",
+            "Title Tells wind and gusts, see docs.",
+        ),
+        ("- a\n- b\n\n1. c", "a b c"),
+        ("| a | b |\n|---|---|\n| c | d |", "a b c d"),
+        ("```sh\nls\n```\nrun  \nit", "ls run it"),
+        (
+            "**\u0645\u0631** [\u0647\u0630\u0627](https://x.example)",
+            "\u0645\u0631 \u0647\u0630\u0627",
+        ),
+        ("*.py and 2 * 3 * 4", "*.py and 2 * 3 * 4"),
+        ("<b>&lt;\u202e", "<b>&lt;⟨U+202E⟩"),
+        ("[" * 400, "[" * 400),
+    ],
+)
+def test_a_line_of_a_list_has_the_words_without_their_marks(text: str, words: str) -> None:
+    assert plain(text) == words
+
+
+@given(PIECES)
+def test_a_line_of_a_list_is_bounded_and_has_no_break(text: str) -> None:
+    assert plain(text * 50) == plain((text * 50)[: MAX_PLAIN + 1])
+    assert "\n" not in plain(text)

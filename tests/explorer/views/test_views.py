@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from capdex.problems import Verdict
 from capdex.yaml.characters import forbidden
@@ -62,6 +62,24 @@ def test_a_highlighted_text_is_the_text_escaped(given: str, spans: list[tuple[in
     assert "<" not in bare
     if not list(forbidden(given)) and "\r" not in given and text.visible(given) == given:
         assert unescape(bare) == given
+
+
+@pytest.mark.parametrize(
+    ("shown", "of", "spans", "found"),
+    [
+        ("A wind, a window", "wind", [(0, 4)], "A <mark>wind</mark>, a window"),
+        ("今天天气好", "看天气", [(1, 3)], "今天<mark>天气</mark>好"),
+        ("a <b> c", "<b>", [(0, 3)], "a &lt;b&gt; c"),
+        ("(a+)+ b", "b", [(0, 1)], "(a+)+ <mark>b</mark>"),
+        ("text", "", [], "text"),
+        ("text", "ab", [(1, 1)], "text"),
+    ],
+)
+def test_words_that_a_snippet_highlights_are_marked_in_another_text(
+    shown: str, of: str, spans: list[tuple[int, int]], found: str
+) -> None:
+    assert text.marked(shown, {"text": of, "highlights": spans}) == found
+    assert text.marked(shown, None) == escape(shown)
 
 
 def test_words_of_numbers_times_and_sizes() -> None:
