@@ -7,6 +7,7 @@ deadline. Here an answer that cannot be used becomes an error of its call, at on
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Final
 
 import mcp_types as types
@@ -27,6 +28,11 @@ MAX_ASKED: Final = 256  # requests that are remembered: far more than calls at a
 SAID: Final = "said by the server"  # data of an error whose code the SDK has for ends of a session
 SHOWN_BYTES: Final = 80  # of what a server sent
 REPORT: Final = "report this to the author of the server, or use another version of it"
+# The SDK says that these are not supported, if it is asked by their rules.
+_LEAST: Final[Json] = {
+    "elicitation/create": {"message": "", "requestedSchema": {"type": "object", "properties": {}}},
+    "sampling/createMessage": {"messages": [], "maxTokens": 1},
+}
 _SDK_CODES: Final = (types.CONNECTION_CLOSED, types.INVALID_REQUEST)
 _EXPECTED: Final = (
     'an object with "jsonrpc": "2.0", the id of the request, and a result or an error'
@@ -137,6 +143,8 @@ def read_message(data: bytes) -> Json:
     if raw.get("method") is not None:
         used = "id" in raw or raw["method"] == "notifications/tools/list_changed"
         raw = {name: raw[name] for name in ("jsonrpc", "id", "method") if used and name in raw}
+        if raw.get("method") in _LEAST:
+            raw["params"] = _LEAST[raw["method"]]
     if isinstance(raw.get("error"), dict) and raw["error"].get("code") in _SDK_CODES:
         raw["error"] |= {"data": SAID}
     result, typed = raw.get("result"), raw
@@ -169,6 +177,46 @@ def answer_in(asked: Replies, data: bytes) -> bytes:
 def text_of(message: types.JSONRPCMessage) -> bytes:
     """Return a message as JSON."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def output_of(result: types.CallToolResult) -> Json:
+    """Return a result as structured content, `{"text": …}` or `{"content": […]}`.
+
+    Structured content stands beside other content in one object if that says more than it.
+    """
+    structured = result.structured_content
+    blocks = [x.model_dump(mode="json", by_alias=True, exclude_none=True) for x in result.content]
+    if isinstance(structured, dict):
+        lists = (value for value in structured.values() if isinstance(value, list))
+        values = (structured, *structured.values(), *chain.from_iterable(lists))
+        known = {_canonical(value) for value in values}
+        blocks = [block for block in blocks if not _repeats(block, known)]
+        both: Json = {"content": blocks, "structuredContent": structured}
+        return both if blocks else dict(structured)
+    if all(block["type"] == "text" for block in blocks):
+        return {"text": "\n".join(block["text"] for block in blocks)}
+    return {"content": blocks}
+
+
+def _repeats(block: Json, known: set[bytes]) -> bool:
+    """Return True for a block that says one of the known values, or nothing.
+
+    A text may be one as JSON. An image is none, since it is for the host to show.
+    """
+    if block["type"] != "text":
+        return block["type"] != "image" and _canonical(block) in known
+    text = block["text"].strip()
+    if not text or _canonical(block["text"]) in known:
+        return True
+    try:
+        value = parse(text.encode(), long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
+    except ValueError:
+        return False
+    return _canonical(value) in known
+
+
+def _canonical(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _check(message: Json) -> None:

@@ -14,16 +14,17 @@ from typing import Any, Final
 
 import httpx2
 import mcp_types as types
+import orjson
 from mcp import Client, MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
 from capdex.json import Json, object_of
 from capdex_router.bindings.egress import SENT
-from capdex_router.bindings.mcp_message import REPORT, SAID
+from capdex_router.bindings.mcp_message import REPORT, SAID, output_of
 from capdex_router.bindings.mcp_transport import ENDED
 from capdex_router.model.refs import SERVICE
-from capdex_router.policy.quoting import quoted, said
+from capdex_router.policy.quoting import quoted, said, shortened
 
 MAX_CALLS: Final = 8  # at a time, of one server; less than the connections of a host
 MAX_PAGES: Final = 50  # as an import reads
@@ -34,6 +35,7 @@ QUICK_S: Final = 0.5  # for a list; one that takes longer is not asked for again
 PAUSE: Final = 10  # times as long, whatever the server tells: nobody waits for it all the time
 CONNECT_S: Final = 30.0  # a program may be fetched before it starts
 CLOSE_S: Final = 2.0
+MAX_DATA_CHARS: Final = 4_000  # of what an error has beside its message
 DRAIN_S: Final = 30.0  # for other calls of a session that is given up
 
 _RESULT: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
@@ -120,8 +122,9 @@ class McpSession:
                 return self._tools
 
     async def call(self, name: str, arguments: Json) -> Json:
-        """Call a tool; return its structured content, else `{"text": …}` or `{"content": […]}`.
+        """Call a tool; return its structured content, `{"text": …}` or `{"content": […]}`.
 
+        Where other content says more than the structured, there is both, as MCP names them.
         Raises ExecutionFailed if the tool reports an error, Refused if it asks for something,
         Unavailable if the session ended.
         """
@@ -139,20 +142,13 @@ class McpSession:
             raise error.with_details(**SENT) from None
         if isinstance(result, types.InputRequiredResult):
             raise _asks()
-        texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+        output = output_of(result)
         if result.is_error:
-            words = "\n".join(texts)
-            why = said(words) if words else "its server does not say why"
-            raise ExecutionFailed("the tool failed", why=why, fix=BY_IT)
-        if isinstance(result.structured_content, dict):
-            return dict(result.structured_content)
-        if len(texts) == len(result.content):
-            return {"text": "\n".join(texts)}
-        blocks = [
-            block.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for block in result.content
-        ]
-        return {"content": blocks}
+            words = output.pop("text", "") if output.keys() == {"text"} else ""
+            why = said(words) if words else "" if output else "its server does not say why"
+            told = {"answer": _short(output)} if output else None
+            raise ExecutionFailed("the tool failed", why=why, fix=BY_IT, details=told)
+        return output
 
     async def resources(self) -> list[types.Resource]:
         """Return the server's resources; none if it does not say that it has any."""
@@ -259,7 +255,8 @@ class McpSession:
                     "the MCP server answers with an error",
                     why=said(error.message),
                     fix=BY_IT,
-                    details={"jsonrpc_code": error.code},
+                    details={"jsonrpc_code": error.code}
+                    | ({} if error.data in (None, "", SAID) else {"data": _short(error.data)}),
                 )
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False, include_input=False)[0]
@@ -287,6 +284,12 @@ def _tool(entry: Json) -> types.Tool:
         description=description if isinstance(description, str) else None,
         input_schema=object_of(entry.get("inputSchema")),
     )
+
+
+def _short(value: object) -> object:
+    """Return a JSON value; of a long one its text without the middle."""
+    text = orjson.dumps(value).decode()
+    return value if len(text) <= MAX_DATA_CHARS else shortened(text, MAX_DATA_CHARS)
 
 
 def _asks() -> Refused:

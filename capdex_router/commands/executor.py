@@ -20,7 +20,7 @@ from capdex_router.policy.quoting import said
 
 # CMP, Faceted Tools, and CMP v0.1.0, 6.1: a program sees that an agent reads its output.
 FACETS: Final = {"CMP_ROUTER": "1", "CMP_AGENT": "1", "NO_COLOR": "1", "TERM": "dumb"}
-MAX_FOUND_BYTES: Final = 4 * 1024  # of an output in an error
+MAX_SHOWN_CHARS: Final = 4_000  # of an output in an error, and of what stands beside an output
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class CommandExecutor:
             )
         around = replace(self.around, environment={**self.around.environment, **FACETS})
         ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
+        words = ran.stderr.decode(errors="replace").strip()
         if ran.exit_code not in self.successes:
-            words = ran.stderr.decode(errors="replace").strip()
-            found = ran.stdout[:MAX_FOUND_BYTES].decode(errors="replace")  # by diff, or a linter
+            found = _beginning(ran.stdout.decode(errors="replace"))  # by diff, or a linter
             does = "changes" if around.writable else "only reads"
             raise ExecutionFailed(
                 f"{self.program.name} ended with exit code {ran.exit_code}",
@@ -71,10 +71,15 @@ class CommandExecutor:
                 f"{does} {around.work}; a person can run: "
                 f"capdex learn {shlex.quote(str(self.program))} --writable, or --read DIR",
             )
-        return output.parse(self.kind, ran.stdout, truncated=ran.truncated)
+        return output.parse(self.kind, ran.stdout, _beginning(words), truncated=ran.truncated)
 
     def _argv(self, arguments: Json) -> tuple[str, ...]:
         return (str(self.program), *self.template.argv(arguments)[1:])
+
+
+def _beginning(text: str) -> str:
+    more = len(text) - MAX_SHOWN_CHARS
+    return text if more <= 0 else f"{text[:MAX_SHOWN_CHARS]}\n… and {more} more characters"
 
 
 def digest_of(program: Path) -> str:

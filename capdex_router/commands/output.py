@@ -10,27 +10,35 @@ from capdex.net import json_reply
 
 Kind = Literal["json", "jsonLines", "lines", "table", "auto"]
 MIN_VALUE_BYTES: Final = 4
+_ODD: Final = "\N{REPLACEMENT CHARACTER}"
 _LONG_BYTES: Final = 1024 * 1024
 
 
-def parse(kind: Kind, data: bytes, *, truncated: bool = False) -> dict[str, Any]:
+def parse(kind: Kind, data: bytes, stderr: str = "", *, truncated: bool = False) -> dict[str, Any]:
     """Return an output: an object as it is, else `{result}`, `{records}`, `{lines}` or `{rows}`.
 
     `auto` is for outputs that nobody has described: JSON if it is that, else lines.
-    An output that was cut ends at its last whole line and has `truncated`. Raises ExecutionFailed
-    OUTPUT_INVALID if JSON was promised and something else came.
+    An output that was cut ends at its last whole line and has `truncated`. `stderr` stands beside
+    what was not promised to be JSON alone, and `not_utf8` says in how many places it is no UTF-8.
+    Raises ExecutionFailed OUTPUT_INVALID if JSON was promised and something else came.
     """
+    beside: dict[str, Any] = {"stderr": stderr} if stderr and kind != "json" else {}
     if kind == "auto":
         kind = "json" if not truncated and is_json(data) else "lines"
     if truncated and kind == "json":
         raise _invalid(kind, f"over {len(data)} bytes")
     if truncated:
         data = data[: data.rfind(b"\n") + 1]
-    parsed = _parsed(kind, data)
-    return {**parsed, "truncated": True} if truncated else parsed
+        beside["truncated"] = True
+    text = data.decode(errors="replace")
+    if odd := text.count(_ODD) - data.count(_ODD.encode()):
+        beside["not_utf8"] = odd
+    if kind == "json" and beside:  # nothing is put into an object of the program
+        return {"result": _json(kind, data), **beside}
+    return _parsed(kind, data, text) | beside
 
 
-def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:
+def _parsed(kind: Kind, data: bytes, text: str) -> dict[str, Any]:
     if kind == "json":
         value = _json(kind, data) if data.strip() else None
         return value if isinstance(value, dict) else {"result": value}
@@ -38,18 +46,18 @@ def _parsed(kind: Kind, data: bytes) -> dict[str, Any]:
         # One parse of the whole, so that the bounds hold for the whole.
         lines = [line for line in data.splitlines() if line.strip()]
         return {"records": _json(kind, b"[" + b",".join(lines) + b"]")}
-    text = "\n".join(map(_last_shown, data.decode(errors="replace").split("\n")))
-    lines_of_text = text.splitlines()
+    # Not `splitlines`: a form feed, say, is a part of its line.
+    shown = list(map(_last_shown, text.removesuffix("\n").split("\n"))) if text else []
     if kind == "lines":
-        return {"lines": lines_of_text}
-    rows = [re.split(r"\s{2,}|\t", line.strip()) for line in lines_of_text if line.strip()]
+        return {"lines": shown}
+    rows = [re.split(r"\s{2,}|\t", line.strip()) for line in shown if line.strip()]
     head, *rest = rows or [[]]
     return {"rows": [dict(zip(head, row, strict=False)) for row in rest]}
 
 
 def _last_shown(line: str) -> str:
     """Return what is left of a line after returns of the carriage, by which a progress is shown."""
-    return line[line.rstrip("\r").rfind("\r") + 1 :]
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def is_json(data: bytes) -> bool:

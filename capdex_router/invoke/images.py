@@ -35,7 +35,7 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     large, of another format, or whose bytes do not begin as its format does, stays where it is.
     """
     blocks = output.get("content")
-    if len(output) != 1 or not isinstance(blocks, list):
+    if not output.keys() <= {"content", "structuredContent"} or not isinstance(blocks, list):
         return output, ()
     images: list[Image] = []
     told, left = [], MAX_BYTES
@@ -47,7 +47,17 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
             told.append(what | {"shown": f"image {len(images)} below"})
         else:
             told.append(block)
-    return {"content": told}, tuple(images)
+    marks = {
+        block["data"]: mark for block, mark in zip(blocks, told, strict=True) if mark is not block
+    }
+    structured = {
+        name: [marks.get(str(x.get("data")), x) if isinstance(x, dict) else x for x in value]
+        if isinstance(value, list)
+        else value
+        for name, value in output.get("structuredContent", {}).items()
+    }
+    beside = {"structuredContent": structured} if structured else {}
+    return {"content": told} | beside, tuple(images)
 
 
 def _size(block: object, most: int) -> int:

@@ -293,9 +293,11 @@ class Invoker:
         if not isinstance(output, dict):
             raise _bad_output("it is not an object")
         redacted: Json = self.redact(output)
-        schema = capability.output_schema
+        schema, checked = capability.output_schema, redacted
+        if redacted.keys() == {"content", "structuredContent"}:  # of an MCP tool
+            checked = redacted["structuredContent"]
         try:
-            why = None if schema is None else self.check(schema, redacted)
+            why = None if schema is None else self.check(schema, checked)
         except InvalidInput as error:  # of a schema that is not the caller's
             why = error.line
         if why is not None:

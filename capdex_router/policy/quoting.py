@@ -14,7 +14,7 @@ from unicodedata import category
 
 import orjson
 
-from capdex.errors import MAX_TEXT_CHARS, Code, InvalidInput, untrusted_text
+from capdex.errors import MAX_TEXT_CHARS, Code, InvalidInput
 from capdex.yaml.characters import BLANK, forbidden
 
 MAX_CHARS: Final = 200  # of a text that is shown whole
@@ -91,7 +91,8 @@ def shortened(text: str, limit: int = MAX_CHARS, mark: str = "") -> str:
 
 def said(words: object) -> str:
     """Return what another program says of a failure, quoted: readers take an error for ours."""
-    return f"it says {quoted(untrusted_text(words), MAX_TEXT_CHARS)}"
+    text = str(words) if isinstance(words, str | int | float) else ""
+    return f"it says {quoted(text, MAX_TEXT_CHARS)}"
 
 
 def tree(value: Any, depth: int = 0) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 from aiohttp import web
+from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
@@ -41,7 +42,8 @@ def text(words: str, **fields: Any) -> types.CallToolResult:
 
 
 async def answer(_: Context, arguments: dict[str, Any]) -> types.CallToolResult:
-    return text("sunny", structured_content={"city": arguments.get("city"), "sky": "clear"})
+    sky = {"city": arguments.get("city"), "sky": "clear"}
+    return text(json.dumps(sky, indent=2), structured_content=sky)
 
 
 @dataclass
@@ -164,6 +166,69 @@ async def test_other_content_is_kept_as_blocks(services: McpServices, weather: W
     assert output == {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
 
 
+PICTURE = types.ImageContent(data="AAAA", mime_type="image/png")
+IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+SOUND = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
+STALE = "These figures are of 2019."
+
+
+@pytest.mark.parametrize(
+    ("structured", "blocks", "told"),
+    [
+        ({"sky": "clear"}, [PICTURE], [IMAGE]),
+        ({"sky": "clear"}, [types.TextContent(text=STALE)], [{"type": "text", "text": STALE}]),
+        ({"sky": "clear"}, [types.TextContent(text='{"sky":"clear"}'), PICTURE], [IMAGE]),
+        ({"sky": "clear"}, [types.TextContent(text='{ "sky": "clear" }')], None),
+        ({"result": "clear"}, [types.TextContent(text="clear")], None),
+        ({"result": [1, "a"]}, [types.TextContent(text="1"), types.TextContent(text="a")], None),
+        ({"sky": "clear"}, [types.TextContent(text=" ")], None),
+        ({"sky": [IMAGE]}, [PICTURE], [IMAGE]),
+        ({"sky": [SOUND]}, [types.AudioContent(data="AAAA", mime_type="audio/wav")], None),
+        ({"sky": "clear"}, [], None),
+    ],
+)
+async def test_content_that_says_more_stands_beside_the_structured(
+    services: McpServices, weather: Weather, structured: Any, blocks: list[Any], told: Any
+) -> None:
+    async def both(_: Context, arguments: dict[str, Any]) -> Any:
+        return types.CallToolResult(content=blocks, structured_content=structured)
+
+    weather.call = both
+    output = await forecast(services).run({}, timeout_s=10)
+    expected = {"content": told, "structuredContent": structured}
+    assert output == (structured if told is None else expected)
+
+
+async def test_an_error_of_the_tool_has_all_its_content(
+    services: McpServices, weather: Weather
+) -> None:
+    full = {"code": "DISK_FULL", "hint": "free 3 GB"}
+
+    async def failing(_: Context, arguments: dict[str, Any]) -> Any:
+        return types.CallToolResult(content=[PICTURE], structured_content=full, is_error=True)
+
+    weather.call = failing
+    with pytest.raises(ExecutionFailed) as failed:
+        await forecast(services).run({}, timeout_s=10)
+    assert failed.value.why == ""
+    answer = {"content": [IMAGE], "structuredContent": full}
+    assert failed.value.details == {"answer": answer}
+
+
+async def test_an_error_of_the_service_has_its_data(
+    services: McpServices, weather: Weather
+) -> None:
+    at = {"elicitations": [{"mode": "url", "url": "https://pay.example.org/1"}]}
+
+    async def failing(_: Context, arguments: dict[str, Any]) -> Any:
+        raise MCPError(-32042, "Pay first.", at)
+
+    weather.call = failing
+    with pytest.raises(ExecutionFailed) as failed:
+        await forecast(services).run({}, timeout_s=10)
+    assert failed.value.details == {"jsonrpc_code": -32042, "data": at}
+
+
 async def test_an_error_of_the_tool_is_a_failure(services: McpServices, weather: Weather) -> None:
     async def failing(_: Context, arguments: dict[str, Any]) -> Any:
         return text("no such city" + "!" * 5000, is_error=True)
@@ -173,7 +238,7 @@ async def test_an_error_of_the_tool_is_a_failure(services: McpServices, weather:
         await forecast(services).run({}, timeout_s=10)
     assert failed.value.code is Code.EXECUTION_FAILED
     assert failed.value.why.startswith('it says "no such city!')
-    assert len(failed.value.why) <= 1020
+    assert len(failed.value.why) <= 1120
 
 
 async def test_an_exception_of_the_server_is_a_failure(
@@ -269,8 +334,10 @@ async def test_a_service_that_asks_for_input_is_refused(
         await forecast(services).run({}, timeout_s=10)
     expected = "PERMISSION_DENIED" if era == "modern" else "EXECUTION_FAILED"
     assert refused.value.kind.cap == expected
+    assert era == "modern" or "Elicitation not supported" in refused.value.why
 
 
+@pytest.mark.filterwarnings("ignore:The sampling capability is deprecated")
 async def test_a_service_that_asks_for_a_sample_is_refused(
     era: str, services: McpServices, weather: Weather
 ) -> None:
@@ -288,6 +355,7 @@ async def test_a_service_that_asks_for_a_sample_is_refused(
     with pytest.raises(CapdexError) as refused:
         await forecast(services).run({}, timeout_s=10)
     assert refused.value.kind.cap in ("PERMISSION_DENIED", "EXECUTION_FAILED")
+    assert era == "modern" or "Sampling not supported" in refused.value.why
 
 
 async def test_a_late_call_is_a_timeout_and_the_next_one_works(

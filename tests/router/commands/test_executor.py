@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from capdex.errors import CapdexError, Code
-from capdex_router.commands.executor import MAX_FOUND_BYTES, CommandExecutor
+from capdex_router.commands.executor import MAX_SHOWN_CHARS, CommandExecutor
 from capdex_router.commands.intents.manifest import parse_capability
 from capdex_router.commands.intents.template import CommandTemplate, Parameter
 from capdex_router.commands.sandbox import ProcessLimits, Sandbox, Surroundings
@@ -93,9 +93,19 @@ def test_what_a_program_found_before_it_failed_is_told(tmp_path: Path) -> None:
     compare = CommandTemplate.parse("diff -- {a} {b}", (Parameter("a"), Parameter("b")))
     with pytest.raises(CapdexError) as differ:
         run(command(program, compare, tmp_path), a="a", b="b")
-    found = (differ.value.details or {}).pop("stdout")
-    assert (found[:20], len(found)) == ("1c1,5000\n< one\n---\n>", MAX_FOUND_BYTES)
+    found, _, end = (differ.value.details or {}).pop("stdout").rpartition("\n")
+    assert (found[:20], len(found)) == ("1c1,5000\n< one\n---\n>", MAX_SHOWN_CHARS)
+    assert end == f"… and {18 + 6 * 5_000 - MAX_SHOWN_CHARS + 1} more characters"
     assert (differ.value.why, differ.value.details) == ("", {"exit_code": 1})
+
+
+def test_what_a_program_that_succeeds_says_beside_its_output_is_told(tmp_path: Path) -> None:
+    shell = Path("/bin/sh").resolve()
+    script = "sh -c 'echo one file reformatted >&2; printf $0' {x}"
+    done = CommandTemplate.parse(script, (Parameter("x"),))
+    assert run(command(shell, done, tmp_path), x="a") == {
+        "lines": ["a"], "stderr": "one file reformatted",
+    }  # fmt: skip
 
 
 def test_a_program_rewritten_with_its_size_and_time_kept_does_not_run(inbox: Path) -> None:

@@ -20,7 +20,9 @@ from capdex_router.commands.output import Kind, parse
         ("json", b"\n", {"result": None}),
         ("jsonLines", b'{"a": 1}\n\n{"a": 2}\n', {"records": [{"a": 1}, {"a": 2}]}),
         ("jsonLines", b"", {"records": []}),
-        ("lines", b"a\nb\xff\n", {"lines": ["a", "b\N{REPLACEMENT CHARACTER}"]}),
+        ("lines", b"a\nb\xff\n", {"lines": ["a", "b\N{REPLACEMENT CHARACTER}"], "not_utf8": 1}),
+        ("lines", "\N{REPLACEMENT CHARACTER}".encode(), {"lines": ["\N{REPLACEMENT CHARACTER}"]}),
+        ("lines", "a\fb\vc\x85\u2028\n\n".encode(), {"lines": ["a\fb\vc\x85\u2028", ""]}),
         ("lines", b"10%\r99%\rdone\r\nmore\r\n", {"lines": ["done", "more"]}),
         ("table", b"NAME  AGE\nann   3\n", {"rows": [{"NAME": "ann", "AGE": "3"}]}),
         ("table", b"", {"rows": []}),
@@ -28,6 +30,20 @@ from capdex_router.commands.output import Kind, parse
 )
 def test_outputs(kind: Kind, data: bytes, output: dict[str, Any]) -> None:
     assert parse(kind, data) == output
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "output"),
+    [
+        ("lines", b"", {"lines": [], "stderr": "one file reformatted"}),
+        ("auto", b'{"a": 1}', {"result": {"a": 1}, "stderr": "one file reformatted"}),
+        ("auto", b"[1]", {"result": [1], "stderr": "one file reformatted"}),
+        ("jsonLines", b"1\n", {"records": [1], "stderr": "one file reformatted"}),
+        ("json", b'{"a": 1}', {"a": 1}),
+    ],
+)
+def test_what_a_program_tells_beside_its_output(kind: Kind, data: bytes, output: Any) -> None:
+    assert parse(kind, data, "one file reformatted") == output
 
 
 def test_a_cut_output_ends_at_its_last_whole_line() -> None:

@@ -97,6 +97,16 @@ async def test_what_a_model_cannot_be_shown_stays_in_the_text(tmp_path: Path, er
     assert structured == {"ok": True, "output": told}
 
 
+def test_an_image_that_structured_content_repeats_is_shown_once() -> None:
+    block, other = image("image/png", BYTES["image/png"]), image("image/png", b"")
+    structured = {"content": [block, other, 1, {"data": []}], "name": "a"}
+    output, shown = without_images({"content": [block], "structuredContent": structured})
+    assert [x.data for x in shown] == [block["data"]]
+    mark = {"type": "image", "mimeType": "image/png", "bytes": 8, "shown": "image 1 below"}
+    assert output["content"] == [mark]
+    assert output["structuredContent"] == structured | {"content": [mark, other, 1, {"data": []}]}
+
+
 def test_what_is_over_the_limit_stays_and_what_fits_beside_it_is_shown() -> None:
     begin = BYTES["image/png"]
     over, most, one = (image("image/png", begin + bytes(n - len(begin))) for n in LARGE)

@@ -139,6 +139,7 @@ async def test_a_call_whose_line_cannot_be_written_says_that_it_has_run(
 
 # Each cause of each code of CAP: the capability, the input, and the reason.
 NOT_JSON = object()
+BESIDE: dict[str, Any] = {"content": [{"type": "text", "text": "of 2019"}]}
 CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
     "an unknown id": ("NOT_FOUND", "NOT_FOUND", tool("other", Echo()), {"text": ""}, {}),
     "an unknown version": (
@@ -188,6 +189,11 @@ CAUSES: dict[str, tuple[str, str, Capability, Any, dict[str, Any]]] = {
         "EXECUTION_FAILED", "OUTPUT_INVALID",
         tool("t", Answers({"text": 1}), output_schema=TEXT_INPUT), {"text": ""}, {},
     ),
+    "structured content that breaks it beside other content": (
+        "EXECUTION_FAILED", "OUTPUT_INVALID",
+        tool("t", Answers(BESIDE | {"structuredContent": {"text": 1}}), output_schema=TEXT_INPUT),
+        {"text": ""}, {},
+    ),
     "an output that is not an object": (
         "EXECUTION_FAILED", "OUTPUT_INVALID", tool("t", Answers([1])), {"text": ""}, {},
     ),
@@ -233,6 +239,14 @@ def test_each_code_has_three_causes() -> None:
         counts[code] = counts.get(code, 0) + 1
     assert len(counts) == 5
     assert min(counts.values()) >= 3
+
+
+async def test_structured_content_beside_other_content_is_what_the_schema_is_for(
+    runtime: Make,
+) -> None:
+    both = BESIDE | {"structuredContent": {"text": "a"}}
+    run = runtime(tool("t", Answers(both), output_schema=TEXT_INPUT))
+    assert (await run.call("did:nuwa:cap:demo#t", {"text": ""}))["output"] == both
 
 
 async def test_the_first_use_of_a_host_is_asked_once(runtime: Make) -> None:

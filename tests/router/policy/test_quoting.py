@@ -16,6 +16,7 @@ from capdex_router.policy.quoting import (
     MAX_DEPTH,
     escaped,
     quoted,
+    said,
     seen,
     shortened,
     tree,
@@ -88,6 +89,11 @@ def test_a_long_text_is_shown_by_its_ends_length_and_hash(text: str) -> None:
     assert shown.startswith(f'"{escaped(text[:133])}" … "{escaped(text[-67:])}" (')
     assert shortened(text).endswith(f"sha256 {digest})")
     assert quoted(text[:MAX_CHARS]) == f'"{escaped(text[:MAX_CHARS])}"'
+
+
+def test_what_a_program_says_of_a_failure_keeps_its_end() -> None:
+    words = said("Traceback\n" + "  File x\n" * 500 + "KeyError: 'rate'")
+    assert words.endswith(f"KeyError: 'rate'\" (4526 characters, sha256 {words[-65:-1]})")
 
 
 def test_a_tree_has_each_key_and_scalar_on_a_line() -> None:
