@@ -20,6 +20,7 @@ from capdex_indexer.sync.loop import SyncProgress
 DEPTHS: Final = {"1": 1, "2-12": 12, "13-64": 64, "65+": 1 << 62}  # buckets of reorg depth
 # A standby takes over within 10 s: readers stay ready meanwhile.
 WRITER_SILENT_S: Final = 30.0
+HEAD_SEEN_S: Final = 30.0  # an endpoint that hangs is found out after fifty
 MAX_SKEW_S: Final = 900.0  # clocks are set to a second; blocks may come minutes late
 
 NO_JUDGE: Final = "the processes that judge packages are killed or do not start"
@@ -141,13 +142,12 @@ class Health:
         """
         if self.at.block is None:
             return None
-        if self._at_head and not self._writer_silence() and not self._errors():
+        since_s = [] if self._at_head_at is None else [self.timer() - self._at_head_at]
+        well = self._at_head and not self._writer_silence() and not self._errors()
+        if well and min(since_s, default=0.0) < HEAD_SEEN_S:
             return 0.0
         age_s = self.clock() - self.at.block.timestamp
-        known = [age_s] if age_s >= 0 else []
-        if self._at_head_at is not None:
-            known.append(self.timer() - self._at_head_at)
-        return min(known, default=None)
+        return min([*since_s, *([age_s] if age_s >= 0 else [])], default=None)
 
     def _errors(self) -> list[CapdexError]:
         """Return what hinders this node, one error of each code."""

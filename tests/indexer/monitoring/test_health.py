@@ -100,6 +100,19 @@ def test_the_lag_grows_from_the_last_time_at_the_head_while_there_is_trouble() -
     assert health.lag_s() == 5000.0 - 90.0  # the block cannot have been missed before it was made
 
 
+def test_an_endpoint_that_hangs_is_not_taken_for_a_head_that_stands_still() -> None:
+    now = [1000.0]
+    health = Health(clock=lambda: BORN + 5000.0, timer=lambda: now[0])
+    for _ in range(3):
+        now[0] += 29
+        health.report(walked(90, 90))  # the endpoint has said again that there is no newer block
+        assert health.lag_s() == 0
+    now[0] += 31
+    assert health.lag_s() == 31
+    health.report(walked(90, 90))
+    assert health.lag_s() == 0
+
+
 def test_a_clock_that_is_behind_the_chain_says_nothing_of_the_lag(health: Health) -> None:
     health.report(walked(500, 900))
     assert health.lag_s() is None
