@@ -2,7 +2,7 @@
 
 `python -m capdex_cli.node.validate_file` is a worker as those of `capdex_indexer.workers`, whose
 answers are JSON. The kernel bounds its time and memory, so that a hostile file ends this process
-alone.
+alone. Files that a package names are not read: visitors would learn what this machine has.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def main() -> None:
     from capdex_publisher.authoring.validate import PackageFile, validate
 
     def answer(_work: Work, _header: Any, data: bytes) -> tuple[WorkStatus, bytes]:
-        validation = validate(PackageFile("file", data))
+        validation = validate(PackageFile("file", data), with_files=False)
         problems = [problem.to_json() for problem in validation.problems]
         return WorkStatus.DONE, orjson.dumps({"verdict": validation.verdict, "problems": problems})
 

@@ -73,18 +73,22 @@ class PackageValidation:
         return not any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
-def validate(file: PackageFile, allow: Collection[str] = ()) -> PackageValidation:
+def validate(
+    file: PackageFile, allow: Collection[str] = (), *, with_files: bool = True
+) -> PackageValidation:
     """Check a file; a signed one is judged as if the account it names had published it.
 
-    The files that it names are checked where they are there. `allow` has paths of texts that look
-    like secrets and are none.
+    The files that it names are checked where they are there, unless `with_files` is False: a
+    file that somebody else sent may name any here. `allow` has paths of texts that look like
+    secrets and are none.
     """
     reading = read(file.data)
     problems = with_mistakes(reading, lint(reading, allow))
     if reading.manifest is None:
         return PackageValidation(file, None, _foreign(file) or problems, Verdict.INVALID)
     judged = judge(self_announcement(reading), reading)
-    problems = (*problems, *_of_files(file, reading, allow))
+    if with_files:
+        problems = (*problems, *_of_files(file, reading, allow))
     if isinstance(judged, RejectedPackage):
         problems = (*problems, _problem(judged, reading))
     return PackageValidation(file, reading.manifest, problems, judged.verdict)

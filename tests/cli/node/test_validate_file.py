@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,21 @@ async def test_clients_who_send_many_files_keep_no_other_from_a_check(
     await asyncio.gather(*sent)
     assert found["verdict"] == "verified"
     assert ("192.0.2.1", Code.RATE_LIMITED) in refused
+
+
+async def test_a_visitor_learns_nothing_of_the_files_of_the_node(
+    check: FileValidation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.txt").write_text("of the node")
+    named = {"here.txt": b"of the node", "there.txt": b"of nobody"}
+    found = await check(making.package_bytes("tea", files=named), "192.0.2.1")
+    assert found["verdict"] == "verified"
+    assert [x for x in found["problems"] if "resource" in x["code"].lower()] == []
+    guessed = await check(
+        making.package_bytes("tea", files=named | {"here.txt": b"?"}), "192.0.2.1"
+    )
+    assert found["problems"] == guessed["problems"]
 
 
 async def test_a_valid_file_on_a_machine_that_is_too_busy_is_not_called_too_large(
