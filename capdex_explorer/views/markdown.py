@@ -18,12 +18,11 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from capdex.yaml.characters import beginning
-from capdex_explorer.views.text import count, cut, visible
+from capdex_explorer.views.text import MAX_TEXT_CHARS, count, cut, number, visible
 
 FOLDED_LINES: Final = 20
 FOLDED_CHARS: Final = 2000
-MAX_CHARS: Final = 10_000  # that are parsed; a longer text is shown as it was written
-MAX_BRACKETS: Final = 500  # the parser looks for the end of each
+MAX_BRACKETS: Final = 500  # the parser looks for the end of each; a text of more is not parsed
 MAX_CACHED: Final = 256
 MAX_PLAIN: Final = 600  # characters that are parsed for one line
 MAX_OPENED: Final = 60  # brackets and backticks among them: the parser looks for the end of each
@@ -51,11 +50,13 @@ def markdown(text: str) -> Markup:
     lines = shown.split("\n")
     if len(lines) <= FOLDED_LINES and len(shown) <= FOLDED_CHARS:
         return _rendered(shown)
+    told = f"All of it: {count(len(lines), 'line')}"
+    if len(text) > MAX_TEXT_CHARS:
+        told = f"The first {count(len(lines), 'line')} of {number(len(text.splitlines()))}"
     first = beginning("\n".join(lines[:FOLDED_LINES]), FOLDED_CHARS)
     return Markup(
-        '<div class="folded"><div>{}…</div><details><summary>All of it: {}</summary>{}</details>'
-        "</div>"
-    ).format(_rendered(first), count(len(lines), "line"), _rendered(shown))
+        '<div class="folded"><div>{}…</div><details><summary>{}</summary>{}</details></div>'
+    ).format(_rendered(first), told, _rendered(shown))
 
 
 @lru_cache(MAX_PLAIN_CACHED)
@@ -69,7 +70,7 @@ def plain(text: str) -> str:
 
 
 def _rendered(text: str) -> Markup:
-    if len(text) > MAX_CHARS or text.count("[") > MAX_BRACKETS:
+    if text.count("[") > MAX_BRACKETS:
         return _as_written(text)
     tokens = _PARSER.parse(text)
     _plain(tokens)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdex_explorer.views.markdown import MAX_CHARS, MAX_PLAIN, markdown, plain
+from capdex_explorer.views.markdown import MAX_BRACKETS, MAX_PLAIN, markdown, plain
+from capdex_explorer.views.text import MAX_TEXT_CHARS
 
 PIECES = st.lists(
     st.sampled_from(
@@ -64,16 +65,22 @@ def test_the_subset_is_shown_as_protocol_says(text: str, shown: str) -> None:
     assert shown in str(markdown(text))
 
 
-def test_long_texts_are_folded_after_twenty_lines_and_very_long_ones_not_parsed() -> None:
+def test_long_texts_are_folded_after_twenty_lines() -> None:
     found = str(markdown("\n".join(f"line {i}" for i in range(30))))
     first, _, rest = found.partition("<details>")
     assert "line 19" in first
     assert "line 20" not in first
     assert "All of it: 30 lines" in rest
     assert "line 29" in rest
-    _, _, rest = str(markdown("*a* " * (MAX_CHARS // 4 + 1))).partition("<details>")
-    assert "*a* *a*" in rest
-    assert "<em>" not in rest
+
+
+def test_a_very_long_text_is_shown_to_a_limit_and_says_of_how_many_lines() -> None:
+    text = "*a* and the rest of a line\n" * (MAX_TEXT_CHARS // 20)
+    _, _, rest = str(markdown(text)).partition("<details>")
+    assert "<summary>The first 741 lines of 1\u202f000</summary>" in rest
+    assert rest.count("<em>a</em> and the rest of a line") == 740
+    assert "(cut: see the exact bytes)" in rest
+    assert "[a] [a]" in str(markdown("[a] " * (MAX_BRACKETS + 1)))  # not parsed: it takes too long
 
 
 @pytest.mark.parametrize(
