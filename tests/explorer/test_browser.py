@@ -493,6 +493,9 @@ def test_a_page_prints_its_content_alone(browser: Browser, base: str) -> None:
         assert not seen.page.locator(".top nav").is_visible()
         assert not seen.page.locator(".copy").first.is_visible()
         assert seen.page.get_by_text("sha256sum").is_visible()
+        size = "x => parseFloat(getComputedStyle(x).fontSize)"
+        small, text = seen.page.locator(".small").first, seen.page.locator("main p").last
+        assert small.evaluate(size) < text.evaluate(size)
         seen.page.evaluate("document.documentElement.dataset.theme = 'dark'")
         paper = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert paper == "rgb(255, 255, 255)"
