@@ -10,6 +10,7 @@ from capdex.net import json_reply
 
 Kind = Literal["json", "jsonLines", "lines", "table", "auto"]
 MIN_VALUE_BYTES: Final = 4
+_OVERWRITTEN: Final = re.compile(r"\r(?=[^\r\n])")  # what stood before it is not shown
 _ODD: Final = "\N{REPLACEMENT CHARACTER}"
 _LONG_BYTES: Final = 1024 * 1024
 
@@ -17,9 +18,11 @@ _LONG_BYTES: Final = 1024 * 1024
 def parse(kind: Kind, data: bytes, stderr: str = "", *, truncated: bool = False) -> dict[str, Any]:
     """Return an output: an object as it is, else `{result}`, `{records}`, `{lines}` or `{rows}`.
 
-    `auto` is for outputs that nobody has described: JSON if it is that, else lines.
+    `auto` is for outputs that nobody has described: JSON if it is that, else lines. A table whose
+    rows do not have its columns is lines, too.
     An output that was cut ends at its last whole line and has `truncated`. `stderr` stands beside
-    what was not promised to be JSON alone, and `not_utf8` says in how many places it is no UTF-8.
+    what was not promised to be JSON alone, `not_utf8` says in how many places it is no UTF-8, and
+    `overwritten` how many returns of the carriage took what stood before them off a line.
     Raises ExecutionFailed OUTPUT_INVALID if JSON was promised and something else came.
     """
     beside: dict[str, Any] = {"stderr": stderr} if stderr and kind != "json" else {}
@@ -33,6 +36,8 @@ def parse(kind: Kind, data: bytes, stderr: str = "", *, truncated: bool = False)
     text = data.decode(errors="replace")
     if odd := text.count(_ODD) - data.count(_ODD.encode()):
         beside["not_utf8"] = odd
+    if kind in ("lines", "table") and (lost := len(_OVERWRITTEN.findall(text))):
+        beside["overwritten"] = lost
     if kind == "json" and beside:  # nothing is put into an object of the program
         return {"result": _json(kind, data), **beside}
     return _parsed(kind, data, text) | beside
@@ -48,11 +53,12 @@ def _parsed(kind: Kind, data: bytes, text: str) -> dict[str, Any]:
         return {"records": _json(kind, b"[" + b",".join(lines) + b"]")}
     # Not `splitlines`: a form feed, say, is a part of its line.
     shown = list(map(_last_shown, text.removesuffix("\n").split("\n"))) if text else []
-    if kind == "lines":
-        return {"lines": shown}
     rows = [re.split(r"\s{2,}|\t", line.strip()) for line in shown if line.strip()]
     head, *rest = rows or [[]]
-    return {"rows": [dict(zip(head, row, strict=False)) for row in rest]}
+    # A row of more or fewer cells than the head has cells whose names nobody knows.
+    if kind == "lines" or any(len(row) != len(set(head)) for row in rows):
+        return {"lines": shown}
+    return {"rows": [dict(zip(head, row, strict=True)) for row in rest]}
 
 
 def _last_shown(line: str) -> str:

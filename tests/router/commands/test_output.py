@@ -23,8 +23,13 @@ from capdex_router.commands.output import Kind, parse
         ("lines", b"a\nb\xff\n", {"lines": ["a", "b\N{REPLACEMENT CHARACTER}"], "not_utf8": 1}),
         ("lines", "\N{REPLACEMENT CHARACTER}".encode(), {"lines": ["\N{REPLACEMENT CHARACTER}"]}),
         ("lines", "a\fb\vc\x85\u2028\n\n".encode(), {"lines": ["a\fb\vc\x85\u2028", ""]}),
-        ("lines", b"10%\r99%\rdone\r\nmore\r\n", {"lines": ["done", "more"]}),
+        ("lines", b"10%\r99%\rdone\r\nmore\r\n", {"lines": ["done", "more"], "overwritten": 2}),
+        ("lines", b"a,b\r1,2\r\r", {"lines": ["1,2"], "overwritten": 1}),
+        ("lines", b"a\r\nb\r\n", {"lines": ["a", "b"]}),
         ("table", b"NAME  AGE\nann   3\n", {"rows": [{"NAME": "ann", "AGE": "3"}]}),
+        ("table", b"NAME  AGE\nann   3  x\n", {"lines": ["NAME  AGE", "ann   3  x"]}),
+        ("table", b"NAME  AGE  AT\nann   3\n", {"lines": ["NAME  AGE  AT", "ann   3"]}),
+        ("table", b"NAME  NAME\nann   bob\n", {"lines": ["NAME  NAME", "ann   bob"]}),
         ("table", b"", {"rows": []}),
     ],
 )
@@ -88,6 +93,11 @@ def test_an_output_that_nobody_described_is_json_if_it_is_that(data: bytes, foun
 
 def test_a_line_of_many_megabytes_is_read_once() -> None:
     assert parse("lines", b"a" * 8_000_000 + b"\r") == {"lines": ["a" * 8_000_000]}
+
+
+def test_many_returns_of_the_carriage_are_counted_once_each() -> None:
+    assert parse("lines", b"\r" * 1_000_000) == {"lines": [""]}
+    assert parse("lines", b"a\r" * 1_000_000 + b"b") == {"lines": ["b"], "overwritten": 1_000_000}
 
 
 def test_half_of_an_output_that_nobody_described_is_lines() -> None:
