@@ -67,6 +67,7 @@ class Counters:
                 {
                     "source": source.label,
                     "requests": source.requests,
+                    "outcomes": {str(kind): count for kind, count in source.outcomes.items()},
                     "in_flight": source.in_flight,
                     "resting_seconds": round(source.wait_s(time.monotonic()), 3),
                 }

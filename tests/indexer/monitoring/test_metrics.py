@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -147,6 +148,8 @@ def test_calls_and_sources_are_counted_without_naming_a_host() -> None:
     assert values["capdex_source_requests_total", "wrong", "gateway-1"] == 0
     assert values["capdex_source_bytes_total", "gateway-1"] == 999
     assert values["capdex_source_in_flight", "gateway-1"] == 2
+    told = orjson.loads(orjson.dumps(counters.to_json()))
+    assert told["sources"][0]["outcomes"] == {"gave": 2, "slow": 1}
     assert values["capdex_range_blocks",] == 64
     assert b"example" not in render(EMPTY, Health(), counters)
     assert "example" not in str(counters.to_json())
