@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capdex.json import Json
+from capdex_router.model.refs import structured_of
 
 MAX_BYTES: Final = 3_000_000  # of all images of an answer; models refuse one over about 3.7 million
 _BEGINNINGS: Final[Mapping[str, bytes]] = {  # of the formats that models read
@@ -34,8 +35,8 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     They are content blocks of the type `image` (MCP 2025-06-18, Tool Result). One that is too
     large, of another format, or whose bytes do not begin as its format does, stays where it is.
     """
-    blocks = output.get("content")
-    if not output.keys() <= {"content", "structuredContent"} or not isinstance(blocks, list):
+    blocks, beside = output.get("content"), structured_of(output)
+    if not isinstance(blocks, list) or (len(output) != 1 and beside is output):
         return output, ()
     images: list[Image] = []
     told, left = [], MAX_BYTES
@@ -54,10 +55,10 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
         name: [marks.get(str(x.get("data")), x) if isinstance(x, dict) else x for x in value]
         if isinstance(value, list)
         else value
-        for name, value in output.get("structuredContent", {}).items()
+        for name, value in beside.items()
     }
-    beside = {"structuredContent": structured} if structured else {}
-    return {"content": told} | beside, tuple(images)
+    told_beside = {} if beside is output else {"structuredContent": structured}
+    return {"content": told} | told_beside, tuple(images)
 
 
 def _size(block: object, most: int) -> int:

@@ -35,7 +35,7 @@ from capdex_router.catalog.catalog import Catalog
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.invoke.validation import canonical
 from capdex_router.model.capability import Capability, Check, Executor
-from capdex_router.model.refs import BUG, InvokeResult
+from capdex_router.model.refs import BUG, InvokeResult, structured_of
 from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy.consent import AnswerLater, Asker, Refuse, agree
 from capdex_router.policy.grant_file import GrantFile
@@ -293,11 +293,9 @@ class Invoker:
         if not isinstance(output, dict):
             raise _bad_output("it is not an object")
         redacted: Json = self.redact(output)
-        schema, checked = capability.output_schema, redacted
-        if redacted.keys() == {"content", "structuredContent"}:  # of an MCP tool
-            checked = redacted["structuredContent"]
+        schema = capability.output_schema
         try:
-            why = None if schema is None else self.check(schema, checked)
+            why = None if schema is None else self.check(schema, structured_of(redacted))
         except InvalidInput as error:  # of a schema that is not the caller's
             why = error.line
         if why is not None:

@@ -59,3 +59,11 @@ class InvokeResult:
             "error": self.error,
             "duration_ms": self.duration_ms,
         }
+
+
+def structured_of(output: Json) -> Json:
+    """Return the structured content of an output that has other content beside it, else itself."""
+    structured = output.get("structuredContent")
+    if isinstance(structured, dict) and output.keys() == {"content", "structuredContent"}:
+        return structured
+    return output

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from capdex_router.model.refs import InvokeResult
+from capdex_router.model.refs import InvokeResult, structured_of
 
 MAX_DEPTH: Final = 16  # the lowest capability leaves when one more comes
 IDLE_S: Final = 30 * 60.0
@@ -52,7 +52,8 @@ class Stack:
         `"done": true` at the top level of the output of a call that succeeded pops the capability
         if it is on top, and nothing else: no capability ends the session of another one.
         """
-        done = result.ok and result.output is not None and result.output.get("done") is True
+        said = structured_of(result.output or {})
+        done = result.ok and said.get("done") is True
         if done and capability.partition("#")[0] == self.top:
             return self.pop()
         return self

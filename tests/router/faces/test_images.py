@@ -31,6 +31,7 @@ BYTES = {
     "image/webp": b"RIFF\x0a\x00\x00\x00WEBP",
 }
 LARGE = (MAX_BYTES + 1, MAX_BYTES, 20)
+ODD = {"content": [], "structuredContent": 5}
 TEXT = {"type": "text", "text": "the page"}
 
 
@@ -117,6 +118,8 @@ def test_what_is_over_the_limit_stays_and_what_fits_beside_it_is_shown() -> None
     assert output["content"][2] == one
 
 
-@pytest.mark.parametrize("output", [{}, {"text": "a"}, {"content": "a"}, {"content": [1, None]}])
+@pytest.mark.parametrize(
+    "output", [{}, {"text": "a"}, {"content": "a"}, {"content": [1, None]}, ODD]
+)
 def test_an_output_without_images_stays_as_it_is(output: Any) -> None:
     assert without_images(output) == (output, ())

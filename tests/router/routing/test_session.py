@@ -107,6 +107,14 @@ def test_done_pops_the_capability_that_says_it_and_no_other() -> None:
     assert "prompt_of_publisher" in found.route("weather")
 
 
+def test_done_pops_the_capability_also_where_other_content_stands_beside_it() -> None:
+    found, _ = session()
+    found.route("weather")
+    bye = {"content": [{"type": "text", "text": "Bye."}], "structuredContent": {"done": True}}
+    found.answered(tool(WEATHER), done(bye))
+    assert "prompt_of_publisher" in found.route("weather")
+
+
 def test_what_is_removed_gets_no_message() -> None:
     found, source = session()
     found.route("weather")
