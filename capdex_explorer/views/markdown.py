@@ -62,10 +62,11 @@ def markdown(text: str) -> Markup:
 @lru_cache(MAX_PLAIN_CACHED)
 def plain(text: str) -> str:
     """Return the beginning of a text in the subset as one line: its words, without targets."""
-    text = visible(beginning(text, MAX_PLAIN))
+    text = visible(beginning(text.strip(), MAX_PLAIN))
     if text.count("[") + text.count("`") <= MAX_OPENED:
         inside = [x for block in _PARSER.parse(text) for x in block.children or [block]]
-        text = "".join(x.content or " " * (x.block or x.tag == "br") for x in inside)
+        words = "".join(x.content or " " * (x.block or x.tag == "br") for x in inside)
+        text = words.strip() or text
     return " ".join(text.split())
 
 

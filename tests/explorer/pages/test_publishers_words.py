@@ -215,3 +215,14 @@ def test_a_hit_does_not_tell_the_beginning_of_a_description_twice(growing: Growi
     found = Answer(f"{growing.base}/search?q=bowline", **HTML)
     assert "Near the end it names the" in found.words
     assert "<mark>bowline</mark>" in found.text
+    growing.publish("hitch", title="Clove Hitch")
+    found = Answer(f"{growing.base}/search?q=clove", **HTML)
+    assert "<b><mark>Clove</mark> Hitch</b>" in found.text
+    assert found.words.count("Hitch") == 1
+
+
+def test_a_hit_does_not_tell_a_title_that_may_deceive(growing: Growing) -> None:
+    growing.publish("marked", title="Verified Bowline ✓")
+    page = Answer(f"{growing.base}/search?q=bowline", **HTML).text
+    assert 'href="/c/marked/1.0.0"' in page
+    assert "✓" not in page.partition('href="/c/marked/1.0.0"')[2].replace("✓ authentic", "")
