@@ -51,19 +51,15 @@ def _parsed(kind: Kind, data: bytes, text: str) -> dict[str, Any]:
         # One parse of the whole, so that the bounds hold for the whole.
         lines = [line for line in data.splitlines() if line.strip()]
         return {"records": _json(kind, b"[" + b",".join(lines) + b"]")}
-    # Not `splitlines`: a form feed, say, is a part of its line.
-    shown = list(map(_last_shown, text.removesuffix("\n").split("\n"))) if text else []
+    # Not `splitlines`: a form feed, say, is a part of its line. A progress is shown by returns.
+    parts = text.removesuffix("\n").split("\n") if text else []
+    shown = [line.rstrip("\r").rpartition("\r")[2] for line in parts]
     rows = [re.split(r"\s{2,}|\t", line.strip()) for line in shown if line.strip()]
     head, *rest = rows or [[]]
     # A row of more or fewer cells than the head has cells whose names nobody knows.
     if kind == "lines" or any(len(row) != len(set(head)) for row in rows):
         return {"lines": shown}
     return {"rows": [dict(zip(head, row, strict=True)) for row in rest]}
-
-
-def _last_shown(line: str) -> str:
-    """Return what is left of a line after returns of the carriage, by which a progress is shown."""
-    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def is_json(data: bytes) -> bool:

@@ -39,6 +39,7 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     if not isinstance(blocks, list) or (len(output) != 1 and beside is output):
         return output, ()
     images: list[Image] = []
+    marks: dict[str, Json] = {}
     told, left = [], MAX_BYTES
     for block in blocks:
         if size := _size(block, left):
@@ -46,19 +47,18 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
             images.append(Image(block["data"], block["mimeType"]))
             what = {"type": "image", "mimeType": block["mimeType"], "bytes": size}
             told.append(what | {"shown": f"image {len(images)} below"})
+            marks[block["data"]] = told[-1]
         else:
             told.append(block)
-    marks = {
-        block["data"]: mark for block, mark in zip(blocks, told, strict=True) if mark is not block
-    }
+    if beside is output:
+        return {"content": told}, tuple(images)
     structured = {
         name: [marks.get(str(x.get("data")), x) if isinstance(x, dict) else x for x in value]
         if isinstance(value, list)
         else value
         for name, value in beside.items()
     }
-    told_beside = {} if beside is output else {"structuredContent": structured}
-    return {"content": told} | told_beside, tuple(images)
+    return {"content": told, "structuredContent": structured}, tuple(images)
 
 
 def _size(block: object, most: int) -> int:
