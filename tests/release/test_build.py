@@ -148,7 +148,7 @@ def test_the_list_of_parts_follows_its_schema(dist: Path) -> None:
         "sys.exit(Strict(V.V1_6).validate_str(sys.stdin.read()))"
     )
     text = (dist / f"capdex-{__version__}.cdx.json").read_text()
-    tool = [ROOT / ".tools/dist/bin/python", "-c", strict]
+    tool: list[str | Path] = [ROOT / ".tools/dist/bin/python", "-c", strict]
     done = [
         subprocess.run(tool, input=x, stderr=subprocess.PIPE, text=True, check=False)
         for x in (text, text.replace('"version"', '"verse"', 1))
