@@ -23,9 +23,11 @@ from capdex_explorer.views.text import MAX_TEXT_CHARS, count, cut, number, visib
 FOLDED_LINES: Final = 20
 FOLDED_CHARS: Final = 2000
 MAX_BRACKETS: Final = 500  # the parser looks for the end of each; a text of more is not parsed
+MAX_CELLS: Final = 10_000  # of the tables of a text: the parser fills each row up
 MAX_CACHED: Final = 256
 MAX_PLAIN: Final = 600  # characters that are parsed for one line
 MAX_OPENED: Final = 60  # brackets and backticks among them: the parser looks for the end of each
+MAX_PLAIN_CELLS: Final = 300
 MAX_PLAIN_CACHED: Final = 2000
 _TAG: Final = re.compile("<[^>]*>")
 
@@ -63,7 +65,8 @@ def markdown(text: str) -> Markup:
 def plain(text: str) -> str:
     """Return the beginning of a text in the subset as one line: its words, without targets."""
     text = visible(beginning(text.strip(), MAX_PLAIN))
-    if text.count("[") + text.count("`") <= MAX_OPENED:
+    opened = text.count("[") + text.count("`")
+    if opened <= MAX_OPENED and _cells(text) <= MAX_PLAIN_CELLS:
         inside = [x for block in _PARSER.parse(text) for x in block.children or [block]]
         words = "".join(x.content or " " * (x.block or x.tag == "br") for x in inside)
         text = words.strip() or text
@@ -71,7 +74,7 @@ def plain(text: str) -> str:
 
 
 def _rendered(text: str) -> Markup:
-    if text.count("[") > MAX_BRACKETS:
+    if text.count("[") > MAX_BRACKETS or _cells(text) > MAX_CELLS:
         return _as_written(text)
     tokens = _PARSER.parse(text)
     _plain(tokens)
@@ -81,6 +84,12 @@ def _rendered(text: str) -> Markup:
     if _told(said + numbers) != _told(text):
         return _as_written(text)
     return Markup(made)  # noqa: S704 - of escaped texts, and of the tags of this module alone
+
+
+def _cells(text: str) -> int:
+    """Return about the most cells that the tables of a text have; they end at an empty line."""
+    parts = (part.split("\n") for part in text.split("\n\n"))
+    return sum(len(lines) * max(line.count("|") for line in lines) for lines in parts)
 
 
 def _told(text: str) -> Counter[str]:

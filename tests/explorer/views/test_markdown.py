@@ -83,6 +83,15 @@ def test_a_very_long_text_is_shown_to_a_limit_and_says_of_how_many_lines() -> No
     assert "[a] [a]" in str(markdown("[a] " * (MAX_BRACKETS + 1)))  # not parsed: it takes too long
 
 
+def test_a_wide_table_with_many_rows_is_shown_as_it_is_written() -> None:
+    wide = "|" + "a|" * 200 + "\n|" + "-|" * 200 + "\n"
+    assert "<table" in str(markdown(wide + "x\n" * 15))
+    _, _, whole = str(markdown(wide + "x\n" * 2000)).partition("<details>")
+    assert "<table" not in whole  # each row would have 200 cells
+    narrow = "|a|b|\n|-|-|\n"
+    assert str(markdown(f"{narrow}{'x' * 40}\n\n" * 60)).count("<table") > 60
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -100,6 +109,7 @@ def test_a_very_long_text_is_shown_to_a_limit_and_says_of_how_many_lines() -> No
         ("*.py and 2 * 3 * 4", "*.py and 2 * 3 * 4"),
         ("<b>&lt;\u202e", "<b>&lt;⟨U+202E⟩"),
         ("[" * 400, "[" * 400),
+        ("|a" * 20 + "\n" + "|-" * 20 + "\nx" * 20, f"{'|a' * 20} {'|-' * 20}{' x' * 20}"),
         (">>>", ">>>"),  # marks alone
         ("\n" * 700 + "the end", "the end"),
     ],
