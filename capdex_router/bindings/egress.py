@@ -147,7 +147,7 @@ class Egress:
         timeout_s: float,
         max_bytes: int = MAX_BODY_BYTES,
     ) -> Reply:
-        """Return the reply to one request, whatever its status below 300 and above 399.
+        """Return the reply to one request, whatever its status, unless it redirects.
 
         Raises Refused for an address or a redirect, Unavailable TIMEOUT or SERVICE_UNAVAILABLE, and
         ExecutionFailed for a reply that is not HTTP or is over a limit.
@@ -185,7 +185,7 @@ class Egress:
             raise InvalidInput(what, why=str(error)[:200], fix=fix) from None
 
     def _check_redirect(self, response: aiohttp.ClientResponse) -> None:
-        if not 300 <= response.status < 400:
+        if not 300 <= response.status < 400 or "Location" not in response.headers:
             return
         host, origin = response.url.raw_host, response.url.origin()
         details: Json = {"status": response.status} | after_status(response.status)
@@ -193,7 +193,7 @@ class Egress:
         if any(origin == url.origin() for url in self._addresses.values()):
             fix = "a person can name the final URL with --at"
         try:
-            location = URL(response.headers.get("Location", ""))
+            location = URL(response.headers["Location"])
             same = not location.absolute or location.origin() == origin
         except ValueError:
             location, same = URL(), False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from encodings.aliases import aliases
 from typing import Any, Final
 
 from yarl import URL
@@ -18,6 +20,7 @@ from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import Egress, Reply, after_status, bad_reply
 from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate
 from capdex_router.bindings.styles import in_url
+from capdex_router.model.images import image_size
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.quoting import quoted
 from capdex_router.policy.secrets import Secrets, basic
@@ -29,11 +32,13 @@ MIN_VALUE_BYTES: Final = 4
 _REFUSES: Final = "the service refuses the request"
 _BUSY: Final = {408, 425, 429}
 # Of Python's codecs those of texts that services send, which take no more than linear time.
-_CHARSETS: Final = {
-    *("us-ascii", "utf-16", "shift_jis", "euc-jp", "euc-kr", "gbk", "gb2312", "gb18030", "big5"),
-    *("koi8-r", "koi8-u", *(f"windows-125{number}" for number in range(9))),
-    *(f"iso-8859-{number}" for number in range(1, 17) if number != 12),
+_CODECS: Final = {
+    *("latin_1", "utf_16", "utf_16_be", "utf_16_le", "koi8_r", "koi8_u", "shift_jis", "cp932"),
+    *("euc_jp", "euc_kr", "cp949", "gbk", "gb2312", "gb18030", "big5"),
+    *(f"cp125{number}" for number in range(9)),
+    *(f"iso8859_{number}" for number in range(2, 17) if number != 12),
 }
+_XML: Final = re.compile(rb"<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.-]+)")
 # Content types of texts; a reply without a type counts as one.
 _TEXTS: Final = re.compile(r"text/|.*[/+](json|xml)|$")
 _TOLD: Final = ("retry-after", "www-authenticate")  # of a reply that reports an error
@@ -62,9 +67,10 @@ class HttpTool:
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Send the request; return the JSON object of the reply, or another reply in an object.
 
-        JSON of another type is `{"value": …}`; anything else is `{"text", "content_type",
-        "status"}`. Raises Unavailable if a later try may succeed, ExecutionFailed for another
-        status from 400 on, Refused if a secret is missing or the host is not allowed.
+        JSON of another type is `{"value": …}`, an image the `content` that an MCP tool would give;
+        anything else is `{"text", "content_type", "status"}`. Raises Unavailable if a later try may
+        succeed, ExecutionFailed for another status from 400 on, Refused if a secret is missing or
+        the host is not allowed.
         """
         try:
             outgoing = await self._with_secrets(self._template.fill(arguments))
@@ -166,22 +172,35 @@ def failure(
 
 
 def _output(reply: Reply) -> Json:
-    kind, text = reply.headers.get("content-type", ""), _text(reply)
+    kind = reply.headers.get("content-type", "")
+    if (image := kind.partition(";")[0].strip().lower()).startswith("image/"):
+        block = {"type": "image", "mimeType": image, "data": b64encode(reply.body).decode()}
+        if image_size(block):
+            return {"content": [block]}
+    text = _text(reply)
+    places = {  # of what a POST made, and of the next page of a list
+        name: reply.headers[name]
+        for name, part in (("location", ""), ("link", 'rel="next"'))
+        if name in reply.headers and part in reply.headers[name]
+    }
     if text and ("json" in kind.lower() or not kind):
         try:
             value = parse(text.encode(), long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
-            return value if isinstance(value, dict) else {"value": value}
+            return value if isinstance(value, dict) else {"value": value, **places}
         except ValueError as error:
             if str(error) != "not JSON":
                 raise bad_reply("cannot be used", f"it is {error}") from None
-    place = {"location": x} if (x := reply.headers.get("location")) else {}  # of what a POST made
-    return {"text": text, "content_type": kind[:200], "status": reply.status, **place}
+    return {"text": text, "content_type": kind[:200], "status": reply.status, **places}
 
 
 def _text(reply: Reply) -> str:
     kind, _, named = reply.headers.get("content-type", "").lower().partition("charset=")
     charset = named.partition(";")[0].strip("\"' ")
-    charset = charset if charset in _CHARSETS else "utf-8-sig"
+    if not charset and (declared := _XML.match(reply.body[:200])):
+        charset = declared[1].decode().lower()
+    charset = charset.replace("-", "_")
+    charset = aliases.get(charset, charset)
+    charset = charset if charset in _CODECS else "utf-8-sig"
     try:
         return reply.body.decode(charset)
     except UnicodeDecodeError:

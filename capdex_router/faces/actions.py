@@ -27,10 +27,10 @@ from capdex_router.faces.arguments import Wanted, example, read_input, within
 from capdex_router.faces.manage import Packages, next_calls
 from capdex_router.faces.tools import ACTIONS, LEVELS, MAX_HITS
 from capdex_router.install.resolve import NodeHit
-from capdex_router.invoke.images import Image, without_images
 from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.invoke.results import PREFIX, Results
 from capdex_router.model.capability import Capability
+from capdex_router.model.images import Image, without_images
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.consent import Asker, clean
 from capdex_router.policy.quoting import seen

@@ -22,8 +22,8 @@ from capdex_router.faces.arguments import read_call
 from capdex_router.faces.context import Offered
 from capdex_router.faces.elicitation import Elicitation, Questions
 from capdex_router.faces.tools import CALL, DESCRIBE, FIND, INTRODUCTION, MANAGE, ROUTE, TOOLS
-from capdex_router.invoke.images import Image
 from capdex_router.invoke.invoke import Caller
+from capdex_router.model.images import Image
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.policy.consent import AnswerLater
 from capdex_router.policy.quoting import visible

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from aiohttp import web
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
+from capdex_router.model.images import without_images
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.secrets import Secrets
 
@@ -119,7 +121,21 @@ async def test_a_reply_is_json_or_text(
         ("<a>да</a>".encode("cp1251"), "application/xml; charset=windows-1251", "<a>да</a>"),
         ("10 €".encode("iso-8859-15"), 'text/plain; charset="iso-8859-15"', "10 €"),
         ("日本".encode("shift_jis"), "text/csv; charset=Shift_JIS; header=absent", "日本"),
+        ("é".encode("latin-1"), "text/plain; charset=latin1", "é"),
+        ("hé".encode("utf-16-be"), "text/plain; charset=UTF-16BE", "hé"),
+        ("①".encode("cp932"), "text/csv; charset=MS932", "①"),
+        (
+            '<?xml version="1.0" encoding="ISO-8859-1"?><a>é</a>'.encode("latin-1"),
+            "application/xml",
+            '<?xml version="1.0" encoding="ISO-8859-1"?><a>é</a>',
+        ),
+        (
+            '<?xml version="1.0" encoding="ISO-8859-1"?><a>é</a>'.encode(),
+            "application/xml; charset=utf-8",
+            '<?xml version="1.0" encoding="ISO-8859-1"?><a>é</a>',
+        ),
         (b"PK\xff", "application/vnd.openxmlformats", "[3 bytes that are not text]"),
+        (b"RIFF\xff", "image/webp", "[5 bytes that are not text]"),
     ],
 )
 async def test_a_text_is_read_in_the_characters_that_the_service_names(
@@ -194,6 +210,35 @@ async def test_the_place_of_what_was_made_is_told_where_no_json_says_it(
 
     output = await make(await serve(reply), "http_post").run({}, timeout_s=5)
     assert (output["status"], output["location"]) == (201, "/things/9")
+
+
+@pytest.mark.parametrize(
+    ("link", "told"),
+    [
+        ('</things?page=2>; rel="next"', {"link": '</things?page=2>; rel="next"'}),
+        ("</style.css>; rel=preload", {}),
+    ],
+)
+async def test_the_next_page_of_a_list_is_told(link: str, told: Any, serve: Any, make: Any) -> None:
+    async def reply(_: web.Request) -> web.Response:
+        return web.json_response([1, 2], headers={"Link": link})
+
+    assert await make(await serve(reply)).run({}, timeout_s=5) == {"value": [1, 2], **told}
+
+
+async def test_what_did_not_change_is_no_redirect(serve: Any, make: Any) -> None:
+    async def reply(_: web.Request) -> web.Response:
+        return web.Response(status=304)
+
+    output = await make(await serve(reply)).run({}, timeout_s=5)
+    assert (output["text"], output["status"]) == ("", 304)
+
+
+async def test_an_image_is_content_that_a_host_can_show(serve: Any, make: Any) -> None:
+    png = b"\x89PNG\r\n\x1a\n\xff"
+    output = await make(await serve(replying(png, "image/png; q=1"))).run({}, timeout_s=5)
+    _, shown = without_images(output)
+    assert [(image.mime_type, b64decode(image.data)) for image in shown] == [("image/png", png)]
 
 
 async def test_a_late_reply_is_a_timeout(serve: Any, make: Any) -> None:

@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import build_server
-from capdex_router.invoke.images import MAX_BYTES, without_images
+from capdex_router.model.images import MAX_BYTES, without_images
 from capdex_router.runtime import Mounts, open_runtime
 from tests.router.faces.conftest import ERAS, User
 

@@ -1,4 +1,4 @@
-"""Images in answers of MCP tools: a host shows them to its model, to whom base64 says nothing."""
+"""Images in answers of tools: a host shows them to its model, to whom base64 says nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     marks: dict[str, Json] = {}
     told, left = [], MAX_BYTES
     for block in blocks:
-        if size := _size(block, left):
+        if size := image_size(block, left):
             left -= size
             images.append(Image(block["data"], block["mimeType"]))
             what = {"type": "image", "mimeType": block["mimeType"], "bytes": size}
@@ -61,7 +61,7 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     return {"content": told, "structuredContent": structured}, tuple(images)
 
 
-def _size(block: object, most: int) -> int:
+def image_size(block: object, most: int = MAX_BYTES) -> int:
     """Return how many bytes an image has that a model can be shown; 0 for anything else."""
     if not isinstance(block, dict) or block.get("type") != "image":
         return 0
