@@ -10,10 +10,13 @@ import orjson
 from capdex.encoding.abi import parse_address
 from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError, Code, InvalidInput
+from capdex.ipld.cid import Cid
+from capdex.json import object_of
 from capdex.limits import MAX_PACKAGE_BYTES
-from capdex.manifest.manifest import read
 from capdex.package import VerifiedPackage, judge
-from capdex_publisher.authoring.validate import announcement_of
+from capdex.registry.events import Announcement
+from capdex.uri import PREFIX, CapabilityURI
+from capdex.yaml import read_yaml
 from capdex_publisher.commit_reveal import NO_SECRET
 from capdex_publisher.keys.signer import recover_typed_data
 
@@ -93,11 +96,21 @@ class SponsorRequest:
             "signature": to_hex(self.signature),
         }
 
-    def document(self, package: VerifiedPackage) -> dict[str, Any]:
+    def announcement(self) -> Announcement:
+        """Return what the publication says on chain, of a package that is not checked yet.
+
+        Raises InvalidInput for one without an id.
+        """
+        metadata = object_of(object_of(read_yaml(self.package).value).get("metadata"))
+        uri, cid = CapabilityURI.exact(str(metadata.get("id"))), Cid.of(self.package)
+        return Announcement(
+            self.chain_id, self.publisher, str(uri), str(uri.version), str(cid), cid.digest
+        )
+
+    def document(self, said: Announcement) -> dict[str, Any]:
         """Return what the account signs: a document of `eth_signTypedData_v4`."""
-        said = package.announcement
         message = {
-            "name": package.manifest.uri.name,
+            "name": said.cap_uri.removeprefix(PREFIX).partition("@")[0],
             "semver": said.semver,
             "cid": said.cid,
             "sha256": to_hex(said.sha256),
@@ -123,19 +136,17 @@ class SponsorRequest:
 
         Raises InvalidInput and VerificationFailure.
         """
-        reading = read(self.package)
-        announced = announcement_of(reading, chain_id=self.chain_id, publisher=self.publisher)
-        judged = judge(announced, reading)
+        judged = judge(self.announcement(), self.package)
         if not isinstance(judged, VerifiedPackage):
             raise judged.failure()
         return judged
 
-    def is_signed_by_key(self, package: VerifiedPackage) -> bool:
+    def is_signed_by_key(self, said: Announcement) -> bool:
         """Return True if the publisher's own key made the signature.
 
         False for an account that is a contract: the registry asks it (ERC-1271).
         """
-        return recover_typed_data(self.document(package), self.signature) == self.publisher
+        return recover_typed_data(self.document(said), self.signature) == self.publisher
 
     def arguments(self, package: VerifiedPackage) -> tuple[Any, ...]:
         """Return the arguments of the contract's `publishWithSignature`."""

@@ -78,7 +78,7 @@ async def sign_request(
         package=package.data,
         secret=secret,
     )
-    signature = await signer.sign_typed_data(request.document(package))
+    signature = await signer.sign_typed_data(request.document(package.announcement))
     return replace(request, signature=signature)
 
 

@@ -103,13 +103,14 @@ class Sponsor:
         """
         request = SponsorRequest.parse(body)
         self._check_addressed(request)
-        package = await asyncio.to_thread(request.verify)
-        key = f"{request.publisher}-{package.announcement.sha256.hex()}"
+        said = await asyncio.to_thread(request.announcement)
+        key = f"{request.publisher}-{said.sha256.hex()}"
         if (running := self._open.get(key)) is None:
-            by_key, chain = request.is_signed_by_key(package), self._registry.chain
+            by_key, chain = request.is_signed_by_key(said), self._registry.chain
             if not by_key and not await chain.code(request.publisher):  # code has ERC-1271
                 raise not_signed(request.publisher)
-            # Another request may have started it while this one waited for the chain.
+            package = await asyncio.to_thread(request.verify)  # a stranger's may take seconds
+            # Another request may have started it while this one waited.
             running = self._open.get(key) or self._start(key, request, package)
         return await asyncio.shield(running)
 

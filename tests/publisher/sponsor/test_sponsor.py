@@ -9,8 +9,7 @@ import json
 import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 import pytest
@@ -22,8 +21,8 @@ from starlette.applications import Starlette
 from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable, UsageError
 from capdex.ipld.cid import Cid
 from capdex.net.ipfs.block_store import BlockDirectory
-from capdex.package import VerifiedPackage
-from capdex.registry.events import Published
+from capdex.registry.events import Announcement, Published
+from capdex.uri import PREFIX
 from capdex_publisher.authoring.files import describe, section
 from capdex_publisher.authoring.scaffold import PackageKind, scaffold
 from capdex_publisher.authoring.sign import sign
@@ -390,6 +389,13 @@ async def test_what_is_not_signed_for_it_is_refused(registry, open_sponsor, auth
     assert (await published(registry), sponsor.budget.left_wei) == ([], ETHER)
 
 
+async def test_a_package_is_judged_after_its_signature(registry, open_sponsor, author):
+    request = await signed(registry, author)
+    forged = dataclasses.replace(request, package=request.package + b"\nschema: 1\n")
+    with pytest.raises(Refused, match="the signature is not one of"):
+        await open_sponsor().publish(body(forged))
+
+
 async def test_a_key_whose_account_has_code_is_told_why_its_signature_does_not_count(
     registry, open_sponsor, author, local_chain
 ):
@@ -436,6 +442,8 @@ async def test_a_signature_that_is_no_longer_valid(registry, open_sponsor, autho
 async def test_a_package_with_another_byte_is_refused(registry, open_sponsor, author):
     request = await signed(registry, author)
     changed = dataclasses.replace(request, package=request.package + b"# more\n")
+    signature = await author.sign_typed_data(changed.document(changed.announcement()))
+    changed = dataclasses.replace(changed, signature=signature)
     with pytest.raises(CapdexError) as refusal:
         await open_sponsor().publish(body(changed))
     assert refusal.value.code is Code.UNVERIFIED
@@ -585,21 +593,16 @@ def test_a_member_of_another_kind_is_refused(member, value):
 @pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["signatures"])
 def test_the_signed_document_is_that_of_the_vectors(vector):
     """The contract's own vectors; the document's values are not those of a package."""
-    package = SimpleNamespace(
-        announcement=SimpleNamespace(
-            semver=vector["semver"], cid=vector["cid"], sha256=bytes.fromhex(vector["sha256"][2:])
-        ),
-        manifest=SimpleNamespace(uri=SimpleNamespace(name=vector["name"])),
-    )
+    said = Announcement(
+        int(vector["chain_id"]), vector["publisher"], f"{PREFIX}{vector['name']}@1.0.0",
+        vector["semver"], vector["cid"], bytes.fromhex(vector["sha256"][2:]),
+    )  # fmt: skip
     request = SponsorRequest(
         int(vector["chain_id"]), vector["contract"], vector["publisher"], int(vector["nonce"]),
         int(vector["deadline"]), b"", bytes.fromhex(vector["secret"][2:]),
     )  # fmt: skip
     signature = bytes.fromhex(vector["signature"][2:])
-    assert (
-        recover_typed_data(request.document(cast("VerifiedPackage", package)), signature)
-        == vector["publisher"]
-    )
+    assert recover_typed_data(request.document(said), signature) == vector["publisher"]
 
 
 def test_two_sponsors_do_not_share_a_budget(tmp_path):
