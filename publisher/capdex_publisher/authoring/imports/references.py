@@ -12,6 +12,7 @@ from capdex.json_schema.schema import at_pointer, pointer_steps
 
 OPENED: Final = "\0"  # among the hidden members of a part: those beside it have members, too
 MAX_REFERENCES: Final = 32  # that lead to one another
+_NUMBERS: Final = {"integer": "number", "number": "integer"}  # types that share values
 _IN_FRAGMENT: Final = "~!$&'()*+,;=:@?-._"  # RFC 3986, 3.5
 
 
@@ -111,6 +112,35 @@ def united(
         for word in words:
             waiting += list_of(schema.get(word))
     return schemas
+
+
+def discriminator_of(schema: Json) -> Json:
+    """Return the discriminator of a schema as OpenAPI 3 writes it; Swagger has the name alone."""
+    given = schema.get("discriminator")
+    return given if isinstance(given, dict) else {"propertyName": given}
+
+
+def overlapping(choices: Iterable[Sequence[Json]]) -> bool:
+    """Return True if types and formats alone let a value fit two choices, each with its parts.
+
+    No format is checked, an integer is a number, too, and null fits each choice that allows it.
+    """
+    met: dict[str, bool] = {}  # the types of choices, and if one of these has a format
+    for parts in choices:
+        kinds = {str(kind) for x in parts for kind in _kinds(x)}
+        formatted = any("format" in x for x in parts)
+        if any(_NUMBERS.get(kind) in met for kind in kinds):
+            return True
+        if any(kind == "null" or formatted or met[kind] for kind in kinds & met.keys()):
+            return True
+        met |= {kind: formatted or met.get(kind, False) for kind in kinds}
+    return False
+
+
+def _kinds(schema: Json) -> list[Any]:
+    kind = schema.get("type", [])
+    kinds = kind if isinstance(kind, list) else [kind]
+    return [*kinds, "null"] if schema.get("nullable") is True else kinds
 
 
 def read_only(document: Json, value: object, *, old: bool) -> frozenset[str]:

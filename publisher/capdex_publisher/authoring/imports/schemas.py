@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Any, Final
 
 import jsonschema_rs
@@ -14,7 +15,9 @@ from capdex.yaml.characters import forbidden
 from capdex.yaml.scalars import MAX_SAFE_INTEGER
 from capdex_publisher.authoring.imports.references import (
     OPENED,
+    discriminator_of,
     found_at,
+    overlapping,
     read_only,
     renamed,
     united,
@@ -179,7 +182,7 @@ class Resolver:
 
     def discriminator(self, value: Json) -> str:
         """Return what the discriminator of a choice says, as a sentence (OpenAPI)."""
-        given = _discriminator(value)
+        given = discriminator_of(value)
         if not isinstance(name := given.get("propertyName"), str):
             return ""
         choices = [x for word in ("oneOf", "anyOf") for x in objects_in(value.get(word))]
@@ -196,16 +199,17 @@ class Resolver:
         return told
 
     def _open(self, value: Json, made: Json) -> None:
-        """Write `oneOf` as `anyOf` where nothing but a discriminator tells its choices apart."""
+        """Write `oneOf` as `anyOf` where only a discriminator, or a format, tells choices apart."""
         choices = objects_in(value["oneOf"]) if "oneOf" in made else []
-        parts = [x for choice in choices for x in united(self._document, choice, old=self._old)]
-        given = [_discriminator(x) for x in (value, *parts) if "discriminator" in x]
+        parts = [united(self._document, choice, old=self._old) for choice in choices]
+        given = [discriminator_of(x) for x in chain([value], *parts) if "discriminator" in x]
         names = {str(x.get("propertyName")) for x in given}
         told = [[self._values(choice, name) for choice in choices] for name in names]
         unclear = [x for x in told if not all(x) or sum(map(len, x)) > len(set().union(*x))]
-        if unclear and "anyOf" not in made:
+        if (unclear or overlapping(parts)) and "anyOf" not in made:
             made["anyOf"] = made.pop("oneOf")
-            why = "its discriminator chooses, where a value may fit several: it is anyOf"
+            what = "its discriminator chooses, where" if unclear else "by type and format alone"
+            why = f"{what} a value may fit several: it is anyOf"
             self._lose("oneOf", ", ".join(sorted(names)), why, "changed")
 
     def _values(self, choice: Json, name: str) -> set[str]:
@@ -307,12 +311,6 @@ class Resolver:
 
     def _lose(self, key: str, value: object, why: str, fate: Fate = "left out") -> None:
         self.lost.append((f"schema word {key}", fate, written(value)[:80], why))
-
-
-def _discriminator(schema: Json) -> Json:
-    """Return the discriminator of a schema as OpenAPI 3 writes it; Swagger has the name alone."""
-    given = schema.get("discriminator")
-    return given if isinstance(given, dict) else {"propertyName": given}
 
 
 def _spelt(word: str) -> str:

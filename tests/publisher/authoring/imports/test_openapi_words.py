@@ -308,6 +308,36 @@ def test_a_value_may_fit_several_parts_that_a_discriminator_tells_apart(
     assert ("schema word oneOf", "changed", "kind") in rows(package)
 
 
+@pytest.mark.parametrize(
+    ("choices", "value"),
+    [
+        ([{**TEXT, "format": "email", "maxLength": 254}, {**TEXT, "maxLength": 0}], ""),
+        ([{**TEXT, "format": "date"}, {**TEXT, "format": "date-time"}], "2026-01-31"),
+        ([{**TEXT, "format": "uuid"}, {**TEXT, "enum": ["latest"]}], "latest"),
+        ([{"type": "integer"}, {"type": "number"}], 5),
+        ([{**TEXT, "nullable": True}, {"type": "boolean", "nullable": True}], None),
+    ],
+)
+def test_a_value_may_fit_several_parts_that_type_and_format_tell_apart(
+    choices: list[Json], value: object, manifest_of: ManifestOf
+) -> None:
+    schemas = {f"Part{number}": choice for number, choice in enumerate(choices)}
+    parts = [{"$ref": f"#/components/schemas/{x}"} for x in schemas]
+    package = imported(
+        body({"type": "object", "properties": {"one": {"oneOf": parts}}}),
+        components={"schemas": schemas},
+    )
+    (tool,) = manifest_of(package).tools
+    assert Validation().check(tool.parameters, {"one": value}) is None
+    assert ("schema word oneOf", "changed", "") in rows(package)
+
+
+def test_choices_of_other_types_stay_as_they_are(manifest_of: ManifestOf) -> None:
+    choices = [{**TEXT, "format": "date"}, {"type": "integer", "format": "int64"}, {"type": "null"}]
+    package = imported(body({"type": "object", "properties": {"one": {"oneOf": choices}}}), "3.1.0")
+    assert manifest_of(package).tools[0].parameters["properties"]["one"] == {"oneOf": choices}
+
+
 def test_closed_parts_of_one_value_are_opened_for_each_other(manifest_of: ManifestOf) -> None:
     pet: Json = {"type": "object", "properties": {"name": TEXT}, "additionalProperties": False}
     dog = {**pet, "properties": {"bark": TEXT}, "allOf": [{"$ref": "#/components/schemas/Pet"}]}
