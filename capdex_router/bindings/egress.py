@@ -34,6 +34,7 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024  # of a reply, decompressed
 MAX_CONNECTIONS: Final = 64
 MAX_CONNECTIONS_PER_HOST: Final = 16
 CONNECT_S: Final = 10.0
+MAX_MEMBERS: Final = 256  # of the gzip data of a reply; an empty one takes 20 bytes
 PROXY_TOOLS: Final = "CAPDEX_PROXY_TOOLS"
 AGENT: Final = {"User-Agent": f"capdex/{__version__}"}
 OWN_HEADERS: Final = AGENT | {"Accept-Encoding": "gzip"}  # unless a request sets them
@@ -41,6 +42,7 @@ OWN_HEADERS: Final = AGENT | {"Accept-Encoding": "gzip"}  # unless a request set
 # Details of a failure after which the service may have done what it was asked.
 SENT: Final = {"sent": True}
 
+_GZIP: Final = b"\x1f\x8b"
 _REFUSED: Final = "the router refuses the address"
 _CLOSED: Final = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052
@@ -269,12 +271,18 @@ async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     if encoding not in ("identity", "gzip", "x-gzip"):
         raise bad_reply(f"is encoded as {encoding[:40]!r}, which was not asked for")
     gzip = zlib.decompressobj(wbits=31) if encoding != "identity" else None
-    body, received = bytearray(), 0  # what comes behind gzip data adds nothing to the body
+    body, received, members = bytearray(), 0, 1
     try:
         async for chunk in response.content.iter_any():
             received += len(chunk)
             left = max_bytes - len(body)
             body += gzip.decompress(chunk, left + 1) if gzip else chunk
+            while gzip and gzip.eof and gzip.unused_data.startswith(_GZIP):
+                members += 1  # RFC 1952, 2.2: what else comes behind adds nothing to the body
+                rest, gzip = gzip.unused_data, zlib.decompressobj(wbits=31)
+                body += gzip.decompress(rest, max(max_bytes - len(body), 0) + 1)
+                if members > MAX_MEMBERS:
+                    raise bad_reply("is too large", f"it is over {MAX_MEMBERS} pieces of gzip data")
             if max(received, len(body)) > max_bytes:
                 raise bad_reply("is too large", f"it is over {max_bytes} bytes", "ask for less")
     except zlib.error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from encodings.aliases import aliases
@@ -20,7 +19,7 @@ from capdex.net.json_reply import parse
 from capdex_router.bindings.egress import Egress, Reply, after_status, bad_reply
 from capdex_router.bindings.request import DEFAULT_HEADERS, Outgoing, RequestTemplate
 from capdex_router.bindings.styles import in_url
-from capdex_router.model.images import image_size
+from capdex_router.model.images import image_of
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.quoting import quoted
 from capdex_router.policy.secrets import Secrets, basic
@@ -38,7 +37,10 @@ _CODECS: Final = {
     *(f"cp125{number}" for number in range(9)),
     *(f"iso8859_{number}" for number in range(2, 17) if number != 12),
 }
-_XML: Final = re.compile(rb"<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.-]+)")
+_MARKUP_BYTES: Final = 1024  # in which a page or an XML document names its own encoding
+_NAMES_ITS_OWN: Final = re.compile(
+    rb"<(?:\?xml|meta)[^>]*[\s;\"'](?:encoding|charset)\s*=\s*[\"']?([\w.-]+)", re.IGNORECASE
+)
 # Content types of texts; a reply without a type counts as one.
 _TEXTS: Final = re.compile(r"text/|.*[/+](json|xml)|$")
 _TOLD: Final = ("retry-after", "www-authenticate")  # of a reply that reports an error
@@ -172,12 +174,9 @@ def failure(
 
 
 def _output(reply: Reply) -> Json:
-    kind = reply.headers.get("content-type", "")
-    if (image := kind.partition(";")[0].strip().lower()).startswith("image/"):
-        block = {"type": "image", "mimeType": image, "data": b64encode(reply.body).decode()}
-        if image_size(block):
-            return {"content": [block]}
-    text = _text(reply)
+    if image := image_of(reply.body):
+        return {"content": [image]}
+    kind, text = reply.headers.get("content-type", ""), _text(reply)
     places = {  # of what a POST made, and of the next page of a list
         name: reply.headers[name]
         for name, part in (("location", ""), ("link", 'rel="next"'))
@@ -196,8 +195,9 @@ def _output(reply: Reply) -> Json:
 def _text(reply: Reply) -> str:
     kind, _, named = reply.headers.get("content-type", "").lower().partition("charset=")
     charset = named.partition(";")[0].strip("\"' ")
-    if not charset and (declared := _XML.match(reply.body[:200])):
-        charset = declared[1].decode().lower()
+    if not charset and re.search("html|xml", kind):
+        declared = _NAMES_ITS_OWN.search(reply.body[:_MARKUP_BYTES])
+        charset = declared[1].decode().lower() if declared else ""
     charset = charset.replace("-", "_")
     charset = aliases.get(charset, charset)
     charset = charset if charset in _CODECS else "utf-8-sig"

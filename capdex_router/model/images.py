@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     marks: dict[str, Json] = {}
     told, left = [], MAX_BYTES
     for block in blocks:
-        if size := image_size(block, left):
+        if size := _size(block, left):
             left -= size
             images.append(Image(block["data"], block["mimeType"]))
             what = {"type": "image", "mimeType": block["mimeType"], "bytes": size}
@@ -61,7 +61,15 @@ def without_images(output: Json) -> tuple[Json, tuple[Image, ...]]:
     return {"content": told, "structuredContent": structured}, tuple(images)
 
 
-def image_size(block: object, most: int = MAX_BYTES) -> int:
+def image_of(data: bytes) -> Json | None:
+    """Return the content block of an image that a model can be shown; None for other bytes."""
+    for kind, beginning in _BEGINNINGS.items():
+        if len(data) <= MAX_BYTES and re.match(beginning, data, re.DOTALL):
+            return {"type": "image", "mimeType": kind, "data": b64encode(data).decode()}
+    return None
+
+
+def _size(block: object, most: int) -> int:
     """Return how many bytes an image has that a model can be shown; 0 for anything else."""
     if not isinstance(block, dict) or block.get("type") != "image":
         return 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex_router.bindings.egress import Egress, address_fault, unwrap
+from capdex_router.bindings.egress import MAX_MEMBERS, Egress, address_fault, unwrap
 from tests.capdex.forward_proxy import forwarding
 
 PRIVATE = [
@@ -332,7 +332,13 @@ async def test_what_comes_behind_gzip_data_is_read_up_to_the_limit(
 
 
 @pytest.mark.parametrize(
-    ("sent", "body"), [(gzip.compress(b"hello" * 99), b"hello" * 99), (b"", b"")], ids=["full", ""]
+    ("sent", "body"),
+    [
+        (gzip.compress(b"hello" * 99), b"hello" * 99),
+        (b"", b""),
+        (gzip.compress(b"hello ") + gzip.compress(b"world") + b"\0", b"hello world"),
+    ],
+    ids=["full", "", "of two pieces"],
 )
 async def test_a_compressed_body_is_unpacked_and_none_is_empty(
     sent: bytes, body: bytes, serve: Any, local: Egress
@@ -350,6 +356,8 @@ async def test_a_compressed_body_is_unpacked_and_none_is_empty(
         ("gzip", b"no gzip"),
         ("gzip", gzip.compress(b"hello" * 99, mtime=0)[:-9]),
         ("gzip", gzip.compress(b"hello" * 99, mtime=0)[:10]),  # its head alone
+        ("gzip", gzip.compress(b"hello", mtime=0) + gzip.compress(b"world", mtime=0)[:-9]),
+        ("gzip", gzip.compress(b"", mtime=0) * (MAX_MEMBERS + 1)),
         ("br", b"x"),
     ],
 )

@@ -14,7 +14,7 @@ from aiohttp import web
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
-from capdex_router.model.images import without_images
+from capdex_router.model.images import MAX_BYTES, without_images
 from capdex_router.model.requests import HostRequest
 from capdex_router.policy.secrets import Secrets
 
@@ -134,8 +134,19 @@ async def test_a_reply_is_json_or_text(
             "application/xml; charset=utf-8",
             '<?xml version="1.0" encoding="ISO-8859-1"?><a>é</a>',
         ),
+        (
+            b"<html><META http-equiv=a content='text/html; charset=Latin1'>\xe9",
+            "text/html",
+            "<html><META http-equiv=a content='text/html; charset=Latin1'>é",
+        ),
+        (b"<html><meta charset=latin1>\xe9", "text/html", "<html><meta charset=latin1>é"),
         (b"PK\xff", "application/vnd.openxmlformats", "[3 bytes that are not text]"),
         (b"RIFF\xff", "image/webp", "[5 bytes that are not text]"),
+        (
+            b"\x89PNG\r\n\x1a\n" + bytes(MAX_BYTES),
+            "image/png",
+            f"[{MAX_BYTES + 8} bytes that are not text]",
+        ),
     ],
 )
 async def test_a_text_is_read_in_the_characters_that_the_service_names(
@@ -234,9 +245,10 @@ async def test_what_did_not_change_is_no_redirect(serve: Any, make: Any) -> None
     assert (output["text"], output["status"]) == ("", 304)
 
 
-async def test_an_image_is_content_that_a_host_can_show(serve: Any, make: Any) -> None:
+@pytest.mark.parametrize("kind", ["image/png; q=1", "image/x-png", "application/octet-stream"])
+async def test_an_image_is_content_that_a_host_can_show(kind: str, serve: Any, make: Any) -> None:
     png = b"\x89PNG\r\n\x1a\n\xff"
-    output = await make(await serve(replying(png, "image/png; q=1"))).run({}, timeout_s=5)
+    output = await make(await serve(replying(png, kind))).run({}, timeout_s=5)
     _, shown = without_images(output)
     assert [(image.mime_type, b64decode(image.data)) for image in shown] == [("image/png", png)]
 
