@@ -42,12 +42,12 @@ class Response(aiohttp.ClientResponse):
         return self
 
 
-def open_session() -> aiohttp.ClientSession:
+def open_session(response: type[Response] = Response) -> aiohttp.ClientSession:
     """Open a session with the time limits of every call; needs a running loop."""
     timeout = aiohttp.ClientTimeout(
         total=CONNECT_S + READ_S, sock_connect=CONNECT_S, sock_read=READ_S
     )
-    return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=Response)
+    return aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 20, response_class=response)
 
 
 def words_of(error: Exception, proxy: str | None) -> str:

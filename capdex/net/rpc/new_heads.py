@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Self
 
 import aiohttp
 import orjson
+from aiohttp.connector import Connection
+from typing_extensions import override
 
 from capdex.net.connection import proxy_of
-from capdex.net.rpc.aiohttp_transport import open_session
+from capdex.net.rpc.aiohttp_transport import Response, open_session
 from capdex.net.rpc.pacing import full_jitter
 
 MAX_MESSAGE_BYTES = 1024 * 1024  # a head is 2 kB
@@ -55,10 +58,21 @@ class Watchdog:
         self._expired, self._last_head = self._expired + 1, None
 
 
+class _Straight(Response):
+    """Raises ClientError for a redirect, which `ws_connect` would follow to any host."""
+
+    @override
+    async def start(self, connection: Connection) -> Self:
+        await super().start(connection)
+        if 300 <= self.status < 400:
+            raise aiohttp.ClientConnectionError("it redirects")
+        return self
+
+
 async def wake_on_heads(url: str, wake: asyncio.Event) -> None:
     """Set `wake` at every new head of the endpoint; runs until it is cancelled."""
     failures, watchdog = 0, Watchdog()
-    async with open_session() as session:
+    async with open_session(_Straight) as session:
         while True:
             try:
                 async with session.ws_connect(

@@ -136,3 +136,26 @@ def test_patience_follows_the_chains_own_interval(interval_s):
     assert dog.timeout_s == pytest.approx(
         max(MIN_SILENCE_S, min(MAX_SILENCE_S, heads.INTERVALS * interval_s))
     )
+
+
+async def test_a_redirect_leads_to_no_host_that_nobody_configured():
+    led, begun, again = [], asyncio.Event(), asyncio.Event()
+
+    async def elsewhere(request):
+        led.append(request.path)
+        return web.Response()
+
+    async def redirect(request):
+        (again if begun.is_set() else begun).set()
+        raise web.HTTPFound(str(other.make_url("/latest/meta-data")))
+
+    apps = web.Application(), web.Application()
+    apps[0].router.add_get("/{path:.*}", elsewhere)
+    apps[1].router.add_get("/", redirect)
+    async with TestServer(apps[0]) as other, TestServer(apps[1]) as endpoint:
+        task = asyncio.create_task(wake_on_heads(str(endpoint.make_url("/")), asyncio.Event()))
+        async with asyncio.timeout(FAIL_AFTER_S):
+            await again.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert led == []
