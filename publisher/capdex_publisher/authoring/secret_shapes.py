@@ -27,7 +27,7 @@ _KNOWN: Final = {
     "a key of Stripe": r"\b(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}",
     "a key of Google": r"\b(?:AIza[\w-]{35}|GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,})",
     "a token of Slack": (
-        r"\bxox[a-z]-(?=(?:[a-zA-Z_-]*\d){3})[\w-]{20,}"
+        r"\bxox[a-z]-(?=(?:[a-zA-Z_-]{,80}\d){3})[\w-]{20,}"
         r"|\bhooks\.slack\.com/\w+/[TE]\w+/\w+/[\w/]{16,}"
     ),
     "a token of Telegram": r"(?<!\d)\d{8,10}:AA[\w-]{33}",

@@ -63,6 +63,11 @@ async def test_a_visitor_learns_nothing_of_the_files_of_the_node(
     assert found["problems"] == guessed["problems"]
 
 
+async def test_a_long_text_of_what_tokens_begin_with_is_checked(check: FileValidation) -> None:
+    found = await check(making.package_bytes("tea", prompt="xoxa-" * 13_000), "192.0.2.1")
+    assert found["verdict"] == "verified"
+
+
 async def test_a_valid_file_on_a_machine_that_is_too_busy_is_not_called_too_large(
     check: FileValidation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
