@@ -124,7 +124,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def clean_environment(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """No setting of the person who runs the tests, and a home directory of the test's own."""
     for name in os.environ:
-        ours = ("CAPDEX_", "XDG_", "IPFS_", "FOUNDRY_", "CMP_", "SSL_CERT_FILE")
+        ours = ("CAPDEX_", "XDG_", "IPFS_", "FOUNDRY_", "CMP_", "SSL_CERT_FILE", "MAKE")
         if name.startswith(ours) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     home = next(homes)

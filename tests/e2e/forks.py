@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 # A Python that does what another one has begun: it has imported all, and forks.
-PROGRAM = """#!{python} -IS
+PROGRAM = """#!/bin/sh
+'''exec' "{python}" -IS "$0" "$@"
+'''
 import json, os, socket, sys
 connection = socket.socket(socket.AF_UNIX)
 connection.connect({path!r})

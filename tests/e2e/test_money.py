@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -175,7 +176,7 @@ def test_a_command_signs_instead_of_a_key_file(
     shell = author.shell
     (shell / "signer.py").write_text(SIGNER, "utf-8")
     (shell / "key").write_text(account.key.hex(), "utf-8")
-    command = f"{sys.executable} {shell / 'signer.py'} {shell / 'key'}"
+    command = shlex.join([sys.executable, str(shell / "signer.py"), str(shell / "key")])
     path = author.write("note")
     shown = shell.json("account", "show", "--signer", command)
     assert shown["address"] == account.address

@@ -62,8 +62,8 @@ async def run(
     (directory / "skills" / "plain" / "SKILL.md").write_text(SKILL)
     capdex = directory / "capdex"
     capdex.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -c 'from capdex_cli.main import main; main()' \"$@\""
-        f" --skills {directory / 'skills'}\n"
+        f'#!/bin/sh\nexec "{sys.executable}" -c "from capdex_cli.main import main; main()" "$@"'
+        f' --skills "{directory}/skills"\n'
     )
     capdex.chmod(0o700)
     asked: list[dict[str, Any]] = []

@@ -222,8 +222,8 @@ def restarted(mode: str, _: World, db: str, __: Running) -> Iterator[set[str]]:
     opts = (data / "postmaster.opts").read_text("utf-8")
     pg_ctl(["-w", "-m", mode, "stop"], pgdata=data, user=user)
     yield {"DATABASE_UNAVAILABLE"}
-    # what it was started with: `postgres "-h" "" "-k" "/socket"`
-    given = opts.strip().partition(" ")[2]
+    # what it was started with: `/path/to/postgres "-h" "" "-k" "/socket"`
+    given = opts[opts.index(' "') :].strip()
     log = ["-l", str(data / "restarted.log")]
     pg_ctl(["-w", "-t", "60", *log, "-o", given, "start"], pgdata=data, user=user)
 

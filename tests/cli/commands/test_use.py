@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ async def called(client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
 async def test_a_refused_call_runs_after_the_command_that_it_names(
     tmp_path: Path, capdex: Any, warm: Warm
 ) -> None:
-    async with router(warm, tmp_path, "--mcp", f"foreign={sys.executable} {FOREIGN}") as client:
+    async with router(
+        warm, tmp_path, "--mcp", f"foreign={shlex.join([sys.executable, str(FOREIGN)])}"
+    ) as client:
         answer = await client.call_tool("find", {"want": "wipes"})
         assert answer.content[0].text.startswith("mcp:foreign#wipe wipes")
         skill = await called(client, {"uri": "plain", "input": {}})
@@ -105,7 +108,7 @@ async def test_the_router_and_its_servers_end_with_their_host_also_in_a_call(
     hasty = "import capdex.net.stdio as x; x.LAST_ANSWERS_S = 0.5; import capdex_cli.main as m"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", f"{hasty}; m.main()", "router"),
-        *("--mcp", f"hostile={sys.executable} {HOSTILE} {mode} {file}"),
+        *("--mcp", f"hostile={shlex.join([sys.executable, str(HOSTILE), mode, str(file)])}"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

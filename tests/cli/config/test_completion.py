@@ -178,9 +178,9 @@ def test_fish_shows_a_description_beyond_its_first_comma(capdex: Any) -> None:
 def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     program = Path(sys.executable).parent / "capdex"
     lines = [
-        f'eval "$({program} completion bash)"',
+        f'eval "$("{program}" completion bash)"',
         'COMP_WORDS=(capdex config net); COMP_CWORD=2; COMP_LINE="capdex config net"',
-        f"PATH={program.parent}:$PATH",
+        f'PATH="{program.parent}:$PATH"',
         "_capdex_completion capdex",
         'echo "${COMPREPLY[@]}"',
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def key_file(path: Path, account: Any) -> str:
 
 def signer(account: Any) -> str:
     """A command that offers one account."""
-    return f"{sys.executable} -c '{SIGNER.format(account.address)}'"
+    return shlex.join([sys.executable, "-c", SIGNER.format(account.address)])
 
 
 def shown(capdex: Any, *words: str) -> str:
