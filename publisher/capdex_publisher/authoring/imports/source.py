@@ -116,6 +116,9 @@ def parse(data: bytes, name: str) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
+        if data.lstrip().startswith(b"<"):
+            fix = "give the address of what the page shows, such as https://HOST/openapi.json"
+            raise _malformed(name, "it is a page or XML, and neither JSON nor YAML", fix) from None
         if not data.lstrip().startswith((b"{", b"[", b"//", b"/*")):
             return _checked(_parse_yaml(data, name), name)
         data = _LAST_COMMA.sub(_shortened, _COMMENT.sub(_shortened, data))
@@ -236,8 +239,9 @@ def _checked(value: Any, name: str) -> Any:
     raise _malformed(name, f"it nests deeper than {MAX_SOURCE_DEPTH} levels")
 
 
-def _malformed(name: str, why: str) -> InvalidInput:
-    fix = "correct the file, or export it again"
+def _malformed(
+    name: str, why: str, fix: str = "correct the file, or export it again"
+) -> InvalidInput:
     return InvalidInput(f"{name} cannot be read", why=why, fix=fix)
 
 

@@ -115,6 +115,14 @@ def test_what_yaml_cannot_read_is_told_with_its_line(text: str, line: str) -> No
     assert line in error.value.why
 
 
+@pytest.mark.parametrize("text", ["<!doctype html>\n<p>a: b: c</p>", " <a/>", "<html></html>"])
+def test_a_page_is_no_document_and_its_own_address_is_asked_for(text: str) -> None:
+    with pytest.raises(InvalidInput, match="docs cannot be read") as error:
+        parse(text.encode(), "docs")
+    assert "a page or XML" in error.value.why
+    assert "/openapi.json" in error.value.fix
+
+
 @pytest.mark.parametrize(
     "text",
     ['{"/a": 1, "b": 2, "/a": 3}', '[{"k": {"a": 1, "\\u0061": 1}}]', '{"a": 1, /* */ "a": 1,}'],
