@@ -22,6 +22,7 @@ from capdex.yaml.characters import forbidden
 DOCUMENT: Final = "document"  # the `source` of a note that is about no tool
 MAX_NOTES: Final = 5_000
 MAX_CHARS: Final = 300  # of one field
+_LITERAL: Final = re.compile(r"\A/\^|(?<!\\)\$/[a-z]*\Z")  # `/^a$/i`: nothing stands before ^
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 Fate = Literal["changed", "left out", "refused"]
@@ -132,6 +133,8 @@ def cut(text: str, most_bytes: int) -> str:
 
 def pattern_fault(value: object) -> str:
     """Return why a router cannot run a pattern of a schema; empty if it can, or is no text."""
+    if isinstance(value, str) and _LITERAL.search(value):
+        return "it is written as in JavaScript, between slashes, and so no text fits it"
     options = jsonschema_rs.RegexOptions()
     try:
         jsonschema_rs.Draft202012Validator({"pattern": value}, pattern_options=options)

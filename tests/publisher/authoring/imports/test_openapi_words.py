@@ -198,12 +198,24 @@ def test_values_of_the_type_and_null_are_kept(manifest_of: ManifestOf) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "why"),
-    [("(unclosed", "it is no regular expression"), ("^(?=a)b", "a router cannot run this")],
+    [
+        ("(unclosed", "it is no regular expression"),
+        ("^(?=a)b", "a router cannot run this"),
+        ("/^[a-z]+$/", "it is written as in JavaScript"),
+        ("^[a-z]+$/i", "it is written as in JavaScript"),
+    ],
 )
 def test_a_pattern_that_is_none_is_told_from_one_that_is_too_slow(pattern: str, why: str) -> None:
     package = imported(query(schema={**TEXT, "pattern": pattern}))
     (note,) = [x for x in package.notes if x.subject == "schema word pattern"]
     assert note.after.startswith(why)
+
+
+@pytest.mark.parametrize("pattern", ["^/a/$", r"^[0-9]+\$/", "/[a-z]/", "^[$/]"])
+def test_a_pattern_with_slashes_is_kept(pattern: str, manifest_of: ManifestOf) -> None:
+    package = imported(query(schema={**TEXT, "pattern": pattern}))
+    assert rows(package) == []
+    assert manifest_of(package).tools[0].parameters["properties"]["q"]["pattern"] == pattern
 
 
 PART: Json = {  # a schema of another file, bundled: the root of its references is itself
