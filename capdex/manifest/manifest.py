@@ -106,8 +106,8 @@ def read(file: bytes | YamlReading, *, lint: bool = True) -> ManifestReading:
     """Read and check the manifest of one package; never raises on content.
 
     A file that was parsed before is given as its YAML reading, so that it is parsed once. Without
-    `lint` it is not searched for text that may steer a model, which takes as long as all else:
-    for those who want the manifest alone.
+    `lint` it is not searched for text that may steer a model, nor for triggers that match too much,
+    which takes as long as all else: for those who want the manifest alone.
     """
     source = file if isinstance(file, YamlReading) else read_yaml(file)
     findings = Findings(source.outline.mark)
@@ -161,7 +161,7 @@ class _Manifest:
             "homepage": (homepage := meta.read_link(metadata, "homepage")),
             "proof": meta.read_proof(metadata, homepage),
             "repository": meta.read_link(metadata, "repository"),
-            "triggers": read_triggers(metadata),
+            "triggers": read_triggers(metadata, lint=self._lints),
             "memory_scope": metadata.text(
                 "memory_scope", most_chars=meta.MAX_SCOPE_CHARS, one_line=True
             ),

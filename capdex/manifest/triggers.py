@@ -65,8 +65,11 @@ def compile_pattern(pattern: str) -> Any:
     return re2.compile(pattern, options)
 
 
-def read_triggers(metadata: Fields) -> tuple[Trigger, ...]:
-    """The usable triggers of a package; the others are among the findings."""
+def read_triggers(metadata: Fields, *, lint: bool = True) -> tuple[Trigger, ...]:
+    """The usable triggers of a package; the others are among the findings.
+
+    With `lint` so are patterns that match too much, which takes longer than all else.
+    """
     items = metadata.items("triggers", MAX_TRIGGERS)
     if not items and metadata.values.get("triggers") in (None, []):
         metadata.findings.warn(
@@ -75,11 +78,11 @@ def read_triggers(metadata: Fields) -> tuple[Trigger, ...]:
             "there are no triggers, so no router picks this capability by itself",
         )
     path = metadata.at("triggers")
-    read = (_read(item, (*path, i), metadata.findings) for i, item in enumerate(items))
+    read = (_read(item, (*path, i), metadata.findings, lint) for i, item in enumerate(items))
     return tuple(trigger for trigger in read if trigger is not None)
 
 
-def _read(item: object, path: Path, findings: Findings) -> Trigger | None:
+def _read(item: object, path: Path, findings: Findings, lint: bool) -> Trigger | None:
     fields = Fields.of(item, path, findings, Reason.BAD_TRIGGER, hint=_FORM)
     if fields is None:
         return None
@@ -91,7 +94,7 @@ def _read(item: object, path: Path, findings: Findings) -> Trigger | None:
     model: str | None = None
     match type_:
         case "regex":
-            usable = _check_pattern(value, fields)
+            usable = _check_pattern(value, fields, lint)
         case "keyword":
             usable = fields.fits("value", value, MAX_KEYWORD_CHARS, one_line=True)
         case "embedding":
@@ -102,7 +105,7 @@ def _read(item: object, path: Path, findings: Findings) -> Trigger | None:
     return Trigger(type_, value, model) if usable else None
 
 
-def _check_pattern(pattern: str, fields: Fields) -> bool:
+def _check_pattern(pattern: str, fields: Fields, lint: bool) -> bool:
     if not fields.fits("value", pattern, most_bytes=MAX_PATTERN_BYTES):
         return False
     try:
@@ -112,6 +115,8 @@ def _check_pattern(pattern: str, fields: Fields) -> bool:
         hint = "RE2 has no look-around and no back-references: write a simpler pattern or a keyword"
         fields.wrong("value", f"RE2 cannot compile {show(pattern)}: {show(why)[1:-1]}", hint=hint)
         return False
+    if not lint:
+        return True
     if compiled.search("") is not None:
         matched, hint = "every message", "name at least one word that must be there"
     elif _matched(compiled, pattern) >= MAX_UNRELATED:

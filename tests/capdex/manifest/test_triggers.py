@@ -150,3 +150,10 @@ def test_patterns_that_match_unrelated_messages_are_flagged(pattern: str, flags:
 
 def test_the_unrelated_messages_differ() -> None:
     assert len(set(UNRELATED)) == 12
+
+
+def test_a_reader_of_the_manifest_alone_does_not_look_for_patterns_that_match_too_much() -> None:
+    findings = Findings()
+    fields = Fields({"triggers": [{"type": "regex", "value": ".*"}]}, ("metadata",), findings)
+    assert read_triggers(fields, lint=False) == (Trigger("regex", ".*"),)
+    assert findings.problems() == ()
