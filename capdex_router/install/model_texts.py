@@ -61,12 +61,24 @@ def _read_by_models(manifest: Manifest) -> dict[str, Any]:
 
 
 def _texts(name: str, part: Any) -> dict[str, list[str]]:
-    """Return the lines of each scalar, and of each empty list or mapping, by its place."""
-    return {
-        "".join([name, *map(_step, path)]): _parts(value)
-        for path, value in walk(part)
-        if not value or not isinstance(value, dict | list)
-    }
+    """Return the lines of each scalar, and of each empty list or mapping, by its place.
+
+    The items of a list such as `required` have one place, so that one that goes moves no other.
+    """
+    made: dict[str, list[str]] = {}
+    whole = set[tuple[str | int, ...]]()
+    for path, value in walk(part):
+        label = "".join([name, *map(_step, path)])
+        if isinstance(value, list) and value and all(_is_one_part(item) for item in value):
+            made[f"{label}[]"] = [line for item in value for line in _parts(item)]
+            whole.add(path)
+        elif (not value or not isinstance(value, dict | list)) and path[:-1] not in whole:
+            made[label] = _parts(value)
+    return made
+
+
+def _is_one_part(value: Any) -> bool:
+    return not isinstance(value, dict | list) and len(_parts(value)) == 1
 
 
 def _step(step: str | int) -> str:

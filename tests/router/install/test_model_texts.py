@@ -51,6 +51,15 @@ def test_another_title_is_shown() -> None:
     assert list(texts_changed(old, new)) == ['name, gone: "Weather"', 'name, new: "Your bank"']
 
 
+def test_an_argument_that_is_no_longer_required_moves_no_other() -> None:
+    texts = {name: {"type": "string"} for name in "abc"}
+    old, new = (
+        with_tool(parameters={"type": "object", "properties": texts, "required": needed})
+        for needed in (["a", "b", "c"], ["b", "c"])
+    )
+    assert list(texts_changed(old, new)) == ['tool now.parameters.required[], gone: "a"']
+
+
 def test_packages_without_tools_are_compared() -> None:
     document = yaml.safe_load(weather())
     del document["tools"], document["tool_bindings"], document["metadata"]["signature"]
