@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -63,10 +63,16 @@ def compare(old: Manifest, new: Manifest) -> Difference:
 
 
 def check_step(
-    difference: Difference, old: Version, new: Version, *, allow: frozenset[Allowance] = frozenset()
+    difference: Difference,
+    old: Version,
+    new: Version,
+    *,
+    allow: frozenset[Allowance] = frozenset(),
+    released: Container[Version] = (),
 ) -> None:
     """Refuse a release whose version moves less than its changes require (P2).
 
+    The version that a refusal tells is none of `released`.
     Raises InvalidInput: SCHEMA_CHANGED, which nothing allows; STEP_TOO_SMALL, unless `allow` says
     otherwise; INVALID_INPUT where `new` is not above `old`.
     """
@@ -75,11 +81,12 @@ def check_step(
         taken = taken_step(old, new)
     except InvalidInput as error:
         if new == old:
-            fix = f"raise metadata.id to {next_version(old, required)}"
+            fix = f"raise metadata.id to {next_version(old, required, released)}"
             raise replace(error, fix=fix) from None
         raise
     if difference.schema_conflict:
-        raise _schema_changed(difference)
+        raised = next_version(old, required, released) if taken < required else None
+        raise _schema_changed(difference, raised)
     if taken >= required:
         return
     others = [x for x in difference.changes if not x.rule.risk]
@@ -88,23 +95,26 @@ def check_step(
     if difference.risks and taken < Step.MINOR and Allowance.WIDENED_PERMISSION not in allow:
         message = f"{new} is a patch of {old}, and a patch never widens what a package may do"
         allowances = [Allowance.WIDENED_PERMISSION, *([Allowance.SMALLER_STEP] * too_small)]
-        raise _too_small(message, difference.risks, old, new, required, *allowances)
+        raised = next_version(old, required, released)
+        raise _too_small(message, difference.risks, required, taken, raised, *allowances)
     if too_small:
         requiring = [x for x in others if required_step(x.rule.step, old) == plain]
         message = f"required: {plain}, you chose: {taken} ({old} to {new})"
-        raise _too_small(message, requiring, old, new, plain, Allowance.SMALLER_STEP)
+        raised = next_version(old, plain, released)
+        raise _too_small(message, requiring, plain, taken, raised, Allowance.SMALLER_STEP)
 
 
 MAX_NAMED: Final = 3  # changes named in one error; `capdex diff` shows them all
 
 
-def _schema_changed(difference: Difference) -> InvalidInput:
+def _schema_changed(difference: Difference, raised: Version | None) -> InvalidInput:
+    above = f" and raise metadata.id to {raised}" if raised else ""
     breaking = [x for x in difference.changes if x.rule is Rule.SCHEMA_INCOMPATIBLE]
     return InvalidInput(
         "the schema changed incompatibly under an unchanged $id",
         Code.SCHEMA_CHANGED,
         why=_named(breaking),
-        fix="give the schema a new $id (…#v2) and raise the major number, or take the change back",
+        fix=f"give the schema a new $id (…#v2){above}, or take the change back",
         details={"changes": [x.to_json() for x in breaking]},
     )
 
@@ -112,12 +122,11 @@ def _schema_changed(difference: Difference) -> InvalidInput:
 def _too_small(
     message: str,
     requiring: Sequence[Change],
-    old: Version,
-    new: Version,
     required: Step,
+    taken: Step,
+    raised: Version,
     *allowances: Allowance,
 ) -> InvalidInput:
-    raised = str(next_version(old, required))
     insisting = " ".join(f"--allow {allowance}" for allowance in allowances)
     return InvalidInput(
         message,
@@ -126,8 +135,8 @@ def _too_small(
         fix=f"raise metadata.id to {raised}, or insist with publish {insisting}",
         details={
             "required": str(required),
-            "taken": str(taken_step(old, new)),
-            "version": raised,
+            "taken": str(taken),
+            "version": str(raised),
             "changes": [x.to_json() for x in requiring],
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from enum import Enum
 from functools import total_ordering
 from typing import Final
@@ -147,8 +147,18 @@ def required_step(step: Step, old: Version, *, widened: bool = False) -> Step:
     return max(required, Step.MINOR) if widened else required
 
 
-def next_version(old: Version, step: Step) -> Version:
-    """The lowest stable version that takes `step` from `old`; for NONE, the lowest above it."""
+def next_version(old: Version, step: Step, released: Container[Version] = ()) -> Version:
+    """The lowest stable version that takes `step` from `old`; for NONE, the lowest above it.
+
+    What is released is passed over, by the same step.
+    """
+    version = _step_on(old, step)
+    while version in released:
+        version = _step_on(version, step)
+    return version
+
+
+def _step_on(old: Version, step: Step) -> Version:
     if step is Step.MAJOR:
         return Version(old.major + 1, 0, 0)
     if step is Step.MINOR:

@@ -199,11 +199,9 @@ async def compare_with_previous(
         for other in beside
         if other.name == candidate.name
     }
-    on_chain: dict[Version, ReleaseState] = {}
-    if not candidate.claims_name:
-        for release in await registry.releases(candidate.name):
-            if not release.yanked:
-                on_chain[Version.parse(release.semver)] = release
+    releases = [] if candidate.claims_name else await registry.releases(candidate.name)
+    every = {Version.parse(release.semver): release for release in releases}
+    on_chain = {one: release for one, release in every.items() if not release.yanked}
     above = [x for x in on_chain if x > version and not x.prerelease]
     latest = max(above, default=None)
     previous = predecessor({*in_call, *on_chain}, version)
@@ -216,7 +214,7 @@ async def compare_with_previous(
             candidate.uri, previous, unread=error.why or error.message, latest=latest
         )
     difference = compare(old, candidate.package.manifest)
-    check_step(difference, previous, version, allow=allow)
+    check_step(difference, previous, version, allow=allow, released={*in_call, *every})
     return VersionComparison(candidate.uri, previous, difference, latest=latest)
 
 

@@ -792,7 +792,9 @@ def test_nothing_allows_another_schema_under_the_same_id() -> None:
     edit = state("unit", {"enum": ["c"]})
     error = refused(edit, "2.0.0", *Allowance, code=Code.SCHEMA_CHANGED)
     assert error.why == 'unit takes "f" no longer'
-    assert "new $id" in error.fix
+    assert error.fix == "give the schema a new $id (…#v2), or take the change back"
+    small = refused(edit, "0.2.4", old="0.2.3", code=Code.SCHEMA_CHANGED)
+    assert "new $id (…#v2) and raise metadata.id to 0.3.0, or" in small.fix
 
 
 def test_many_changes_are_named_in_part() -> None:

@@ -117,6 +117,16 @@ async def test_a_permission_is_not_widened_in_a_patch_unless_the_author_insists(
     ).difference is not None
 
 
+async def test_a_refusal_tells_a_version_that_is_free(compare, publish, registry, signer):
+    for version in ("1.0.0", "1.1.0", "1.2.0", "2.0.0"):
+        await publish(await package(signer, version))
+    await transact(registry, signer, "yank", "note", "1.2.0", 2, "")
+    wider = await package(signer, "1.0.1", permission="state.query")
+    with pytest.raises(InvalidInput, match="patch") as refusal:
+        await compare(wider, beside=[await package(signer, "1.3.0")])
+    assert "raise metadata.id to 1.4.0," in refusal.value.fix
+
+
 async def test_a_release_of_the_same_call_counts_as_published(compare, signer):
     first = await package(signer, "1.0.0")
     wider = await package(signer, "1.0.1", permission="state.query")
