@@ -19,6 +19,7 @@ from capdex.errors import Code, UsageError
 from capdex_cli.config.settings import (
     DEFAULT_FEE_CAP_WEI,
     TEMPLATES,
+    TYPED,
     Directories,
     Network,
     Settings,
@@ -136,7 +137,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
     chosen, chosen_by, local = _chosen(layers, local)
     every = named = [*layers, local] if local else layers
     if local:  # which brings its own keys: the user's account is used there only if it is named
-        named = [x for x in every if x is local or x.origin in ("--config", "environment")]
+        named = [x for x in every if x is local or x.origin in (TYPED, "environment")]
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
     for key in (*NETWORK_KEYS, *ACCOUNT_KEYS):

@@ -17,6 +17,8 @@ DEFAULT_FEE_CAP_WEI: Final = 10**16  # 0.01 ETH: far above the cost of any publi
 REGISTRY: Final = "0x622D9635044afa47502c16a33cb6E57927F6E3e9"
 VOTES: Final = "0x8aF3eBBdf2e039E1169A3A7703B50e0c20778C4a"
 
+TYPED: Final = "an option"  # the origin of what was typed, as `capdex config` shows it
+
 
 class ChainTemplate(NamedTuple):
     """A public chain known by name. The user chooses its endpoint; no file changes its chain id."""

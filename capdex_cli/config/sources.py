@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from capdex.errors import Code, UsageError
 from capdex.json import object_of
 from capdex.manifest.urls import is_loopback
-from capdex_cli.config.settings import Network, path_of, user_directories, wrong
+from capdex_cli.config.settings import TYPED, Network, path_of, user_directories, wrong
 
 LOCAL: Final = "local"  # the network of a running `capdex up`
 PROJECT_FILE: Final = "capdex.toml"
@@ -57,8 +57,8 @@ class Layer:
 
 
 def read_options(overrides: Sequence[str]) -> Layer:
-    """Return the values of `--config key=value`."""
-    layer = Layer("--config", folder=Path.cwd())
+    """Return the values of `--config key=value`, and of the options that are short for it."""
+    layer = Layer(TYPED, folder=Path.cwd())
     for text in overrides:
         key, equals, value = text.partition("=")
         if equals:

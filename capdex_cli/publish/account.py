@@ -17,7 +17,7 @@ import click
 from click.decorators import FC
 
 from capdex.errors import Code, UsageError
-from capdex_cli.config.settings import user_directories, wrong
+from capdex_cli.config.settings import TYPED, user_directories, wrong
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import together
 from capdex_cli.terminal.prompt import passphrase
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 KeySource = Literal["keystore", "environment", "signer"]  # sources of the account's key
 
-TYPED: Final = "--config"  # the origin of what was typed
 PRIVATE_KEY: Final = "CAPDEX_PRIVATE_KEY"
 
 

@@ -91,7 +91,7 @@ def test_each_value_comes_from_the_strongest_place_that_has_it(
         "rpc-url": str(project.parent / "capdex.toml"),
         "registry": str(user_file),
         "node-url": "environment",
-        "mcp-url": "--config",
+        "mcp-url": "an option",
         "gateway-url": "environment",
         "confirmations": "built-in",
     }
@@ -193,7 +193,7 @@ def test_what_cannot_be_meant_is_an_error_with_a_suggestion(
 def test_an_address_of_a_node_that_is_no_url_is_told_before_anything_is_asked(text: str) -> None:
     with pytest.raises(UsageError, match="is not an http") as caught:
         load(overrides=[text])
-    assert (caught.value.code, caught.value.why) == (Code.CONFIG, "set by --config")
+    assert (caught.value.code, caught.value.why) == (Code.CONFIG, "set by an option")
     assert "http://127.0.0.1:8765" in caught.value.fix
     assert "4fe1c0de" not in str(caught.value.to_json())
 
