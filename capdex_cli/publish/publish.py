@@ -50,7 +50,8 @@ class PublishProgress(Progress):
                 self._show_read(step)
             case FileSigned():
                 if not self._many:
-                    self._step("ok", "signed", safe(step.author))
+                    kind, label = ("ok", "signed") if step.written else ("plan", "would sign")
+                    self._step(kind, label, safe(step.author))
             case FileRejected():
                 self.reject(step.file, step.error)
             case VersionComparison():

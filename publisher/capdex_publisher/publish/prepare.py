@@ -30,10 +30,11 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True)
 class FileSigned:
-    """A file has a valid signature of `author`, made now or before."""
+    """A file has a valid signature of `author`, made now or before; in a dry run not `written`."""
 
     file: PackageFile
     author: str
+    written: bool = True
 
 
 @dataclass(slots=True)
@@ -67,13 +68,15 @@ class Preparation:
         self.on_step(FileRead(file, reading, with_mistakes(reading, mistakes)))
         refuse_mistakes(mistakes)
         judged = self._judge(reading)
+        written = True
         if isinstance(judged, RejectedPackage) and judged.reason in CURED_BY_SIGNING:
+            written = self.write
             judged = await self._sign(file, judged)
         if isinstance(judged, RejectedPackage):
             if judged.reason is Reason.NOT_BOUND:
                 return judged
             raise judged.failure()
-        self.on_step(FileSigned(file, judged.signer.partition("#")[0]))
+        self.on_step(FileSigned(file, judged.signer.partition("#")[0], written))
         return judged
 
     def _judge(self, reading: ManifestReading) -> VerifiedPackage | RejectedPackage:

@@ -358,12 +358,15 @@ def test_a_dry_run_says_would_publish_and_prints_no_address(
 ) -> None:
     shown = capdex("publish", "weather.acp.yaml", "--dry-run", "--format", "human")
     assert shown.stdout == "would publish did:nuwa:cap:weather@0.1.0\n"
+    assert "would sign  did:" in shown.stderr
+    assert "signed  " not in shown.stderr
     assert "never over 0.01 ether (--fee-cap)" in shown.stderr  # a replacement may cost that
     assert "at most" not in shown.stderr
     assert "http" not in shown.stdout
     assert capdex.json("publish", "weather.acp.yaml", "--dry-run")["page"] is None
     capdex("publish", "weather.acp.yaml", "--yes")
     again = capdex("publish", "weather.acp.yaml", "--dry-run", "--format", "human")
+    assert "✓ signed" in again.stderr
     assert again.stdout == "on chain already: did:nuwa:cap:weather@0.1.0\n"
 
 
