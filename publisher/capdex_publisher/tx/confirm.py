@@ -102,7 +102,7 @@ class _Confirmation:
     def timed_out(self, timeout_s: float) -> Unavailable:
         """Return the error for a transaction that took too long."""
         tx_hash = self.sent.tx_hash
-        fix = "run the same command again: it waits for this transaction, and pays nothing"
+        fix = "run the same command again: it goes on with this transaction, and pays nothing twice"
         what = (
             f"transaction {tx_hash} was sent, but in {timeout_s:g} s no block was seen to hold it"
         )

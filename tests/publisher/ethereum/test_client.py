@@ -381,6 +381,7 @@ async def test_a_block_without_followers_is_not_deep_enough(errand, registry):
     late = await end_of(partial(errand.wait, sent), "it needs 1 more block")
     assert late.code is Code.TIMEOUT
     assert "2 blocks deep" in late.message
+    assert "pays nothing twice" in late.fix
     assert "--confirmations 1" in late.fix
 
 
