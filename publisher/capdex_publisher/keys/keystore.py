@@ -106,7 +106,7 @@ def parse_private_key(key: Secret, source: str) -> LocalSigner:
             f"{source} holds no private key",
             Code.UNREADABLE,
             why="that is 64 hexadecimal digits, with or without 0x",
-            fix="copy it again, whole",
+            fix="copy it again, whole; of a wallet's words, have it show the key of one account",
         ) from None
 
 

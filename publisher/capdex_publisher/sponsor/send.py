@@ -110,7 +110,7 @@ async def send_request(
                 after_s = (error.details or {}).get("retry_after_s")  # an account has had its share
                 if time.monotonic() + pause_s > deadline or isinstance(after_s, int):
                     raise
-                waits = error.message
+                waits = f"{error.message}: {error.why}"
             if time.monotonic() + pause_s > deadline:
                 raise _unavailable(url, f"not on chain within {timeout_s:.0f} s")
             on_wait(waits)

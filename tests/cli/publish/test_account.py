@@ -102,6 +102,8 @@ def test_a_key_is_imported_from_stdin_once(capdex: Any, folder: Path) -> None:
     nothing = capdex(*words)
     assert nothing.exit_code == 2
     assert "no private key" in nothing.stderr
+    words_of_a_wallet = capdex(*words, stdin="test test test test junk\n")
+    assert "the key of one account" in words_of_a_wallet.stderr
     done = capdex(*words, "--json", stdin=TYPED.key.hex() + "\n")
     assert done.exit_code == 0, done.stderr
     assert (folder / "mine.json").stat().st_mode & 0o777 == 0o600
