@@ -329,6 +329,8 @@ def _modern(schema: Json, *, nullable: bool) -> Json:
         made["type"] = type_.lower()
         if nullable and schema.get("nullable", schema.get("x-nullable")) is True:  # Swagger 2.0
             made |= {"type": [made["type"], "null"], "nullable": False}  # it is said
+            if isinstance(values := made.get("enum"), list) and None not in values:
+                made["enum"] = [*values, None]
     if made.get("nullable") is False:
         del made["nullable"]
     if "example" in made and "examples" not in made:

@@ -189,6 +189,14 @@ def test_a_value_that_the_type_excludes_is_left_out_and_said(
     assert manifest_of(package).tools[0].parameters["properties"]["q"] == {"type": schema["type"]}
 
 
+def test_null_is_among_the_values_of_what_may_be_null(manifest_of: ManifestOf) -> None:
+    kind = {**TEXT, "nullable": True, "enum": ["a", "b"]}
+    package = imported(body({"type": "object", "properties": {"kind": kind}}))
+    (tool,) = manifest_of(package).tools
+    assert tool.parameters["properties"]["kind"]["enum"] == ["a", "b", None]
+    assert Validation().check(tool.parameters, {"kind": None}) is None
+
+
 def test_values_of_the_type_and_null_are_kept(manifest_of: ManifestOf) -> None:
     schema = {"type": "number", "enum": [1, 2.5, None], "default": None}
     package = imported(query(schema=schema), "3.1.0")
