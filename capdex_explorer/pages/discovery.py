@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import string
-from difflib import get_close_matches
+from collections.abc import Sequence
+from difflib import SequenceMatcher, get_close_matches
+from heapq import nlargest
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -22,7 +24,8 @@ from capdex_service.queries.releases import find_release
 FIRST: Final = string.ascii_lowercase + string.digits  # of names
 MAX_NAMES: Final = 50_000  # of one sitemap (https://www.sitemaps.org/protocol.html)
 NEAR: Final = 5
-MAX_COMPARED: Final = 2000  # names with a wanted one
+MAX_LOOKED_AT: Final = 2000  # names, for those near a wanted one
+MAX_COMPARED: Final = 50  # of these, place by place: that takes a quarter of a millisecond
 GUIDE: Final = """# capdex node
 
 > Agent capabilities: signed files with instructions and tools, on a blockchain, checked here.
@@ -65,11 +68,22 @@ async def badge(site: Site, request: PageRequest) -> bytes:
 
 async def near_names(site: Site, wanted: str) -> list[str]:
     """Return the listed names that are most like a text, the nearest first; no copies of others."""
-    names = await names_like(site.reader, wanted[:2], MAX_COMPARED)
-    near = get_close_matches(wanted.lower(), names, NEAR, 0.6) or get_close_matches(
-        wanted.lower(), await names_like(site.reader, "", MAX_COMPARED), NEAR, 0.75
+    names = await names_like(site.reader, wanted[:2], MAX_LOOKED_AT)
+    near = nearest(wanted.lower(), names, 0.6) or nearest(
+        wanted.lower(), await names_like(site.reader, "", MAX_LOOKED_AT), 0.75
     )
     return [name for name in near if not site.reader.like(name)]
+
+
+def nearest(wanted: str, names: Sequence[str], least: float) -> list[str]:
+    """Return the names that are most like a text, of those that have most of its letters."""
+    letters = SequenceMatcher(b=wanted)
+
+    def shared(name: str) -> float:
+        letters.set_seq1(name)
+        return letters.quick_ratio()
+
+    return get_close_matches(wanted, nlargest(MAX_COMPARED, names, shared), NEAR, least)
 
 
 async def llms(site: Site, request: PageRequest) -> bytes:
