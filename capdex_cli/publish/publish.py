@@ -148,7 +148,9 @@ class PublishProgress(Progress):
         new = [publication.cap_uri for publication in results if not publication.already]
         if new:  # a release can never be deleted
             release = safe(new[0]).rpartition(":")[2]
-            words = f"to withdraw it: capdex yank {release}, to advise against it: capdex deprecate"
+            it = "it" if len(new) == 1 else "one"
+            words = f"to withdraw {it}: capdex yank {release}, to advise against {it}: "
+            words += f"capdex deprecate {release} --message …"
             self._output.say(f"    {'later':<11} {words}")
 
 
