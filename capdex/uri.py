@@ -125,7 +125,8 @@ class CapabilityURI:
         """The exact version; raises InvalidInput when the URI has none."""
         if not isinstance(self.selector, Version):
             raise InvalidInput(
-                f"{self} does not name one exact version", fix=f"write {PREFIX}{self.name}@1.0.0"
+                f"{self} does not name one exact version",
+                fix=f"write the version after the name, as in {PREFIX}{self.name}@1.0.0",
             )
         return self.selector
 

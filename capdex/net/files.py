@@ -170,6 +170,8 @@ def read_descriptor(descriptor: int, source: str, limit_bytes: int) -> bytes:
             data += chunk
             if len(data) > limit_bytes:
                 raise unreadable(source, f"it has more than {limit_bytes} bytes")
+    except OverflowError:
+        raise unreadable(source, "no descriptor has so high a number") from None
     except OSError as error:
         raise unreadable(source, error.strerror or "") from None
     return data

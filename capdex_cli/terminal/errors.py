@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -23,6 +24,8 @@ from capdex_cli.terminal.text import json_safe, safe
 OK, NO, USAGE, UNAVAILABLE, REFUSED, NOT_SERVED, INTERNAL = 0, 1, 2, 3, 4, 6, 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # the reader of stdout closed it
+
+KEY = re.compile(r"\b(?:0x)?[0-9a-fA-F]{64}\b")
 
 # What a machine or its user has set, for any path that a person gave and for stdout.
 _OF_THE_MACHINE = {
@@ -169,6 +172,7 @@ def from_click(error: click.ClickException) -> UsageError:
         if near:
             fix = f"did you mean {' or '.join(near)}? "
     message = " ".join(message.split())  # click lists choices on lines of their own
+    message = KEY.sub("[64 digits, as of a private key]", message)  # a log keeps what it is told
     message = message.replace("integer range", "integer").replace("float range", "number")
     return UsageError(message, fix=f"{fix}{path} --help lists what there is")
 

@@ -104,6 +104,13 @@ def test_a_key_is_imported_from_stdin_once(capdex: Any, folder: Path) -> None:
     assert "no private key" in nothing.stderr
     words_of_a_wallet = capdex(*words, stdin="test test test test junk\n")
     assert "the key of one account" in words_of_a_wallet.stderr
+    key = "ab" * 32
+    for typed in ([key], ["0x" + key], ["--key-fd", key]):
+        refused = capdex(*words, *typed)
+        assert refused.exit_code == 2
+        assert "64 digits" in refused.stderr
+        assert key not in refused.stderr
+    assert "so high a number" in capdex(*words, "--key-fd", "9" * 11).stderr
     done = capdex(*words, "--json", stdin=TYPED.key.hex() + "\n")
     assert done.exit_code == 0, done.stderr
     assert (folder / "mine.json").stat().st_mode & 0o777 == 0o600
