@@ -186,11 +186,14 @@ def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
     except Exception as error:  # noqa: BLE001 - the library raises whatever the file provokes
         if "MAC mismatch" not in str(error):
             raise _malformed(path, "it is not a version 3 keystore") from None
+        empty = "the passphrase is empty, as of a secret that a job of CI does not get"
         raise Refused(
             f"the passphrase does not open {path}",
             Code.WRONG_PASSPHRASE,
-            why="the file's checksum (its MAC) comes out only with the right one",
-            fix="try again; nobody can recover a forgotten passphrase",
+            why="the file's checksum (its MAC) comes out only with the right one"
+            if words
+            else empty,
+            fix="try again, or correct its file; nobody can recover a forgotten passphrase",
         ) from None
     return key
 
@@ -209,10 +212,11 @@ def _check_work(path: Path, keystore: dict[str, Any]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    data = read_private_file(path, MAX_KEY_FILE_BYTES)
     with suppress(ValueError, RecursionError):
-        if isinstance(document := json.loads(read_private_file(path, MAX_KEY_FILE_BYTES)), dict):
+        if isinstance(document := json.loads(data), dict):
             return document
-    raise _malformed(path, "it is not a JSON object")
+    raise _malformed(path, "it is not a JSON object" if data.strip() else "it is empty")
 
 
 def _to_json(document: dict[str, Any]) -> bytes:

@@ -305,3 +305,15 @@ def test_a_number_outside_the_curve_is_no_key(number):
     with pytest.raises(UsageError) as refusal:
         keys.parse_private_key(Secret(f"{number:064x}"), "stdin")
     assert f"{number:x}" not in str(refusal.value.to_json()) or not number
+
+
+def test_what_a_job_of_ci_does_not_get_is_told_as_empty(tmp_path):
+    path = tmp_path / "account.json"
+    keys.create_account(path, PASSPHRASE, light=True)
+    with pytest.raises(Refused) as refusal:
+        keys.load_account(path, Secret(""))
+    assert "empty" in refusal.value.why
+    path.write_bytes(b"")
+    with pytest.raises(UsageError) as unread:
+        keys.read_address(path)
+    assert unread.value.why == "it is empty"
