@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
+from weakref import finalize
 
 import orjson
 
@@ -44,21 +45,22 @@ class Record:
 class Sessions:
     """The sessions of one node, in a directory that only its own processes may enter.
 
-    Without a directory they are in a new one, which `close` removes.
+    Without a directory they are in a new one, which goes with them, at the latest by `close`.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
-        self._own = None if directory else Path(tempfile.mkdtemp(prefix="capdex-sessions-"))
-        directory = directory or self._own
-        assert directory is not None  # noqa: S101 - one of the two
+        self._remove = None
+        if directory is None:
+            directory = Path(tempfile.mkdtemp(prefix="capdex-sessions-"))
+            self._remove = finalize(self, shutil.rmtree, directory, ignore_errors=True)
         self._subscribed, self._ended = directory / "subscribed", directory / "ended"
         directory.mkdir(mode=0o700, exist_ok=True)
         self._key = _read_key(directory)
 
     def close(self) -> None:
         """Remove the directory, unless it was given."""
-        if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
+        if self._remove is not None:
+            self._remove()
 
     def issue(self) -> str:
         """Return a new session id: visible ASCII, with 128 random bits."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -157,10 +159,17 @@ def test_a_directory_that_was_tidied_away_is_made_again(tmp_path: Path) -> None:
     assert not Sessions(tmp_path / "one").owns(subscribed)  # another process of the node
 
 
-def test_an_own_directory_is_private_and_removed() -> None:
+@pytest.mark.parametrize("closed", [True, False])
+def test_an_own_directory_is_private_and_goes_with_its_sessions(
+    closed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sessions = Sessions()
-    folder = sessions._own
-    assert folder is not None
+    [folder] = tmp_path.iterdir()
     assert folder.stat().st_mode & 0o077 == 0
-    sessions.close()
+    if closed:
+        sessions.close()
+    else:
+        del sessions
+        gc.collect()
     assert not folder.exists()
