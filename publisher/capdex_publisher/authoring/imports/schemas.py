@@ -49,8 +49,7 @@ _PYTHON: Final = {  # types, as lists of tools by hand have them
 }  # fmt: skip
 # No value is judged by these words: they name a part, or are told in another way.
 _SILENT: Final = re.compile(
-    r"\$(?:schema|id|anchor|comment)|id|xml|externalDocs|x-.*|discriminator|collectionFormat",
-    re.DOTALL,
+    r"(?s)\$(?:schema|id|anchor|comment)|id|xml|externalDocs|x-.*|discriminator|collectionFormat"
 )
 _PARTS: Final = frozenset(["allOf", "anyOf", "oneOf"])
 _SAME_PLACE: Final = _PARTS | {"then", "else"}  # where a value has to fit
@@ -86,9 +85,8 @@ class Resolver:
     def __init__(
         self, document: Json | None = None, *, old: bool = False, root: Json | None = None
     ) -> None:
-        self._document = document
         self._root = root or {}  # what references of a schema without a document lead into
-        self._old = old  # of a dialect that ignores what stands beside a reference
+        self._document, self._old = document, old  # an old one ignores what is beside a reference
         self._parts = self._nodes = self._bytes = 0
         # By reference, and what is hidden there: the name here, and the schema.
         self._names: dict[tuple[str, frozenset[str]], tuple[str, Any]] = {}
@@ -117,7 +115,9 @@ class Resolver:
                 return self._reference(reference, value, depth, hidden)
             if depth > MAX_INLINE_DEPTH:
                 return {"$ref": self._named(f"{id(value)}/part", value, hidden)}
-        value = _modern(value, nullable=self._document is None or self._old)
+        given, value = value, _modern(value, nullable=self._document is None or self._old)
+        if value.get("enum") is not given.get("enum"):
+            self._lose("enum", given["enum"], "it is nullable: null is one of them", "changed")
         made = self._words(value, depth, hidden)
         self._count(0, parts=int(isinstance(made.get("type"), list)))
         for key in [x for x, item in made.items() if x in RULES and not RULES[x][2](item)]:

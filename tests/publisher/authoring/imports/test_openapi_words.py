@@ -195,6 +195,7 @@ def test_null_is_among_the_values_of_what_may_be_null(manifest_of: ManifestOf) -
     (tool,) = manifest_of(package).tools
     assert tool.parameters["properties"]["kind"]["enum"] == ["a", "b", None]
     assert Validation().check(tool.parameters, {"kind": None}) is None
+    assert rows(package) == [("schema word enum", "changed", '["a", "b"]')]
 
 
 def test_values_of_the_type_and_null_are_kept(manifest_of: ManifestOf) -> None:
