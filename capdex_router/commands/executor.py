@@ -12,6 +12,7 @@ from typing import Final
 
 from capdex.errors import Code, ExecutionFailed, Refused
 from capdex.json import Json
+from capdex.yaml.characters import beginning
 from capdex_router.commands import output
 from capdex_router.commands.intents.template import CommandTemplate
 from capdex_router.commands.sandbox import Sandbox, Surroundings
@@ -61,7 +62,7 @@ class CommandExecutor:
         ran = await self.sandbox.run(self._argv(arguments), around, timeout_s=timeout_s)
         words = ran.stderr.decode(errors="replace").strip()
         if ran.exit_code not in self.successes:
-            found = _beginning(ran.stdout.decode(errors="replace"))  # by diff, or a linter
+            found = _shown(ran.stdout.decode(errors="replace"))  # by diff, or a linter
             does = "changes" if around.writable else "only reads"
             raise ExecutionFailed(
                 f"{self.program.name} ended with exit code {ran.exit_code}",
@@ -71,15 +72,17 @@ class CommandExecutor:
                 f"{does} {around.work}; a person can run: "
                 f"capdex learn {shlex.quote(str(self.program))} --writable, or --read DIR",
             )
-        return output.parse(self.kind, ran.stdout, _beginning(words), truncated=ran.truncated)
+        return output.parse(self.kind, ran.stdout, _shown(words), truncated=ran.truncated)
 
     def _argv(self, arguments: Json) -> tuple[str, ...]:
         return (str(self.program), *self.template.argv(arguments)[1:])
 
 
-def _beginning(text: str) -> str:
-    more = len(text) - MAX_SHOWN_CHARS
-    return text if more <= 0 else f"{text[:MAX_SHOWN_CHARS]}\n… and {more} more characters"
+def _shown(text: str) -> str:
+    """Return the first MAX_SHOWN_CHARS characters of a text, and how many more it has."""
+    first = beginning(text, MAX_SHOWN_CHARS)
+    more = len(text) - len(first)
+    return f"{first}\n… and {more} more characters" if more else text
 
 
 def digest_of(program: Path) -> str:

@@ -108,6 +108,14 @@ def test_what_a_program_that_succeeds_says_beside_its_output_is_told(tmp_path: P
     }  # fmt: skip
 
 
+def test_what_is_not_shown_begins_before_a_whole_emoji(tmp_path: Path) -> None:
+    script = "sh -c 'printf %s $0 >&2' {x}"
+    said = CommandTemplate.parse(script, (Parameter("x"),))
+    letters, family = "a" * (MAX_SHOWN_CHARS - 1), "\U0001f468\u200d\U0001f469"
+    shown = run(command(Path("/bin/sh").resolve(), said, tmp_path), x=letters + family)["stderr"]
+    assert shown == f"{letters}\n… and 3 more characters"
+
+
 def test_a_program_rewritten_with_its_size_and_time_kept_does_not_run(inbox: Path) -> None:
     summary = command(inbox, SUMMARY, inbox.parent / "work", kind="json")
     run(summary)
