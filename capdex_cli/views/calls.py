@@ -55,8 +55,8 @@ def _moves(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 
 
 at_option = click.option(
-    "--at", multiple=True, metavar="URL=URL", callback=_moves,
-    help="Send what is for an origin (https://…) to another URL, as http://127.0.0.1:8000.",
+    "--at", multiple=True, metavar="NAME=URL", callback=_moves,
+    help="Send what is for an origin (https://…) or a DID to this URL, as http://127.0.0.1:8000.",
 )  # fmt: skip
 
 

@@ -54,8 +54,8 @@ def learn_command(
     """Make a command-line program a tool of the agent, or list what is learned.
 
     Its help is read and its commands are tried in a sandbox, without a network. When an agent calls
-    it, it sees the work directory of the router alone. A command that may destroy something is
-    asked for each time.
+    it, it sees the work directory of the router, and what --read names. You are asked about each
+    call, but for commands that are said to read only.
     """
     from capdex_router.commands.learning import Learning
     from capdex_router.commands.store import LearnedStore
