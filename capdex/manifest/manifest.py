@@ -17,7 +17,7 @@ from capdex.json_schema.schema import MAX_SCHEMA_BYTES, BadJson, check_package_s
 from capdex.manifest import metadata as meta
 from capdex.manifest.bindings.binding import FIELDS, read_bindings
 from capdex.manifest.fields import Fields
-from capdex.manifest.prompt_injection import deceptive_word, imitated_mark, lint
+from capdex.manifest.prompt_injection import lint
 from capdex.manifest.resources import Resource, read_resources
 from capdex.manifest.tools import Annotations, Tool, read_tools
 from capdex.manifest.triggers import Trigger, read_triggers
@@ -202,12 +202,12 @@ class _Manifest:
         tools: dict[int, Tool],
     ) -> None:
         """Warn of text that may steer a model, in the parsed schema, too."""
-        deceptive = deceptive_word(title)
+        deceptive = meta.deceptive_word(title)
         if deceptive is not None:
             message = f"{show(deceptive[0])} reads as {show(deceptive[1])}"
             self._findings.warn(Reason.LINT_DECEPTIVE_NAME, ("metadata", "name"), message)
         for place, text in ((("name",), title), *marked):
-            if text and (mark := imitated_mark(text)):
+            if text and (mark := meta.imitated_mark(text)):
                 message = f"{show(mark)} looks like a mark of a registry"
                 self._findings.warn(Reason.LINT_IMITATION, ("metadata", *place), message)
         own = {name for tool in tools.values() for name in tool.parameter_names(schema)}

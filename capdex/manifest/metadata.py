@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Collection
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+
+import re2
 
 from capdex.diagnostics import show
 from capdex.errors import InvalidInput
 from capdex.manifest.fields import Fields
+from capdex.manifest.prompt_injection import plain
 from capdex.manifest.tools import BUILT_IN
 from capdex.manifest.urls import url_fault
 from capdex.problems import Reason
@@ -182,3 +189,58 @@ def read_publisher(metadata: Fields) -> str | None:
         message = f"{show(publisher)} is not a CAIP-10 account"
         metadata.wrong("publisher", message, hint="write eip155:<chain id>:0x<address>")
     return publisher
+
+
+# Marks of a registry, and the words beside them, on text as `plain` returns it. The last lines have
+# *official* and *verified* in other languages: RE2 knows no borders of words in other scripts.
+_IMITATION: Final = re2.compile(
+    r"[✓✔✅☑🗸⍻🛡🔒🏅🎖🥇⭐★]|\b(?:verified|official|audited|certified|endorsed|authentic)\b"
+    r"|\b(?:officiel|oficial|offiziell|ufficiale|verificad[oa]|verifiziert)\b"
+    r"|官方|已验证|已驗證|已认证|已認證|認証済|検証済|официальн|проверено|رسمي|موثق"
+)
+_USED: Final = re2.compile(
+    r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?"
+    r"(?:\w+[ /-]){0,2}official\b"
+)
+
+
+def imitated_mark(text: str) -> str | None:
+    """The mark or word of a title, summary or tag that a reader could take for a check's result.
+
+    Letters that look like ASCII ones are read as such, too.
+    """
+    read = _USED.sub(" ", plain(text))
+    match = _IMITATION.search(read)
+    if match is None and not read.isascii():
+        match = _IMITATION.search(read.translate(_table()).lower())
+    return match and str(match.group())
+
+
+# letters that look like others --------------------------------------------------------------
+
+# The table is Unicode's confusables (UTS 39), cut to what looks like an ASCII letter or digit.
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def deceptive_word(text: str) -> tuple[str, str] | None:
+    """The first word of a name that reads as another, and that other; None when there is none.
+
+    A word does if it mixes ASCII letters with letters that only look like such, or consists of the
+    latter in a name that is otherwise ASCII: a name in Greek or Russian is not a deception.
+    """
+    words = _WORD.findall(unicodedata.normalize("NFKC", text))
+    read_as = [word.translate(_table()) for word in words]
+    any_ascii = any(word.isascii() and word.isalpha() for word in words)
+    otherwise_ascii = any_ascii and all(seen.isascii() for seen in read_as)
+    for word, seen in zip(words, read_as, strict=True):
+        mixed = any(c.isascii() and c.isalpha() for c in word)
+        if seen != word and (mixed or (seen.isascii() and otherwise_ascii)):
+            return word, seen
+    return None
+
+
+@cache
+def _table() -> dict[int, str]:
+    document = json.loads(files("capdex").joinpath("data/confusables.json").read_text("utf-8"))
+    rows: dict[str, str] = document["lookalikes"]
+    return {int(code, 16): ascii_ for ascii_, codes in rows.items() for code in codes.split()}

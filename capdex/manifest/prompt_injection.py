@@ -8,14 +8,11 @@ finding, not a safe one. Verdicts do not depend on them.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 import re2
@@ -54,33 +51,41 @@ _OVERRIDE: Final = (
     rf"\b(?:ignore|disregard|forget|override|bypass|overrule)\s+{_OWNED}"
     r"(?:(?:previous|prior|above|earlier|preceding|existing|former|system|safety|developer|original)"
     r"\s+)+(?:instruction|prompt|rule|message|guideline|direction|command|polic|restriction)"
-    r"|忽略.{0,8}(?:指令|指示|提示|规则)|無視.{0,8}(?:指示|命令|プロンプト)|(?:指示|命令|プロンプト).{0,8}無視"
+    r"|(?:忽略|无视).{0,6}(?:以上|上述|之前|先前|前面|此前|系统|原有|所有|一切).{0,6}(?:指令|指示|提示|规则)|無視.{0,8}(?:指示|命令|プロンプト)|(?:指示|命令|プロンプト).{0,8}無視"
+    r"|игнорир\S* .{0,30}(?:предыдущ|прежн|прошл)\S* (?:инструкц|указан|правил)"
+    r"|\bi[ ._*-]g[ ._*-]n[ ._*-]o[ ._*-]r[ ._*-]e\b"
     r"|(?:이전|위의).{0,8}(?:지시|명령).{0,8}무시"
     r"|\bignor(?:ez|e|a|ad|iere|ieren) (?:\S+ ){0,3}"
     r"(?:instructions? (?:précédentes?|antérieures?)|instrucciones (?:anteriores|previas)"
     r"|instruções anteriores|(?:vorherigen|bisherigen|vorigen) anweisungen|istruzioni precedenti)"
 )
+_PERSON: Final = "(?:the |your )?(?:user|human|person|operator)"
 _SECRECY: Final = (
     r"\b(?:do not|don't|dont|never|must not|without)\s+(?:ever\s+)?"
-    r"(?:mention(?:ing)?|tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?)\s+"
-    r"(?:about\s+)?(?:(?:this|it|any of this)\b\W*(?:$|[.;!\n]|to)"
-    r"|(?:the |your )?(?:user|human|person|operator)s?\b(?:\s+to\b)?)"
+    r"(?:(?:mention|tell|inform|notify|alert)(?:ing)?\s+(?:about\s+)?"
+    r"(?:this|it|any of this)\b\W*(?:$|[.;!\n]|to)"
+    r"|(?:(?:tell|inform|notify|alert)(?:ing)?|(?:mention|reveal|disclose)[^.!?\n]{1,40}\bto)\s+"
+    rf"{_PERSON}s?\b(?:\s+to\b)?|let\s+{_PERSON}s?\s+know\b)"
+    rf"|\bkeep\s+(?:this|it)\s+(?:a )?(?:secret|hidden)\s+from\s+{_PERSON}"
 )
 _TOKENS: Final = (
     r"<\|?(?:im_start|im_end|im_sep|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|"
-    r"system|user|assistant|end)\|>|\[/?inst\]|<</?sys>>|<s>[^<\[\n]+</s>|</?s>|<(?:start|end)_of_turn>"
+    r"system|user|assistant|end)\|>|\[/?inst\]|<</?sys>>|<s>[^<\[\n]+</s>|</s>|<(?:start|end)_of_turn>"
 )
 _KEYS: Final = (
     r"(?:~|\$home|%userprofile%|/root|/home/\w+)?/?\B\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc)\b"
     r"(?:/\S+)?|\bid_(?:rsa|ed25519|ecdsa)\b(?:\.pub\b)?|/etc/(?:passwd|shadow)\b"
 )
 _ARGUMENT: Final = (
-    r"\b(?:pass|send|include|put|append|attach|copy|insert|add|provide|forward)\b[^.\n]{0,60}"
+    r"\b(?:pass|send|include|put|append|attach|copy|insert|add|provide|forward)\s[^.\n]{0,60}"
     r"\b(?:(?:entire|full|whole|complete)\s+(?:conversation|chat|message)(?:\s+history)?"
     r"|(?:conversation|chat|message)\s+history|system prompt|(?:previous|prior|earlier) messages"
     r"|(?:its|their) (?:file )?contents?|the (?:file contents?|contents)"
     r"|the content of (?:\S+ ){0,3}files?)\b[^.\n]{0,40}\b(?:as|in|into|to|with|through|via)\b"
 )
+
+_LETTERS: Final = r"[^\s\d'\"`{}|<>()\[\].,:;=*/_#$&!?]+(?:'\w+)?"
+_WORDS: Final = rf"{_LETTERS}(?:,? {_LETTERS})+[.,:;!?]*(?:\s|$)"  # no value of a field of code
 
 # Each shape with its weight and its RE2 pattern, on text in lower case.
 _SHAPES: Final = (
@@ -97,7 +102,7 @@ _SHAPES: Final = (
         Reason.LINT_EXFILTRATION,
         Label.HIGH,
         r"!\[[^\]\n]*\]\(\s*<?https?://[^)\s]*(?:\{|%7b|\$\{)"
-        r"|<img[^>]{0,200}src=[^>]{0,200}//[^>]{0,200}\{",
+        r"|<img[^>]{0,200}src=[^>]{0,200}//[^>\s]{0,200}\{",
     ),
     (Reason.LINT_CONVERSATION, Label.MEDIUM, _ARGUMENT),
     (Reason.LINT_SECRET_PLACE, Label.HIGH, _KEYS),
@@ -109,7 +114,7 @@ _SHAPES: Final = (
     (
         Reason.LINT_ROLE_PLAY,
         Label.MEDIUM,
-        r"(?m)^\s*(?:system|assistant|developer)\s*:\s*[^\s\"'`{|>]"
+        rf"(?m)^\s*(?:system|assistant|developer)\s*:\s{{0,4}}(?:{_WORDS}|[^\x00-\x7f]{{6}})"
         r"|\byou are now (?:in )?(?:dan|developer mode|jailbroken|unrestricted)\b"
         r"|\byou have no (?:limits|restrictions|rules)\b",
     ),
@@ -130,7 +135,8 @@ _WEIGHTS: Final = {Label.HIGH: 60, Label.MEDIUM: 25}
 
 # An identifier of another tool, and an order about it in the same sentence.
 _ORDER: Final = (
-    r"\b(?:when|whenever|if|before|after|instead of|once|call|calling|use|using|invoke)\s+"
+    r"\b(?:(?:when|whenever|if|before|after|instead of|once|do not|don't|dont|never)\s+(?:you\s+)?"
+    r"(?:(?:call|use|run|invoke|calling|using)\s+)?|(?:call|calling|use|using|invoke)\s+)"
     r"(?:the\s+)?(?:tool\s+|function\s+)?[\"'`]?([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b[^.\n]{0,80}"
     r"\b(?:always|must|instead|never|first|required)\b"
 )
@@ -140,20 +146,29 @@ _QUOTED: Final = re2.compile(
 _MENTION: Final = re2.compile(
     r"(?:\bif\b|\bsays?\b|\bcontain(?:s|ing)?\b|\bphrases?\b|\bsuch as\b|\blike\b|\be\.g\."
     r"|\bfor example\b|\bpatterns?\b|\binputs?\b|\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b"
-    r"|\bread(?:s|ing)?\b)[^.!?\n]{0,60}"
-    r"(?::\n(?:\s*[-*+] [^\n]*\n)*\s*[-*+] )?$"  # a line above a list introduces each item
+    r"|\bread(?:s|ing)?\b|attacks?\b|inject|jailbreak|malicious|adversarial|suspicious|scan|detect"
+    r"|override\b|hijack|indicators?\b)[^.!?\n]{0,60}"
+    # a line above a list introduces each item
+    r"(?::\**\n(?:\s*(?:[-*+] [^\n]*|```\w*)\n)*\s*[-*+] )?$"
 )
 _NEGATED: Final = re2.compile(
     r"(?:\b(?:do|does|did|must|should|shall|may|can|could|will|would) ?(?:not|n['’]?t)|\bcannot"
-    r"|\bnever|\battempts to)\s+(?:ever\s+)?(?:\w+ly\s+)?$"
+    r"|\bnever|\battempts? to)\s+(?:ever\s+)?(?:\w+ly\s+)?$"
 )
 # Matches that are something else: a very long word or a protein, text struck through, a public key,
-# and what people are not told to do.
+# what people are not told to do, that a tool is called first or used instead, and a field's value.
 _ELSE: Final = {
     Reason.LINT_ENCODED: re2.compile(r"[a-z]+"),
     Reason.LINT_CONTROL_TOKENS: re2.compile(r"<s>.+</s>"),
     Reason.LINT_SECRET_PLACE: re2.compile(r"[~$%\w./-]*id_\w+\.pub\W*"),
     Reason.LINT_SECRECY: re2.compile(r".*\btell(?:ing)?\s+(?:the |your )?\w+\s+to"),
+    Reason.LINT_FOREIGN_TOOL: re.compile(
+        r"(?:call|use|using|calling|invoke)\s.*(?:first|instead|required)"
+        r"|(?:call|use|invoke)\s[^:;(—]*[:;(—].*"
+        r"|(?:if|when|whenever)\s+(?:the )?[\"'`]?[a-z0-9]+_\w+\b(?![\"'`]?(?: tool| function)?"
+        r" (?:(?:is|was|gets) )?(?:available|called|used|invoked|run|return|respond)).*",
+        re.DOTALL,
+    ),
 }
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
 _INNER_FENCE: Final = re.compile(r"(?m)^[ \t]*(?:[-*+>]|\d+[.)]).*?(?:```|~~~)")
@@ -232,10 +247,20 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
             if not _mentioned(read, match.start(), match.end(), quoted):
                 yield InjectionFinding(code, path, _excerpt(match.group()))
                 break
-    for match in _FOREIGN.finditer(read):
-        if match.group(1) not in own:
+    for match in _orders(read):
+        is_own = match.group(1) in own
+        if not is_own and not _is_harmless(Reason.LINT_FOREIGN_TOOL, path, read, match):
             yield InjectionFinding(Reason.LINT_FOREIGN_TOOL, path, _excerpt(match.group()))
             break
+
+
+def _orders(read: str) -> Iterator[Any]:
+    """Matches of orders about tools, and those within them: one that is none may hold another."""
+    for outer in _FOREIGN.finditer(read):
+        text = outer.group()
+        while match := _FOREIGN.search(text):
+            yield match
+            text = text[match.end(1) :]
 
 
 def _is_harmless(code: Reason, path: Path, read: str, match: Any) -> bool:
@@ -291,58 +316,3 @@ def _strings(document: object) -> Iterator[tuple[Path, str]]:
 
 def _excerpt(text: str) -> str:
     return text if len(text) <= MAX_EXCERPT_CHARS else text[: MAX_EXCERPT_CHARS - 1] + "…"
-
-
-# Marks of a registry, and the words beside them, on text as `plain` returns it. The last lines have
-# *official* and *verified* in other languages: RE2 knows no borders of words in other scripts.
-_IMITATION: Final = re2.compile(
-    r"[✓✔✅☑🗸⍻🛡🔒🏅🎖🥇⭐★]|\b(?:verified|official|audited|certified|endorsed|authentic)\b"
-    r"|\b(?:officiel|oficial|offiziell|ufficiale|verificad[oa]|verifiziert)\b"
-    r"|官方|已验证|已驗證|已认证|已認證|認証済|検証済|официальн|проверено|رسمي|موثق"
-)
-_USED: Final = re2.compile(
-    r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?"
-    r"(?:\w+[ /-]){0,2}official\b"
-)
-
-
-def imitated_mark(text: str) -> str | None:
-    """The mark or word of a title, summary or tag that a reader could take for a check's result.
-
-    Letters that look like ASCII ones are read as such, too.
-    """
-    read = _USED.sub(" ", plain(text))
-    match = _IMITATION.search(read)
-    if match is None and not read.isascii():
-        match = _IMITATION.search(read.translate(_table()).lower())
-    return match and str(match.group())
-
-
-# letters that look like others --------------------------------------------------------------
-
-# The table is Unicode's confusables (UTS 39), cut to what looks like an ASCII letter or digit.
-_WORD: Final = re.compile(r"[^\W_]+")
-
-
-def deceptive_word(text: str) -> tuple[str, str] | None:
-    """The first word of a name that reads as another, and that other; None when there is none.
-
-    A word does if it mixes ASCII letters with letters that only look like such, or consists of the
-    latter in a name that is otherwise ASCII: a name in Greek or Russian is not a deception.
-    """
-    words = _WORD.findall(unicodedata.normalize("NFKC", text))
-    read_as = [word.translate(_table()) for word in words]
-    any_ascii = any(word.isascii() and word.isalpha() for word in words)
-    otherwise_ascii = any_ascii and all(seen.isascii() for seen in read_as)
-    for word, seen in zip(words, read_as, strict=True):
-        mixed = any(c.isascii() and c.isalpha() for c in word)
-        if seen != word and (mixed or (seen.isascii() and otherwise_ascii)):
-            return word, seen
-    return None
-
-
-@cache
-def _table() -> dict[int, str]:
-    document = json.loads(files("capdex").joinpath("data/confusables.json").read_text("utf-8"))
-    rows: dict[str, str] = document["lookalikes"]
-    return {int(code, 16): ascii_ for ascii_, codes in rows.items() for code in codes.split()}
