@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from capdex.errors import Code, UsageError
 from capdex.net.http import redact
@@ -117,15 +118,18 @@ class Endpoint:
 
 
 def without_secrets(text: str, url: str) -> str:
-    """Return a text without a URL's path and query, and their long parts: keys, most likely.
+    """Return a text without a URL's password, path and query, and their long parts, mostly keys.
 
-    An endpoint may repeat the address that it was asked at.
+    An endpoint may repeat the address that it was asked at, and the password.
     """
-    asked = urlunsplit(urlsplit(url)._replace(scheme="", netloc="", fragment=""))
+    parts = urlsplit(url)
+    asked = urlunsplit(parts._replace(scheme="", netloc="", fragment=""))
     if asked.strip("/"):
         text = text.replace(asked, "/…")
-    for secret in re.split(r"[/?&=]", asked):
-        if len(secret) >= MIN_SECRET_CHARS:
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    pair = b64encode(f"{user}:{password}".encode()).decode()  # as the header has it
+    for secret in (pair, password, user, *re.split(r"[/?&=]", asked)):
+        if len(secret) >= MIN_SECRET_CHARS or (password and secret in (pair, password)):
             text = text.replace(secret, "…")
     return text
 

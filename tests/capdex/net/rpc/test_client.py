@@ -528,6 +528,22 @@ async def test_a_key_that_an_endpoint_repeats_is_not_shown(endpoint, kind, statu
             assert "0123456789abcdef" not in str(chain.endpoints_state())
 
 
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ("me:p%40ss", "p@ss by Basic bWU6cEBzcw=="),
+        ("me:x", "x by Basic bWU6eA=="),
+        ("0123456789abcdef", "0123456789abcdef by Basic MDEyMzQ1Njc4OWFiY2RlZjo="),
+    ],
+)
+async def test_a_password_that_an_endpoint_repeats_is_not_shown(endpoint, user, said):
+    url, _ = await endpoint(lambda call, n: web.Response(status=401, text=f"no {said}"))
+    async with Rpc([url.replace("//", f"//{user}@")]) as chain:
+        with pytest.raises(RpcError) as caught:
+            await chain.chain_id()
+    assert caught.value.why == 'HTTP status 401: "no … by Basic …"'
+
+
 async def test_a_short_key_in_an_address_that_an_endpoint_repeats_is_not_shown(endpoint):
     url, _ = await endpoint(lambda call, n: web.Response(status=401, text="for a.example/k3y: no"))
     async with Rpc([url + "k3y"]) as chain:
