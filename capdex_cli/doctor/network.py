@@ -77,8 +77,6 @@ async def abilities(subject: Subject) -> DoctorCheck:
                 await client.look()
         able = client.abilities
     shown = [", ".join(name for name, has in able.known().items() if has)]
-    if able.blocks:
-        shown.append(f"logs of {able.blocks} blocks")
     if able.batch:
         shown.append(f"batches of {able.batch} calls")
     if untold := ", ".join(name for name in PROBED if name not in able.known()):
@@ -254,7 +252,10 @@ async def _view(url: str, address: str, name: str) -> int | None:
     return int.from_bytes(word, "big") if len(word) == 32 else None
 
 
-_URLS_FIX: Final = "correct CAPDEX_RPC_URLS: URLs with spaces between them, without quotes"
+_URLS_FIX: Final = (
+    "see that it runs and is reachable, or correct CAPDEX_RPC_URLS: URLs with spaces between them, "
+    "without quotes"
+)
 _RPC_FIX: Final = "see that it runs and is reachable, or name another with --rpc-url"
 _CONTRACT_FIX: Final = "correct its address in this network, or deploy it: capdex deploy"
 _of_chain: Final = partial(CheckRow, needs_rpc=True)

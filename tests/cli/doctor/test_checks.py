@@ -393,6 +393,13 @@ def test_a_real_chain_is_ok(doctor: Any, anvil: Any, deployment: DeployedContrac
     assert "there is no capdex registry" in swapped["registry"]["result"]
 
 
+def test_the_width_of_the_probe_itself_is_not_shown_as_what_an_endpoint_can_do(
+    doctor: Any, anvil: Any
+) -> None:
+    able = doctor(rpc_url=anvil.url, chain_id=31337)["abilities"]["result"]
+    assert able.endswith("proofs; batches of 8 calls")
+
+
 def test_the_account_must_hold_something_and_be_nobody_elses(
     capdex: Any, anvil: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
