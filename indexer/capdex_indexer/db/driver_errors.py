@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from capdex.errors import CapdexError, Code, Unavailable, UsageError
@@ -14,8 +20,9 @@ from capdex.errors import CapdexError, Code, Unavailable, UsageError
 
 @contextmanager
 def translated_errors(engine: Engine) -> Iterator[None]:
-    """Turn an error of the driver into Unavailable or UsageError, without the URL's password."""
-    where = str(engine.url.set(drivername=engine.url.get_backend_name()))  # without the password
+    """Turn an error of the driver into Unavailable or UsageError, without the URL's passwords."""
+    url = engine.url.set(drivername=engine.url.get_backend_name())
+    where = str(url.difference_update_query(("password", "sslpassword")))  # shows no other password
     try:
         yield
     except PoolTimeout:
@@ -51,7 +58,7 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
     if _says(error, "database is locked", "database table is locked", "lock timeout"):
         fix = "end it: most likely a backup, a migration or an open session"
         return Unavailable(f"another session locks {where}", Code.DATABASE_LOCKED, why, fix)
-    if _says(error, "invalid connection option"):
+    if _says(error, "invalid connection option", "connection is bad: invalid"):
         fix = "correct the part of the URL after ?, as libpq has it (sslmode=require)"
         return UsageError("the database URL cannot be read", Code.CONFIG, why, fix)
     if _says(error, "already exists"):
@@ -61,13 +68,12 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
             why,
             "give the index a database of its own",
         )
-    if _says(error, "no such table", "undefinedtable", "does not exist") and not _says(
-        error, "database", "role"
-    ):
+    absent = _says(error, "does not exist")
+    if _says(error, "no such table") or (absent and isinstance(error, ProgrammingError)):
         return Unavailable(
             f"{where} holds no index yet", Code.DATABASE_UNAVAILABLE, why, "start the node on it"
         )
-    if _says(error, "permission denied", "no schema has been selected"):
+    if _says(error, "permission denied for", "no schema has been selected"):
         return Unavailable(
             f"the account may not do this in {where}",
             Code.DATABASE_UNAVAILABLE,
@@ -85,7 +91,10 @@ def _classify(error: DBAPIError, where: str) -> CapdexError:
         return Unavailable(
             f"the database refused a statement of capdex ({where})", Code.INTERNAL, why
         )
-    fix = "see that it runs, may be written to, is reachable and has room on its disk"
-    if _says(error, "password"):
+    fix = "see that it runs, is reachable, may be written to, and has connections and room left"
+    if absent:  # a database, a role, or a file that the URL names
+        fix = "create what does not exist (createdb --encoding UTF8 --template template0 NAME), or "
+        fix += "correct the URL"
+    elif _says(error, "password"):
         fix = "put the password of this account into PGPASSWORD, or a pgpass file"
     return Unavailable(f"the database {where} is unavailable", Code.DATABASE_UNAVAILABLE, why, fix)

@@ -92,7 +92,7 @@ def open_writer(text: str) -> tuple[Engine, FileLock | None]:
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
         _allow_one_session(engine, "its file was moved, replaced or deleted")
         return engine, lock
-    engine = _postgresql(url, None, pool_size=1, max_overflow=0, pool_pre_ping=True)
+    engine = _postgresql(url, 0, pool_size=1, max_overflow=0, pool_pre_ping=True)
     _allow_one_session(engine, "PostgreSQL was restarted, ended it, or could not be reached")
     event.listen(engine, "connect", _take_advisory_lock)
     return engine, None
@@ -163,8 +163,11 @@ def reading(text: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _postgresql(url: URL, limit_s: int | None, **attributes: object) -> Engine:
-    """Return an engine, each statement of which may take `limit_s` seconds, or any time if None."""
+def _postgresql(url: URL, limit_s: int, **attributes: object) -> Engine:
+    """Return an engine, each statement of which may take `limit_s` seconds, or any time if 0.
+
+    Whatever limit the server has for the account or the database.
+    """
 
     # Not by an option of the connection, which poolers refuse.
     def limit(connection: Any, _: Any) -> None:
@@ -174,8 +177,7 @@ def _postgresql(url: URL, limit_s: int | None, **attributes: object) -> Engine:
     connect_args = {"connect_timeout": CONNECT_TIMEOUT_S, **_KEEPALIVE}
     engine = create_engine(url, connect_args=connect_args, **attributes)
     event.listen(engine, "connect", _prepare_session, insert=True)  # before SQLAlchemy reads text
-    if limit_s is not None:
-        event.listen(engine, "connect", limit)
+    event.listen(engine, "connect", limit)
     return engine
 
 

@@ -125,6 +125,22 @@ def test_a_pooler_in_session_mode_is_used_with_the_limits_of_each_statement(
 
 
 @pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_limit_of_the_server_for_statements_ends_no_long_one_of_the_writer(
+    database_url: str, making: Any, tmp_path: Path
+) -> None:
+    making.fill(database_url, making.Chain(), tmp_path / "blocks")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET statement_timeout = 1000')
+    limits = []
+    for opened in (engine.open_reader(database_url), engine.open_writer(database_url)[0]):
+        with engine.transaction(opened) as connection:
+            limits.append(connection.exec_driver_sql("SHOW statement_timeout").scalar())
+        opened.dispose()
+    assert limits == ["10s", "0"]
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
 def test_a_session_that_the_server_ends_in_a_transaction_is_no_bug_of_capdex(
     database_url: str,
 ) -> None:
@@ -167,13 +183,56 @@ def test_a_reader_looks_where_the_options_of_its_url_say(
         index.close()
 
 
-def test_a_misspelt_option_of_a_url_is_a_mistake_of_the_url() -> None:
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("sslmodee=require", 'invalid connection option "sslmodee"'),
+        ("sslmode=required", 'connection is bad: invalid sslmode value: "required"'),
+    ],
+)
+def test_a_misspelt_option_of_a_url_is_a_mistake_of_the_url(option: str, why: str) -> None:
     with pytest.raises(UsageError) as refused:
-        Index("postgresql://127.0.0.1:1/x?sslmodee=require").status()
-    assert (refused.value.code, refused.value.why) == (
-        Code.CONFIG,
-        'invalid connection option "sslmodee"',
+        Index(f"postgresql://127.0.0.1:1/x?{option}").status()
+    assert (refused.value.code, refused.value.why) == (Code.CONFIG, why)
+
+
+def test_no_password_of_a_url_is_in_an_error() -> None:
+    url = (
+        "postgresql://me:s3cret1@127.0.0.1:1/x?password=s3cret2&sslpassword=s3cret3&sslmode=prefer"
     )
+    with pytest.raises(Unavailable) as refused:
+        Index(url).status()
+    assert "me:***@127.0.0.1:1/x?sslmode=prefer" in refused.value.message
+    assert "s3cret" not in refused.value.line
+
+
+@pytest.mark.parametrize("database_url", ON_POSTGRESQL, indirect=True)
+def test_a_database_that_does_not_exist_is_to_be_created(database_url: str) -> None:
+    with pytest.raises(Unavailable) as refused:
+        Index(database_url.replace("/test_", "/no_test_")).status()
+    assert "is unavailable" in refused.value.message
+    assert "createdb --encoding UTF8" in refused.value.fix
+
+
+def test_a_certificate_that_does_not_exist_is_not_called_a_missing_index(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def agree() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1000)  # the request for TLS
+                client.sendall(b"S")
+                client.recv(1000)
+
+        agreeing = Thread(target=agree)
+        agreeing.start()
+        options = f"sslmode=verify-full&sslrootcert={tmp_path}/ca.crt&gssencmode=disable"
+        with pytest.raises(Unavailable) as refused:
+            Index(f"postgresql://me@127.0.0.1:{server.getsockname()[1]}/x?{options}").status()
+        agreeing.join()
+    assert "is unavailable" in refused.value.message
+    assert f'root certificate file "{tmp_path}/ca.crt" does not exist' in refused.value.why
+    assert refused.value.fix.endswith("or correct the URL")
 
 
 def test_an_account_without_its_password_is_told_where_the_password_goes(
