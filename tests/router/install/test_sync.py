@@ -208,6 +208,18 @@ async def test_a_frozen_sync_leaves_the_file_as_it_is_and_refuses_a_line_that_is
     assert bool(check(installed.installer)) == bool(refused)
 
 
+async def test_what_a_line_says_wrong_of_a_package_that_is_new_here_is_written_anew(
+    installed: Machine, person: Person
+) -> None:
+    right = installed.installer.entry("weather")
+    edit(installed, hosts=["a.example"], permissions=["state.create"])
+    installed.rights.forget([right.sha256])
+    outcomes = await sync(installed.installer, person)
+    assert [x.error for x in outcomes] == [None, None]
+    assert len(person.asked) == 1
+    assert installed.installer.entry("weather") == right
+
+
 @pytest.mark.parametrize("field", ["sha256", "publisher"])
 async def test_a_release_that_was_announced_otherwise_is_not_installed(
     machine: Open, node: SimulatedNode, person: Person, field: str
