@@ -101,6 +101,19 @@ async def test_its_tools_are_capabilities_with_the_whole_pipeline(
     assert len({tool.owner.digest for tool in tools}) == 4
 
 
+async def test_a_server_gets_no_variable_but_those_that_every_program_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CAPDEX_PASSPHRASE", "API_KEY", "USER"):
+        monkeypatch.setenv(name, "x")
+    told = tmp_path / "told"
+    args = ["-c", 'env > "$0"; exec "$@"', str(told), SERVER.command, *SERVER.args]
+    async with started("foreign", StdioServerParameters(command="sh", args=args)):
+        names = {line.partition("=")[0] for line in told.read_text("utf-8").splitlines()}
+    assert {"PATH", "USER"} <= names
+    assert names - {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"} <= {"PWD", "SHLVL", "_"}
+
+
 async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with_a_line(
     tmp_path: Path,
 ) -> None:
