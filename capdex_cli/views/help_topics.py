@@ -155,7 +155,7 @@ def steps() -> str:
             "",
             "! widens what the package may do or reach: never a patch, at any version.",
             "Below 1.0.0, as npm's caret: 0.y requires a minor step where 1.0.0 requires a major,",
-            "0.0.z a patch; everything else requires a patch. Between pre-releases of one version,",
+            "0.0.z a patch; all else but ! requires a patch. Between pre-releases of one version,",
             "and from them to that version, no step is required.",
             "",
             "`capdex diff OLD NEW` shows what changed. `publish` compares with the highest lower",

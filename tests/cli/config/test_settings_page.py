@@ -61,7 +61,7 @@ Every setting of the program. This page is made from the code, and a test compar
 
 1. an option of the command;
 2. a `CAPDEX_*` variable, then the file that `CAPDEX_DEPLOYMENT` names;
-3. `capdex.toml` of the directory, or of one above;
+3. `capdex.toml` of the directory, or of one above, no further than the root of its git repository;
 4. your own `config.toml`;
 5. `.capdex/up.json`, while a `capdex up` runs in the directory or in one above;
 6. the program itself.
