@@ -133,7 +133,8 @@ async def upgrade_command(
     """Upgrade installed capabilities to the newest versions that were asked for.
 
     Shows how permissions, hosts, tools and prompt change. You are asked again only if a version may
-    do more than the installed one. A version that another key signed is refused.
+    do more than the installed one, tells a model something else, or is an older one. A version that
+    another key signed is refused.
     """
     with open_installer(app) as installer:
         with StatusLine(app.output) as status:
