@@ -29,7 +29,7 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress, read
+from capdex_router.bindings.egress import MAX_BODY_BYTES, SENT, Egress, read
 from capdex_router.bindings.http import failure
 from capdex_router.bindings.mcp_message import (
     Replies,
@@ -50,6 +50,10 @@ ENDED: Final = "the session with the MCP server ended"
 END_S: Final = 0.5  # to end by itself, and by SIGTERM: a host gives the router two seconds
 KILLED_S: Final = 3.0  # for the end of a killed program, which a busy machine is late to tell
 EVENTS_AT_ONCE: Final = 1_000
+MAX_MESSAGES: Final = 64  # of a stream: its answer, and what the SDK answers in turn
+MAX_STREAMS: Final = 16  # of what nobody asked for, and one more in STREAM_S
+STREAM_S: Final = 15.0
+MIN_RETRY_MS: Final = 100  # before a stream that the service ended is asked for again
 _GONE: Final = Code.SERVICE_UNAVAILABLE
 _FAULT: Final = -32099  # a code of JSON-RPC's range for implementations
 _MAX_FAULTS: Final = 64
@@ -73,6 +77,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._egress = egress
         self._url = url
         self._faults: dict[str, CapdexError] = {}
+        self._streams = self._streamed = 0.0
 
     def fault(self, data: object) -> CapdexError | None:
         """Return the error that the `data` of a JSON-RPC error stands for, if it is one of ours."""
@@ -91,6 +96,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        # For the stream of what nobody asked for; one that is resumed is of a call.
+        listens = request.method == "GET" and "last-event-id" not in request.headers
+        if listens and self._is_tired():
+            return httpx2.Response(405, request=request)
         url = URL(str(request.url), encoded=True)
         try:
             if url.origin() != self._url.origin():
@@ -99,13 +108,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             own = ("host", "connection", "content-length", "user-agent")
             headers = {name: x for name, x in request.headers.items() if name not in own}
             headers["accept-encoding"] = "identity"
-            return await self._send(request, url, headers)
+            return await self._send(request, url, headers, listens)
         except CapdexError as error:
             content, headers = self._standing_for(error), {"content-type": _JSON}
             return httpx2.Response(502, headers=headers, content=content, request=request)
 
     async def _send(
-        self, request: httpx2.Request, url: URL, headers: dict[str, str]
+        self, request: httpx2.Request, url: URL, headers: dict[str, str], listens: bool
     ) -> httpx2.Response:
         body = await request.aread()
         asked = asked_in(body)
@@ -126,7 +135,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 if name.lower() in _KEPT_HEADERS
             }
             if "event-stream" in response.headers.get("Content-Type", ""):
-                events = _Events(response, stack.pop_all(), asked, self._standing_for)
+                events = _Events(response, stack.pop_all(), asked, self._standing_for, listens)
                 return httpx2.Response(response.status, headers=kept, stream=events)
             if response.status >= 500 or response.status in (401, 403, 429):
                 fault = failure(url.raw_host or "", response.status)
@@ -148,6 +157,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 with suppress(ValueError):  # else the status says enough
                     data = orjson.dumps({"id": None, **read_message(content)})
             return httpx2.Response(status, headers=kept, content=data)
+
+    def _is_tired(self) -> bool:
+        """Return True if the stream of what nobody asked for is not opened any more."""
+        now = asyncio.get_running_loop().time()
+        self._streams = max(0.0, self._streams - (now - self._streamed) / STREAM_S) + 1
+        self._streamed = now
+        return self._streams > MAX_STREAMS
 
     def _standing_for(self, error: CapdexError) -> bytes:
         """Return an answer that stands for an error of ours, which `fault` gives back."""
@@ -257,6 +273,8 @@ class _Events(httpx2.AsyncByteStream):
     stack: AsyncExitStack
     asked: Replies | None
     carried: Callable[[CapdexError], bytes]
+    listens: bool = False  # to what nobody asked for, which is begun anew and not resumed
+    messages: int = 0  # for the SDK, so far
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -271,8 +289,14 @@ class _Events(httpx2.AsyncByteStream):
                     *events, rest = rest.split(b"\n\n")
                     for start in range(0, len(events), EVENTS_AT_ONCE):
                         await asyncio.sleep(0)  # the SDK reads all that it is given in one turn
-                        some = events[start : start + EVENTS_AT_ONCE]
-                        yield b"".join(map(self._read, filter(None, some)))
+                        told: list[bytes] = []
+                        try:
+                            some = events[start : start + EVENTS_AT_ONCE]
+                            told.extend(map(self._read, filter(None, some)))
+                        except CapdexError as error:  # of which the first one ends the stream
+                            yield b"".join([*told, b"data:%s\n\n" % self.carried(error)])
+                            return
+                        yield b"".join(told)
         except aiohttp.ClientError:
             raise httpx2.StreamError("the service closed its stream") from None
         except ValueError as error:
@@ -284,22 +308,25 @@ class _Events(httpx2.AsyncByteStream):
         await self.stack.aclose()
 
     def _read(self, event: bytearray) -> bytes:
-        """Return an event with its message as the SDK may read it, if any; raises ValueError."""
+        """Return an event as the SDK may read it; raises ValueError, and what fails its call."""
         lines = b"\n%s\n" % event
         if _last(lines, b"event") not in (None, b"", b"message"):
             return b""
         data = b"\n".join(map(bytes.strip, _DATA.findall(lines)))
-        fields = ((name, _last(lines, name)) for name in (b"id", b"retry"))
-        told = [b"%s:%s\n" % (name, value) for name, value in fields if value is not None]
+        id_, retry = _last(lines, b"id"), _last(lines, b"retry")
+        told = [b"id:%s\n" % id_] if id_ is not None and not self.listens else []
+        if retry and retry.isdigit():
+            told.append(b"retry:%d\n" % max(int(retry[:9]), MIN_RETRY_MS))
         if not data and not told:
             return b""
-        try:
-            if self.asked is not None:
-                data = answer_in(self.asked, data)
-            elif data:
-                data = orjson.dumps(message) if (message := read_message(data)) else b""
-        except CapdexError as error:
-            data = self.carried(error)
+        if self.asked is not None:
+            data = answer_in(self.asked, data)
+        elif data:
+            data = orjson.dumps(message) if (message := read_message(data)) else b""
+        self.messages += bool(data)
+        if self.messages > MAX_MESSAGES:
+            what = "the MCP service sends far more than it was asked"
+            raise ExecutionFailed(what, fix=SERVICE, details=SENT)
         return b"%sdata:%s\n\n" % (b"".join(told), data)
 
 

@@ -11,18 +11,25 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 from aiohttp import web
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
-from capdex_router.bindings.mcp_transport import EVENTS_AT_ONCE, _Events
+from capdex_router.bindings.mcp_transport import (
+    EVENTS_AT_ONCE,
+    MAX_STREAMS,
+    GuardedTransport,
+    _Events,
+)
 from capdex_router.bindings.pins import Pins
 from capdex_router.model.refs import SERVICE
 from capdex_router.model.requests import ServiceRequest
@@ -680,6 +687,46 @@ async def test_events_without_a_message_are_passed_over(raw: Any) -> None:
     assert await tool.run({}, timeout_s=20) == {"text": "sunny"}
 
 
+PING = b'data: {"jsonrpc":"2.0","id":"of the service","method":"ping"}\n\n'
+
+
+async def test_a_service_that_asks_without_end_fails_its_call(raw: Any) -> None:
+    answered = b"data: %b\n\n" % WORDS
+    assert await (await raw(SSE, PING * 10 + answered)).run({}, timeout_s=20) == {"text": "sunny"}
+    with pytest.raises(ExecutionFailed, match="far more than it was asked") as failed:
+        await (await raw(SSE, PING * 1000 + answered)).run({}, timeout_s=20)
+    assert failed.value.details == {"sent": True}
+
+
+async def test_of_many_messages_that_are_no_answer_the_first_one_is_told(raw: Any) -> None:
+    stray = b'data: {"jsonrpc":"2.0","id":"%d","result":{}}\n\n'
+    tool = await raw(SSE, b"".join(stray % number for number in range(200)))
+    with pytest.raises(ExecutionFailed, match="cannot be used") as failed:
+        await tool.run({}, timeout_s=20)
+    assert "an answer with the id '0'" in failed.value.why
+
+
+async def test_a_stream_that_a_service_ends_at_once_is_not_asked_for_without_end(
+    serve: Any, stack: AsyncExitStack
+) -> None:
+    asked = 0
+
+    async def ends(request: web.Request) -> web.Response:
+        nonlocal asked
+        asked += "Last-Event-ID" not in request.headers
+        return web.Response(body=b"id: 1\nretry: 0\ndata:\n\n", content_type=SSE)
+
+    url, egress = URL(await serve(ends)), Egress(inside=["127.0.0.1"])
+    stack.push_async_callback(egress.close)
+    transport = GuardedTransport(egress, url)
+    http = await stack.enter_async_context(httpx2.AsyncClient(transport=transport))
+    replies = [await http.get(str(url)) for _ in range(MAX_STREAMS + 4)]
+    assert [x.status_code for x in replies] == [200] * MAX_STREAMS + [405] * 4
+    assert asked == MAX_STREAMS
+    assert {x.content for x in replies[:-4]} == {b"retry:100\ndata:\n\n"}  # and no id
+    assert (await http.get(str(url), headers={"Last-Event-ID": "1"})).status_code == 200
+
+
 async def read_events(sent: bytes) -> list[bytes]:
     """Return what the SDK is given of a stream that nobody asked for, as one that is resumed."""
 
@@ -693,6 +740,13 @@ async def read_events(sent: bytes) -> list[bytes]:
 async def test_what_a_service_tells_on_a_stream_of_its_own_is_no_message_to_the_sdk() -> None:
     note = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
     assert await read_events(b"id: 7\n" + note + note) == [b"id:7\ndata:\n\ndata:\n\n"]
+
+
+async def test_a_service_does_not_have_its_stream_asked_for_without_a_pause() -> None:
+    sent = b"".join(b"retry: %b\n\n" % x for x in (b"0", b"250", b"9" * 400, b"-1", b"1e9", b""))
+    assert await read_events(sent) == [
+        b"retry:100\ndata:\n\nretry:250\ndata:\n\nretry:999999999\ndata:\n\n"
+    ]
 
 
 @pytest.mark.parametrize(
