@@ -584,7 +584,8 @@ def _is_said(part: str, package: Imported, asked: Json) -> bool:
     if kind == "header" and name == "cookie":
         return any(x.startswith("cookie ") for x in subjects)
     if kind == "body":
-        return any(x == "body" or x.startswith("body ") for x in subjects)
+        told = {x for x, before in said if before != "readOnly"}
+        return any(x == "body" or x.startswith("body ") for x in told)
     return False
 
 

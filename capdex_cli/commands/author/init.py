@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_EDITS: Final = 6  # lines to edit that are shown; --json has all
 MAX_ALIKE: Final = 3  # rows for several tools of which only the tool differs
+MAX_WORDS: Final = 8  # rows for several words of one tool of which only the word differs
 MAX_CELL: Final = 48  # columns of a cell of the table; --json has all
 _HEADER: Final = ("of", "what", "is", "before", "now, or why not")
 
@@ -227,19 +229,29 @@ def _report(app: App, imported: Imported) -> None:
 
 
 def _rows(notes: Sequence[Note]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of the table; many that differ in their tool and its old value are one."""
+    """Yield the rows of the table: one for many that differ in their tool and its old value, and
+    one for many of a tool that differ in their subject.
+    """
+    words = Counter(map(_but_subject, notes))
     groups: dict[tuple[str, ...], list[Note]] = {}
     for note in notes:
         refused = note.source if note.fate == "refused" else ""
         key = (note.subject, note.fate, note.after, refused)
-        groups.setdefault(key, []).append(note)
+        is_many = words[_but_subject(note)] > MAX_WORDS
+        groups.setdefault(_but_subject(note) if is_many else key, []).append(note)
     for alike in groups.values():
         for note in alike if len(alike) <= MAX_ALIKE else alike[:1]:
             more = f" and {len(alike) - 1} more" if len(alike) > MAX_ALIKE else ""
             of, what, old = (
                 clip(safe(x), MAX_CELL) for x in (note.source, note.subject, note.before)
             )
-            yield of + more, what, note.fate, old, safe(note.after)
+            is_many = words[_but_subject(note)] > MAX_WORDS
+            of, what = (of, what + more) if is_many else (of + more, what)
+            yield of, what, note.fate, old, safe(note.after)
+
+
+def _but_subject(note: Note) -> tuple[str, ...]:
+    return note.source, note.fate, note.before, note.after
 
 
 def _show(app: App, path: Path, imported: Imported, skill: Path | None) -> None:

@@ -155,6 +155,22 @@ def test_a_long_cell_of_the_report_leaves_the_others_near(capdex: Any, folder: P
     assert ["hook_number_9, " in x["before"] for x in made["notes"] if x["subject"] == "webhooks"]
 
 
+def test_many_rows_that_differ_in_their_word_alone_are_one(capdex: Any, folder: Path) -> None:
+    names = [f"set{i}" for i in range(9)]
+    members = {x: {"type": "string", "readOnly": True} for x in names} | {"a": {"type": "string"}}
+    content = {"application/json": {"schema": {"type": "object", "properties": members}}}
+    body = {"required": True, "content": content}
+    document: dict[str, Any] = {"openapi": "3.1.0", "info": {"title": "Rain"}}
+    document |= {"paths": {"/rain": {"post": {"operationId": "rain", "requestBody": body}}}}
+    (folder / "rain.json").write_text(json.dumps(document))
+    shown = capdex("init", "--from-openapi", "rain.json", "--format", "human").stdout
+    (row,) = [x.split() for x in shown.splitlines() if "readOnly" in x]
+    assert " ".join(row) == "rain body set0 and 8 more left out readOnly the service sets it"
+    made = capdex.json("init", "--from-openapi", "rain.json", "--out", "own.acp.yaml")
+    subjects = [x["subject"] for x in made["notes"] if x["before"] == "readOnly"]
+    assert subjects == [f"body {x}" for x in names]
+
+
 def test_rows_that_differ_in_their_tool_alone_are_one(capdex: Any, folder: Path) -> None:
     texts = [{"name": f"tool{i}", "title": f"Tool {i}", "description": "Tells."} for i in range(4)]
     tools: list[dict[str, Any]] = [{**x, "inputSchema": {"type": "object", "of": 1}} for x in texts]

@@ -171,6 +171,23 @@ def test_lists_under_any_name_of_an_object_in_a_query_are_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("own", "is_said"),
+    [({}, True), ({"additionalProperties": {}}, True), ({"additionalProperties": TEXT}, False)],
+)
+def test_an_object_of_anything_in_a_query_may_hold_what_is_sent_as_text(
+    own: Json, is_said: bool
+) -> None:
+    schema = {"type": "object", **own}
+    parameter = {"name": "f", "in": "query", "style": "deepObject", "schema": schema}
+    assert ("query f" in rows(imported({"parameters": [parameter]}))) == is_said
+
+
+def test_a_member_that_the_service_sets_is_said_to_be_left_out() -> None:
+    package = imported(posting(SERVICE_SETS), method="post")
+    assert rows(package)["body id"] == ("left out", "readOnly")
+
+
+@pytest.mark.parametrize(
     ("own", "above", "url"),
     [
         (["http"], ["https"], "https://api.example.com/x"),  # to edit: no package calls http

@@ -298,7 +298,8 @@ class Arguments:
         taken = self._fixed | secrets
         for name, value in flat.schemas.items():
             if is_read_only(value, self._document.value, old=self._document.is_old):
-                continue  # the service sets it
+                self._operation.note(f"body {name}", "left out", "readOnly", "the service sets it")
+                continue
             own = object_of(encoding.get(name))
             rule: Json = {}
             with self._leaving_out(name in flat.required, f"body {name}"):

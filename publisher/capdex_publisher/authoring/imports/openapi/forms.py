@@ -62,6 +62,13 @@ def nests(document: ApiDocument, schema: object) -> bool:
     return any(kinds(document, x) not in (SCALAR, ANY) for x in below if x is not None)
 
 
+def _is_free(document: ApiDocument, schema: object) -> bool:
+    """Return True if an object holds what its caller likes."""
+    parts = united(document.value, schema, old=document.is_old, words=_COMPOSED)
+    more = [x.get("additionalProperties", "properties" not in x) for x in parts]
+    return any(x is not False and kinds(document, x) == ANY for x in more)
+
+
 def rule(document: ApiDocument, place: str, item: Json, schema: object) -> tuple[Json, str]:
     """Return the style of a parameter, or of a field of a form, where it is not the usual one.
 
@@ -78,7 +85,9 @@ def rule(document: ApiDocument, place: str, item: Json, schema: object) -> tuple
         return {}, "" if known else f"one value has no form in this style: it is sent as {usual}"
     if style not in STYLES[place]:
         raise Unsendable("style", f"a {place} parameter has no such style", style)
-    said = "a list or object in another one is sent as JSON text" if nests(document, schema) else ""
+    is_free = style == "deepObject" and _is_free(document, schema)
+    text = "a list or object in another one is sent as JSON text"
+    said = text if is_free or nests(document, schema) else ""
     if style == "deepObject":
         if "object" not in shapes:
             raise Unsendable("style", "it is for objects, and the value is a list", style)
