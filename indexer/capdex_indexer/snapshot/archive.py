@@ -7,6 +7,7 @@ block's timestamp.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from struct import Struct
@@ -17,11 +18,11 @@ import orjson
 from capdex.encoding.abi import checksum_address
 from capdex.encoding.hexadecimal import to_hex
 from capdex.encoding.multiformats import MAX_BYTES, read_varint
-from capdex.errors import Code, InvalidInput
+from capdex.errors import Code, InvalidInput, UsageError
 from capdex.ipld.car import write_header
 from capdex.ipld.cid import Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.proof.document import ByteBudget, LogProof, read_number, read_object, read_text
 from capdex.proof.index_digest import MAX_TOPICS
 from capdex.registry.logs import BlockRef, LogHead, LogPosition, RawLog
@@ -142,16 +143,24 @@ class SnapshotManifest:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Parse the block; raises InvalidInput, or VerificationFailure for a malformed proof."""
+        """Parse the block; raises InvalidInput, or VerificationFailure for a malformed proof.
+
+        Raises UsageError for a snapshot of another version of the format.
+        """
         try:
             return cls._parse(orjson.loads(data))
+        except UsageError:
+            raise
         except (ValueError, InvalidInput) as error:
             raise damaged(f"its manifest is malformed: {error}") from None
 
     @classmethod
     def _parse(cls, document: object) -> Self:
+        schema = str(object_of(document).get("schema"))
+        if schema != SCHEMA and re.fullmatch(r"capdex\.snapshot/[0-9]{1,9}", schema):
+            raise of_another_version(f"its format is {schema}, not {SCHEMA}")
         given, budget = read_object(document, _KEYS), ByteBudget(1 << 20)
-        if given["schema"] != SCHEMA:
+        if schema != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         block, votes = read_object(given["block"], _BLOCK_KEYS), given["votes"]
         return cls(
@@ -216,6 +225,15 @@ def read_blocks(file: BinaryIO) -> Iterator[tuple[Cid, bytes]]:
         if not cid.matches(block):
             raise damaged(f"the bytes of block {cid} are wrong")
         yield cid, block
+
+
+def of_another_version(why: str) -> UsageError:
+    """Return the error for a snapshot that this version does not read."""
+    return UsageError(
+        "the snapshot was made by another version of capdex",
+        why=why,
+        fix="export it again with this version, or index from the chain",
+    )
 
 
 def damaged(why: str) -> InvalidInput:

@@ -42,10 +42,12 @@ class SnapshotReader:
     def open(cls, path: Path) -> Iterator[Self]:
         """Open a file and read its manifest; raises InvalidInput, or UsageError if unreadable."""
         try:
+            if path.is_fifo():
+                raise OSError(0, "it is a pipe, and a snapshot is read twice")
             file = path.open("rb")
         except OSError as error:
             raise UsageError(
-                f"cannot read {path}", Code.UNREADABLE, error.strerror or "", "check the path"
+                f"cannot read {path}", Code.UNREADABLE, error.strerror or "", "name a file"
             ) from None
         with file:
             root, blocks = read_root(file), read_blocks(file)

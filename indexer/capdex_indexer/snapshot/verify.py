@@ -24,7 +24,12 @@ from capdex.registry.logs import RawLog
 from capdex_indexer.chain.start_block import locate_registry
 from capdex_indexer.db.models import DECODER_VERSION, REGISTRY
 from capdex_indexer.projection import event_rows as rows
-from capdex_indexer.snapshot.archive import LogPart, SnapshotManifest, damaged
+from capdex_indexer.snapshot.archive import (
+    LogPart,
+    SnapshotManifest,
+    damaged,
+    of_another_version,
+)
 from capdex_indexer.snapshot.reader import FoldedEvent, Progress, SnapshotReader, untrue
 
 AT_ONCE: Final = 100  # blocks compared by one batch of headers and one of logs
@@ -126,10 +131,8 @@ def _check_subject(manifest: SnapshotManifest, subject: ExpectedIndex) -> None:
             fix="find a snapshot of a node with the same start-block",
         )
     if manifest.decoder_version != DECODER_VERSION:
-        raise UsageError(
-            "the snapshot was made by another version of capdex",
-            why=f"its decoder has version {manifest.decoder_version}, not {DECODER_VERSION}",
-            fix="export it again with this version, or index from the chain",
+        raise of_another_version(
+            f"its decoder has version {manifest.decoder_version}, not {DECODER_VERSION}"
         )
 
 

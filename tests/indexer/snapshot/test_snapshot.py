@@ -782,6 +782,18 @@ async def test_a_manifest_that_is_none_is_refused(
         await checked(path, making, TrustAnchor(block_hash=bytes(32)))
 
 
+async def test_a_snapshot_of_a_later_format_is_not_called_damaged(
+    original: Any, making: Any, tmp_path: Path, snapshots: Any
+) -> None:
+    path = original.export(tmp_path / "index.car")
+    parts = snapshots.Parts.read(path)
+    parts.manifest["schema"] = "capdex.snapshot/2"
+    parts.write(path)
+    with pytest.raises(UsageError, match="made by another version of capdex") as caught:
+        await checked(path, making, TrustAnchor(block_hash=original.world.hash))
+    assert caught.value.why == "its format is capdex.snapshot/2, not capdex.snapshot/1"
+
+
 async def test_a_manifest_lists_no_more_chunks_than_it_may(
     original: Any, making: Any, tmp_path: Path, snapshots: Any
 ) -> None:
@@ -797,6 +809,15 @@ async def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path, making: A
     with pytest.raises(UsageError) as caught:
         await checked(tmp_path / "none.car", making, TrustAnchor(block_hash=bytes(32)))
     assert caught.value.code is Code.UNREADABLE
+
+
+async def test_a_pipe_which_cannot_be_read_twice_is_refused_at_once(
+    tmp_path: Path, making: Any
+) -> None:
+    os.mkfifo(path := tmp_path / "index.car")  # nobody ever writes into it
+    with pytest.raises(UsageError) as caught:
+        await checked(path, making, TrustAnchor(block_hash=bytes(32)))
+    assert caught.value.why == "it is a pipe, and a snapshot is read twice"
 
 
 # records --------------------------------------------------------------------------------------
