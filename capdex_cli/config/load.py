@@ -32,6 +32,7 @@ from capdex_cli.config.sources import (
     LOCAL,
     NETWORK_KEYS,
     PATH_KEYS,
+    PROJECT,
     Layer,
     configuration_files,
     find_local_network,
@@ -150,6 +151,7 @@ def _merge(layers: list[Layer], local: Layer | None) -> Settings:
             origins.setdefault(key, origins["node-url"])
             values.setdefault(key, node.rstrip("/") + path)
     _check_chain(chosen, values, origins)
+    _check_project(chosen, layers, values, origins)
     _check_forms(values, origins)
     if origins.get("votes") == BUILT_IN != origins.get("registry"):
         del values["votes"], origins["votes"]  # they are votes on another registry's names
@@ -194,6 +196,24 @@ def _check_chain(name: str | None, values: Mapping[str, str], origins: Mapping[s
         message = f"{name} is chain {template.chain_id}, not {values['chain-id']!r}"
         fix = "give a network of your own another name"
         raise wrong(message, origins["chain-id"], fix)
+
+
+def _check_project(
+    name: str | None, layers: Sequence[Layer], values: Mapping[str, str], origins: Mapping[str, str]
+) -> None:
+    """Refuse a project's file that says otherwise what a network is which this user knows.
+
+    Else the endpoint that the user trusts would prove what stands in a stranger's contract.
+    """
+    place = next((place for place, x in enumerate(layers) if x.kind == PROJECT), len(layers))
+    for key in ("chain-id", "registry", "votes"):
+        for layer in layers[place + 1 :]:
+            known = layer.networks.get(name or "", {}).get(key, values.get(key, ""))
+            ours = origins.get(key) == layers[place].origin
+            if ours and known.lower() != values[key].lower():
+                message = f"{name} has another {key} than this project says"
+                fix = "give the network of the project another name"
+                raise wrong(message, origins[key], fix)
 
 
 def _check_forms(values: Mapping[str, str], origins: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from capdex.errors import Code, UsageError
+from capdex.errors import CapdexError, Code, UsageError
 from capdex.json import object_of
 from capdex.manifest.urls import is_loopback
 from capdex_cli.config.settings import TYPED, Network, path_of, user_directories, wrong
@@ -27,6 +27,8 @@ PATH_KEYS: Final = ("keystore", "author-key", "passphrase-file", "author-passphr
 ACCOUNT_KEYS: Final = (*PATH_KEYS, "signer", "signer-address", "fee-cap")
 # A second endpoint checks the first one only if the author of the first one did not choose it.
 NOT_FROM_A_PROJECT: Final = (*ACCOUNT_KEYS, "trust-rpc-url")
+MAX_STACK_BYTES: Final = 64 * 1024  # of up.json
+_BROKEN: Final = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 DEPLOYMENT: Final = "CAPDEX_DEPLOYMENT"
 ENVIRONMENT: Final = {
     **{f"CAPDEX_{key.upper().replace('-', '_')}": key for key in (*NETWORK_KEYS, *ACCOUNT_KEYS)},
@@ -42,6 +44,7 @@ class Layer:
     values: dict[str, str] = field(default_factory=dict)
     networks: dict[str, dict[str, str]] = field(default_factory=dict)
     folder: Path = Path()  # relative paths are relative to it
+    kind: str = ""  # PROJECT, or another
 
     def value(self, key: str, network: str | None) -> str | None:
         """Return a setting of one network, else of every network; a path is made absolute."""
@@ -111,7 +114,7 @@ def read_file(path: Path, kind: str = "") -> Layer:
             f"{path} is not TOML", Code.CONFIG, why=str(error), fix="correct it at that position"
         ) from None
     forbidden = NOT_FROM_A_PROJECT if kind == PROJECT else ()
-    layer = Layer(str(path), folder=path.absolute().parent)
+    layer = Layer(str(path), folder=path.absolute().parent, kind=kind)
     for key, value in document.items():
         if key == "networks":
             for name, table in object_of(value).items():
@@ -147,25 +150,29 @@ def find_local_network(cwd: Path) -> Layer | None:
     """Return the network and the keys of the nearest `capdex up` upward, if its process runs.
 
     Its file is used only if this user owns it and every address in it is of this machine: a cloned
-    repository may contain such a file, too.
+    repository may contain such a file, too, or a link in its place.
     """
+    from capdex.net.files import read_bounded
+
     for folder in (cwd, *cwd.parents):
         path = folder.absolute() / ".capdex" / "up.json"
         try:
+            if (text := read_bounded(path, MAX_STACK_BYTES)) is None:
+                continue
             owner = path.stat().st_uid
-            stack = json.loads(path.read_text(encoding="utf-8"))
+            stack = json.loads(text)
             pid = int(stack["pid"])
             os.kill(pid, 0)
             urls = [str(x) for key, x in stack.items() if key.endswith("_url") and key != "db_url"]
+            if not str(stack.get("ipfs", "dir:")).startswith("dir:"):
+                urls.append(str(stack["ipfs"]))
             hosts = [urlsplit(url).hostname or "" for url in urls]
             if owner != os.geteuid() or pid <= 0 or not all(map(is_loopback, hosts)):
                 return None
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        except (*_BROKEN, CapdexError):
             return None
         # Its MCP endpoint and gateway follow from its node: one that is named elsewhere has others.
-        kept = set(NETWORK_KEYS) - {"mcp-url", "gateway-url"}
+        kept = set(NETWORK_KEYS) - {"mcp-url", "gateway-url", "nodes"}
         names = {**{key: key.replace("-", "_") for key in kept}, "node-url": "http_url"}
         values = {key: str(stack[name]) for key, name in names.items() if stack.get(name)}
         files = ("keys/account.json", "keys/author.json", *["keys/passphrase"] * 2)

@@ -14,7 +14,7 @@ import pytest
 
 from capdex.errors import Code, UsageError
 from capdex_cli.config.load import CARRIED, load, variables
-from capdex_cli.config.settings import REGISTRY, TEMPLATES, VOTES, Network
+from capdex_cli.config.settings import REGISTRY, TEMPLATES, TYPED, VOTES, Network
 from capdex_cli.config.sources import NOT_FROM_A_PROJECT
 from capdex_publisher.deploy import create2
 
@@ -330,6 +330,38 @@ def test_a_public_chains_name_never_means_another_chain(project: Path, name: str
         load(network=name, environ={"CAPDEX_CHAIN_ID": "31337"})
 
 
+@pytest.mark.parametrize("key", ["registry", "votes", "chain-id"])
+@pytest.mark.parametrize("name", ["base", "own"])
+def test_a_projects_file_does_not_change_what_a_known_network_is(
+    user_file: Path, project: Path, name: str, key: str
+) -> None:
+    """Else the endpoint that a person trusts would prove what stands in a stranger's contract."""
+    known = TEMPLATES["base"].values()
+    if name == "own":
+        lines = [f'{key} = "{value}"' for key, value in known.items()]
+        user_file.write_text("\n".join(["[networks.own]", *lines]), "utf-8")
+    file = project / "capdex.toml"
+    other = "31337" if key == "chain-id" else f"0x{'22' * 20}"
+    file.write_text(f'[networks.{name}]\n{key} = "{other}"\n', "utf-8")
+    with pytest.raises(UsageError, match=f"{name} .*{key}|{name} is chain") as caught:
+        load(network=name, cwd=project)
+    assert caught.value.code is Code.CONFIG
+    assert str(file) in caught.value.why
+    assert "another name" in caught.value.fix
+    typed = known[key]  # goes before it
+    assert load(network=name, overrides=[f"{key}={typed}"], cwd=project).origins[key] == TYPED
+    file.write_text(f'[networks.{name}]\n{key} = "{known[key].lower()}"\n', "utf-8")
+    assert load(network=name, cwd=project).origins[key] == str(file)
+
+
+def test_a_projects_file_may_add_a_network_and_a_person_another_registry(project: Path) -> None:
+    text = f'[networks.ours]\nchain-id = 8453\nregistry = "0x{"22" * 20}"\n'
+    (project / "capdex.toml").write_text(text, "utf-8")
+    assert load(network="ours", cwd=project).need_network().registry == f"0x{'22' * 20}"
+    typed = load(network="base", overrides=[f"registry=0x{'33' * 20}"], cwd=project)
+    assert typed.need_network().registry == f"0x{'33' * 20}"
+
+
 def test_built_in_votes_are_not_those_of_another_registry() -> None:
     settings = load(
         network="base", overrides=["registry=0x5FbDB2315678afecb367f032d93F642f64180aa3"]
@@ -486,6 +518,8 @@ def test_a_stack_whose_process_ended_is_not_used(folder: Path) -> None:
         {"pid": 10**30},
         {"rpc_url": "https://rpc.example"},
         {"mcp_url": "http://127.0.0.1.example/mcp"},
+        {"ipfs": "https://ipfs.example"},
+        {"ipfs": "gateway:https://ipfs.example"},
     ],
 )
 def test_a_planted_stack_is_not_believed(folder: Path, changed: dict[str, Any]) -> None:
@@ -493,7 +527,21 @@ def test_a_planted_stack_is_not_believed(folder: Path, changed: dict[str, Any]) 
     assert load().network is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"pid": {}}', "[" * 9999])
+def test_a_planted_stack_names_no_nodes_to_compare_with(folder: Path) -> None:
+    up_json(folder, nodes="https://node.example")
+    assert load().need_network().nodes == ""
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "pipe", "."])
+def test_a_planted_link_is_no_stack(folder: Path, target: str) -> None:
+    path = up_json(folder)
+    path.unlink()
+    os.mkfifo(folder / ".capdex" / "pipe")
+    path.symlink_to(target)
+    assert load().network is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"pid": {}}', "[" * 9999, " " * 100_000])
 def test_a_broken_stack_file_is_no_stack(folder: Path, text: str) -> None:
     up_json(folder).write_text(text, encoding="utf-8")
     assert load().network is None
