@@ -25,7 +25,8 @@ OK, NO, USAGE, UNAVAILABLE, REFUSED, NOT_SERVED, INTERNAL = 0, 1, 2, 3, 4, 6, 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # the reader of stdout closed it
 
-KEY = re.compile(r"\b(?:0x)?[0-9a-fA-F]{64}\b")
+_KEY = re.compile(r"\b(?:0x)?[0-9a-fA-F]{64}\b")
+_TYPED = (Code.CONFIG, Code.UNREADABLE, Code.USAGE)  # of errors that repeat what was typed or set
 
 # What a machine or its user has set, for any path that a person gave and for stdout.
 _OF_THE_MACHINE = {
@@ -124,12 +125,17 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
 
 
 def show(error: CapdexError, output: Output) -> int:
-    """Write one error and return its exit code."""
+    """Write one error and return its exit code; a key in place of its file is not repeated."""
+
+    def write(line: str) -> None:
+        hidden = _KEY.sub("[64 digits, as of a private key]", line)  # a log keeps what it is told
+        output.err.write(hidden if error.code in _TYPED else line)
+
     if output.format in (Format.JSON, Format.JSONL) and output.explicit:
         document = {"schema": "capdex.error/1", **error.to_json(), "exit": exit_code(error)}
-        output.err.write(json_safe(json.dumps(document, ensure_ascii=False)))
+        write(json_safe(json.dumps(document, ensure_ascii=False)))
     else:
-        style, write = output.err.style, output.err.write
+        style = output.err.style
         write(f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}")
         more = "" if error.code in (Code.USAGE, Code.INTERNAL) else f"capdex explain {error.code}"
         for label, text in (("why", error.why), ("fix", error.fix), ("more", more)):
@@ -172,7 +178,6 @@ def from_click(error: click.ClickException) -> UsageError:
         if near:
             fix = f"did you mean {' or '.join(near)}? "
     message = " ".join(message.split())  # click lists choices on lines of their own
-    message = KEY.sub("[64 digits, as of a private key]", message)  # a log keeps what it is told
     message = message.replace("integer range", "integer").replace("float range", "number")
     return UsageError(message, fix=f"{fix}{path} --help lists what there is")
 

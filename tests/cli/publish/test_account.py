@@ -95,6 +95,18 @@ def test_a_key_in_the_environment_is_warned_of_each_time(
         assert IN_ENVIRONMENT.key.hex() not in said.stdout + said.stderr
 
 
+@pytest.mark.parametrize("option", ["--keystore", "--signer"])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_key_in_place_of_its_file_is_not_repeated(
+    capdex: Any, option: str, more: tuple[str, ...]
+) -> None:
+    key = "0x" + "ab" * 32
+    refused = capdex(*more, "account", "show", option, key)
+    assert refused.exit_code == 2
+    assert "64 digits, as of a private key" in refused.stderr
+    assert key[2:] not in refused.stderr + refused.stdout
+
+
 def test_a_key_is_imported_from_stdin_once(capdex: Any, folder: Path) -> None:
     (folder / "pass").write_text("passphrase", encoding="utf-8")
     (folder / "pass").chmod(0o600)
