@@ -93,7 +93,10 @@ def guard(run: Callable[[], object], output: Callable[[], Output], *, debug: boo
         if debug:
             traceback.print_exc()
         return show(error, output())
-    except (KeyboardInterrupt, click.Abort, EOFError):
+    except (KeyboardInterrupt, click.Abort) as error:
+        output().err.write(": ".join(["interrupted", *map(str, error.args)]))
+        return INTERRUPTED
+    except EOFError:
         output().err.write("interrupted")
         return INTERRUPTED
     except BrokenPipeError:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +17,9 @@ from capdex_cli.terminal.text import safe
 
 if TYPE_CHECKING:
     from capdex_publisher.keys.secret import Secret
+
+NOTHING_SENT: Final = "nothing was sent"
+NOTHING_WRITTEN: Final = "nothing was written"
 
 
 def confirm(app: App, question: str, *, typed: str = "") -> None:
@@ -32,7 +35,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
             why="stdin or stderr is not a terminal, or CI, --no-input or CMP_ROUTER is set",
             fix=f"read the plan{_plan_option()}, then add --yes",
         )
-    with interruptible():
+    with interruptible(NOTHING_SENT):
         if typed:
             answer = click.prompt(
                 f"{question} Type {safe(typed)} to agree", default="", show_default=False, err=True
@@ -41,7 +44,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
         else:
             agreed = click.confirm(question, default=False, err=True)
     if not agreed:
-        raise Refused("stopped: the plan was not agreed to", fix="nothing was sent")
+        raise Refused("stopped: the plan was not agreed to", fix=NOTHING_SENT)
 
 
 def _plan_option() -> str:
@@ -77,7 +80,8 @@ def passphrase(app: App, of: Path, *, new: bool = False, author: bool = False) -
         return Secret(text)
     what = "" if new else "the author key " if author else "the account "
     question = f"{'New passphrase' if new else 'Passphrase'} of {what}{safe(of)}"
-    prompt = (lambda: ask_secret(question, twice=new)) if app.may_ask else None
+    undone = NOTHING_WRITTEN if new else NOTHING_SENT
+    prompt = (lambda: ask_secret(question, twice=new, undone=undone)) if app.may_ask else None
     return read_passphrase(file=file, prompt=prompt)
 
 
@@ -93,17 +97,24 @@ def _passphrase_file(app: App, key: str, of: Path) -> Path | None:
     return file
 
 
-def ask_secret(question: str, *, twice: bool = False) -> str:
+def ask_secret(question: str, *, twice: bool = False, undone: str = NOTHING_SENT) -> str:
     """Prompt for a secret without showing it."""
-    with interruptible():
+    with interruptible(undone, is_hidden=True):
         return str(click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True))
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a prompt: inside a running event loop asyncio would only record the signal."""
+def interruptible(undone: str, *, is_hidden: bool = False) -> Iterator[None]:
+    """Let Ctrl-C end a prompt: inside a running event loop asyncio would only record the signal.
+
+    `undone` tells what has not happened then. Click ends the line of a hidden answer itself.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
+    except click.Abort:
+        if not is_hidden:
+            click.echo(err=True)
+        raise click.Abort(undone) from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -12,7 +12,7 @@ from capdex.errors import CapdexError, Code, Refused
 from capdex.json import Json
 from capdex_cli.config.settings import user_directories
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.prompt import confirm, interruptible
+from capdex_cli.terminal.prompt import NOTHING_SENT, confirm, interruptible
 from capdex_cli.terminal.text import safe
 from capdex_router.home.config import Config, NodeAddress
 
@@ -45,8 +45,8 @@ class Terminal:
             confirm(self._app, "Agree?")
         except Refused:
             return False
-        except click.Abort:  # Ctrl-C or Ctrl-D; Click's own is an error to the router
-            raise KeyboardInterrupt from None
+        except click.Abort as error:  # Ctrl-C or Ctrl-D; Click's own is an error to the router
+            raise KeyboardInterrupt(*error.args) from None
         return True
 
 
@@ -139,6 +139,6 @@ def chosen_candidate(app: App, error: CapdexError) -> str | None:
         app.output.say(f"  {number}  {safe(hit['name'])}  {safe(hit['summary'] or hit['title'])}")
     if app.options.yes or not app.may_ask:
         return None
-    with interruptible():
+    with interruptible(NOTHING_SENT):
         number = click.prompt("Which one?", type=click.IntRange(1, len(candidates)), err=True)
     return str(candidates[number - 1]["name"])

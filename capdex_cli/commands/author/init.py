@@ -17,6 +17,7 @@ from capdex.uri import check_name
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, TEXT, command
 from capdex_cli.terminal.output import Format
+from capdex_cli.terminal.prompt import NOTHING_WRITTEN, interruptible
 from capdex_cli.terminal.text import clip, columns, number_of, safe, size, without_secrets
 
 if TYPE_CHECKING:
@@ -305,5 +306,5 @@ def _asked_name(app: App) -> str:
 
 
 def _ask(question: str, default: str = "") -> str:
-    answer: str = click.prompt(question, default=default, show_default=bool(default), err=True)
-    return answer
+    with interruptible(NOTHING_WRITTEN):
+        return str(click.prompt(question, default=default, show_default=bool(default), err=True))

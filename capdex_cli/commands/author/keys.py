@@ -20,7 +20,7 @@ from capdex_cli.publish.account import (
 )
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import FILE, Group, command
-from capdex_cli.terminal.prompt import ask_secret, passphrase
+from capdex_cli.terminal.prompt import NOTHING_WRITTEN, ask_secret, passphrase
 from capdex_cli.terminal.text import safe
 from capdex_publisher.ethereum.transaction import ether
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID, PUBLIC_ACCOUNTS
@@ -174,7 +174,8 @@ async def fund_command(app: App, address: str | None) -> None:
 def _read_key(app: App, key_fd: int | None) -> tuple[Secret, str]:
     """The private key, and where it came from."""
     if key_fd is None and app.may_ask:
-        return Secret(ask_secret("Private key (64 hexadecimal digits)")), "what was typed"
+        question = "Private key (64 hexadecimal digits)"
+        return Secret(ask_secret(question, undone=NOTHING_WRITTEN)), "what was typed"
     if key_fd is None and sys.stdin.isatty():
         raise Refused(
             "no private key was given, and no terminal to ask for it",

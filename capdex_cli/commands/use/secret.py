@@ -10,7 +10,7 @@ from capdex.errors import UsageError
 from capdex.uri import CapabilityURI
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import command
-from capdex_cli.terminal.prompt import ask_secret
+from capdex_cli.terminal.prompt import NOTHING_WRITTEN, ask_secret
 from capdex_cli.terminal.text import safe
 from capdex_cli.views.installing import router_home
 
@@ -53,7 +53,8 @@ def secret_command(app: App, capability: str, host: str, name: str, remove: bool
         )
     value = None
     if not remove and app.may_ask:
-        value = ask_secret(f"{safe(name)} of {safe(of)} for {safe(host)}")
+        question = f"{safe(name)} of {safe(of)} for {safe(host)}"
+        value = ask_secret(question, undone=NOTHING_WRITTEN)
     elif not remove:
         value = sys.stdin.read(MAX_CHARS + 2).removesuffix("\n").removesuffix("\r")
     home = router_home()
