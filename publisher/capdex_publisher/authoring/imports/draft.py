@@ -48,6 +48,7 @@ MAX_HEAVY: Final = 8  # tools that an error weighs
 _ROUNDS: Final = 3  # of leaving out what the format refuses
 
 _LICENCE = re.compile(r"\s+licen[cs]e$", re.IGNORECASE)
+_VERSIONED = re.compile(r"(?i)(\w+)(?: licen[cs]e)?,? (?:v|version )?(\d+(?:\.\d+)*)")
 _TOOL = re.compile(r"tools\[(\d+)\]")
 _BINDING = re.compile(r"tool_bindings\.([^.\[]+)")
 
@@ -152,7 +153,8 @@ def _bounded(draft: Draft) -> tuple[Draft, list[Note]]:
     notes = list(draft.notes)
     tools = _bounded_tools(draft.tools, notes)
     try:
-        spdx = _LICENCE.sub("", draft.license)  # `MIT License`
+        spdx = _LICENCE.sub("", draft.license)  # `MIT License`, `Apache License, Version 2.0`
+        spdx = _VERSIONED.sub(r"\1-\2", spdx) if _VERSIONED.fullmatch(spdx) else spdx
         license_ = check_licence(spdx) if spdx else ""
         if license_ != draft.license:
             notes.append(Note(DOCUMENT, "license", "changed", draft.license, license_))

@@ -36,6 +36,10 @@ MAX_NAMED: Final = 8
 HOSTS_TAKE: Final = 1_024  # characters of a description, by the specification
 
 _COMMENT: Final = re.compile(rb"(?m)^(name|description|license):[ \t]+[^\s'\">|][^\n]*?[ \t](#.*)")
+_UNHEARD: Final = "hosts will not see it: say in the instructions what matters of it"
+_BY_PERSONS: Final = (
+    "an agent may use it by itself: say in the instructions that a person has to ask for it"
+)
 _CARRIED: Final = frozenset(["name", "description", "license", "homepage"])
 
 
@@ -73,9 +77,11 @@ def import_skill(folder: Path, wanted: str = "") -> Draft:
         why = f"hosts take at most {HOSTS_TAKE}: shorten it, or it cannot be written as a skill"
         length = f"{len(description)} characters"
         notes.append(Note(DOCUMENT, "description", "changed", length, why))
-    why = "hosts will not see it: say in the instructions what matters of it"
-    more = {f"{key} of its front matter": x for key, x in front.items() if key not in _CARRIED}
-    notes += [Note(DOCUMENT, what, "left out", written(x), why) for what, x in more.items()]
+    for key in [x for x in front if x not in _CARRIED]:
+        why = _BY_PERSONS if key == "disable-model-invocation" and front[key] is True else _UNHEARD
+        notes.append(
+            Note(DOCUMENT, f"{key} of its front matter", "left out", written(front[key]), why)
+        )
     files, left = list_files(path.parent)
     notes += [Note(DOCUMENT, f"file {file}", "left out", "", why) for file, why in left.items()]
     # The exact name is kept where the package has another one.

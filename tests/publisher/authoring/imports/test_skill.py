@@ -77,6 +77,35 @@ def test_what_is_left_out_of_the_front_matter_says_what_to_do(skill: Path) -> No
     assert "write one such as MIT" in notes["license"]
 
 
+def test_a_skill_that_persons_alone_may_call_is_told_that_agents_may(skill: Path) -> None:
+    for value, told in (("true", "a person has to ask for it"), ("false", "hosts will not see")):
+        line = f"disable-model-invocation: {value}\n---\n\n# Forms"
+        (skill / "SKILL.md").write_text(TEXT.replace("---\n\n# Forms", line))
+        notes = {x.subject: x.after for x in write_package(import_skill(skill)).notes}
+        assert told in notes["disable-model-invocation of its front matter"]
+
+
+@pytest.mark.parametrize(
+    ("text", "spdx"),
+    [
+        ("Apache 2.0", "Apache-2.0"),
+        ("Apache License, Version 2.0", "Apache-2.0"),
+        ("Apache 2.0 License", "Apache-2.0"),
+        ("MPL v2.0", "MPL-2.0"),
+        ("MIT License", "MIT"),
+        ("Terms 2.0", None),
+        ("Apache 2.0 or MIT", None),
+    ],
+)
+def test_a_licence_by_its_usual_name_is_carried(
+    skill: Path, text: str, spdx: str | None, manifest_of: ManifestOf
+) -> None:
+    (skill / "SKILL.md").write_text(TEXT.replace("license: Apache-2.0", f"license: {text}"))
+    package = write_package(import_skill(skill))
+    assert manifest_of(package).metadata.get("license") == spdx
+    assert [x.before for x in package.notes if x.subject == "license"] == [text]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
