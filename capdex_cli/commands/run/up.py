@@ -24,7 +24,7 @@ ANY_PORT = "any free one if it is 0 or taken"
 )  # fmt: skip
 @click.option(
     "--examples", type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Publish the packages of this directory.",
+    help="Publish the packages of this directory.  [default: `examples` here, else capdex's own]",
 )  # fmt: skip
 @click.option(
     "--ipfs", type=click.Choice(["auto", "dir", "kubo"]), default="auto",
