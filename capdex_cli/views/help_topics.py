@@ -17,7 +17,7 @@ def exit_codes() -> str:
         4: "refused: a person must decide",
         6: "published, and the node did not serve it in time: nothing is lost",
         70: "a bug of capdex; the path of the report is printed",
-        130: "interrupted (143 if terminated, 141 if the reader of stdout closed it)",
+        130: "interrupted (143 if terminated, 129 a node by SIGHUP, 141 if stdout has no reader)",
     }
     lines = ["Exit codes (stable)", ""]
     for number, meaning in rows.items():
