@@ -33,8 +33,8 @@ BADGES: Final = {
         "fair",
         "◐",
         "signed",
-        "The signature is valid, but the signer names no account on chain, so anybody could have"
-        " published this file under this name.",
+        "The signature is valid, but the file does not name the account that published it, so"
+        " anybody could have published it under this name.",
     ),
     Verdict.UNSIGNED: Badge("poor", "○", "unsigned", "The file has no signature."),
     Verdict.INVALID: Badge(
