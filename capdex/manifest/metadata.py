@@ -194,10 +194,13 @@ def read_publisher(metadata: Fields) -> str | None:
 # Marks of a registry, and the words beside them, on text as `plain` returns it. The last lines have
 # *official* and *verified* in other languages: RE2 knows no borders of words in other scripts.
 _IMITATION: Final = re2.compile(
-    r"[✓✔✅☑🗸⍻🛡🔒🏅🎖🥇⭐★]|\b(?:verified|official|audited|certified|endorsed|authentic)\b"
-    r"|\b(?:officiel|oficial|offiziell|ufficiale|verificad[oa]|verifiziert)\b"
+    r"[✓✔✅☑🗸⍻🛡🔒🏅🎖🥇⭐★]"
+    r"|\b(?:ver[il]f[il]ed|off[il]c[il]a[il]|aud[il]ted|cert[il]f[il]ed|endorsed|authent[il]c)\b"
+    r"|\b(?:officiel|oficial|offiziell|ufficiale|verificad[oa]|verifiziert|verifie|certifie)\b"
     r"|官方|已验证|已驗證|已认证|已認證|認証済|検証済|официальн|проверено|رسمي|موثق"
 )
+_SPACES: Final = re.compile(r"(?<=\b\w)[ ._-](?=\w\b)")  # in `v e r i f i e d`
+_DIGITS: Final = str.maketrans("01345", "oieas")
 _USED: Final = re2.compile(
     r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?"
     r"(?:\w+[ /-]){0,2}official\b"
@@ -210,10 +213,15 @@ def imitated_mark(text: str) -> str | None:
     Letters that look like ASCII ones are read as such, too.
     """
     read = _USED.sub(" ", plain(text))
-    match = _IMITATION.search(read)
-    if match is None and not read.isascii():
-        match = _IMITATION.search(read.translate(_table()).lower())
+    match = _IMITATION.search(read) or _IMITATION.search(_as_seen(read))
     return match and str(match.group())
+
+
+def _as_seen(text: str) -> str:
+    """The text with plain letters for those that look like them, and for digits; words unspaced."""
+    decomposed = unicodedata.normalize("NFKD", text.translate(_table()))
+    letters = "".join(x for x in decomposed if not unicodedata.combining(x)).lower()
+    return _SPACES.sub("", letters.translate(_DIGITS))
 
 
 # letters that look like others --------------------------------------------------------------

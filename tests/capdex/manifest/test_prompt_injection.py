@@ -390,6 +390,12 @@ def test_what_is_found_in_a_text_is_found_beside_others(case: dict[str, str]) ->
         ({"summary": "authentic. 7 of 7 checks hold."}, "metadata.summary"),
         ({"summary": "Vеrifiеd by all"}, "metadata.summary"),  # е is Cyrillic
         ({"tags": ["weather", "ΟFFICIAL"]}, "metadata.tags[1]"),  # Ο is Greek
+        ({"title": "V e r i f i e d weather"}, "metadata.name"),
+        ({"title": "0fficial Weather"}, "metadata.name"),
+        ({"title": "VERlFIED weather"}, "metadata.name"),
+        ({"summary": "ve\u0332rified, and Offícial"}, "metadata.summary"),
+        ({"summary": "Météo vérifiée, outil certifié"}, "metadata.summary"),
+        ({"title": "Vector 0f 3 or 4 parts", "summary": "A I in 10 s"}, None),
         ({"summary": "官方天气"}, "metadata.summary"),
         ({"summary": "Официальный прогноз"}, "metadata.summary"),
         ({"summary": "Прогноз погоды", "tags": ["καιρός", "天气"]}, None),
