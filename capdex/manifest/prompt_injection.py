@@ -164,7 +164,7 @@ _ELSE: Final = {
     Reason.LINT_SECRECY: re2.compile(r".*\btell(?:ing)?\s+(?:the |your )?\w+\s+to"),
     Reason.LINT_FOREIGN_TOOL: re.compile(
         r"(?:call|use|using|calling|invoke)\s.*(?:first|instead|required)"
-        r"|(?:call|use|invoke)\s[^:;(—]*[:;(—].*"
+        r"|(?:call|use|invoke)\s[^(—]*[(—].*"
         r"|(?:if|when|whenever)\s+(?:the )?[\"'`]?[a-z0-9]+_\w+\b(?![\"'`]?(?: tool| function)?"
         r" (?:(?:is|was|gets) )?(?:available|called|used|invoked|run|return|respond)).*",
         re.DOTALL,
