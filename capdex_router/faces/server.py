@@ -26,7 +26,7 @@ from capdex_router.invoke.invoke import Caller
 from capdex_router.model.images import Image
 from capdex_router.model.refs import BUG, InvokeResult
 from capdex_router.policy.consent import AnswerLater
-from capdex_router.policy.quoting import visible
+from capdex_router.policy.quoting import seen, visible
 
 Context: TypeAlias = ServerRequestContext[Any]
 Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
@@ -143,7 +143,9 @@ def _shown(result: InvokeResult, images: Sequence[Image] = ()) -> types.CallTool
     Beside images there is no structured content, since many hosts would give a model that alone.
     """
     told = {x: y for x, y in result.to_json().items() if y is not None and x != "duration_ms"}
-    words = _line(result.error) if result.error else orjson.dumps(told).decode("utf-8")
+    words = orjson.dumps(told).decode("utf-8")
+    if result.error:
+        told["error"], words = seen(result.error), _line(result.error)
     shown = [types.ImageContent(type="image", data=x.data, mime_type=x.mime_type) for x in images]
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=words), *shown],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -39,6 +40,8 @@ MAX_HITS: Final = 20
 MAX_FIELD_CHARS: Final = 32
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 TOLD: Final = ("versions", "did_you_mean")  # details of a node's error that a model is told
+MAX_TOLD: Final = 20
+_WORD: Final = re.compile(r"[A-Za-z0-9:@.+-]{1,128}")  # such as a URI, a name or a version
 
 AuditWriter = Callable[..., None]  # appends a line to the audit log
 
@@ -131,8 +134,10 @@ async def search(
             audit("find", node=redact(address.mcp_url), **about)
         try:
             answer = await call_tool(address.mcp_url, "search_capabilities", arguments)
-        except Unavailable as error:
-            failed = failed or error
+        except CapdexError as error:
+            if not isinstance(error, Unavailable):
+                raise _told(error) from None
+            failed = failed or _told(error)
             continue
         node_hits = map(_hit, objects_in(list_of(answer.get("list_of_results"))[:MAX_HITS]))
         return [hit for hit in node_hits if hit is not None][:limit]
@@ -146,8 +151,18 @@ async def _ask(address: NodeAddress, uri: CapabilityURI, config: Config) -> Rele
         answer = await call_tool(address.mcp_url, "resolve_capability", {"cap_uri": str(uri)})
         return _release(answer, uri, config, address)
     except CapdexError as error:
-        told = {x: y for x, y in (error.details or {}).items() if x in TOLD}
-        return replace(error, details=told)
+        return _told(error)
+
+
+def _told(error: CapdexError) -> CapdexError:
+    """Return a node's error with those of its details that a model is told: words, no sentences."""
+    details = error.details or {}
+    told: Json = {x: details[x] for x in ("proven",) if x in details}  # which no node says
+    for key in TOLD:
+        words = [x for x in list_of(details.get(key)) if isinstance(x, str) and _WORD.fullmatch(x)]
+        if words:
+            told[key] = words[:MAX_TOLD]
+    return replace(error, details=told)
 
 
 def _down(answer: Release | CapdexError) -> bool:
@@ -184,9 +199,9 @@ async def _proven(
             )
         except CapdexError as error:
             if "proven" in (error.details or {}):
-                raise
+                raise _told(error) from None
             refuted.append(f"the node at {redact(address.mcp_url)} did not prove its answer")
-            failed = failed or error
+            failed = failed or _told(error)
             continue
         release = _release(verified.answer, uri, config, address)
         position = release.chain | {"block_hash": to_hex(verified.proven.block.hash)}

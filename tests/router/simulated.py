@@ -57,7 +57,8 @@ def answer(data: bytes, **changed: Any) -> Json:
 class SimulatedNode:
     """A node and gateway; `releases` are what it tells of, `blocks` what it gives.
 
-    `lie` takes the URI that is asked for and may return another answer, or an error to raise.
+    `lie` takes the URI or the words that are asked for and may return another answer, or an error
+    to raise.
     """
 
     port: int = 0
@@ -100,9 +101,12 @@ class SimulatedNode:
             return {"code": "NOT_FOUND", "message": f"no {cap_uri}", "details": details}, True
         return max(found, key=lambda x: Version.parse(x["semver"])), False
 
-    def search(self, words: str) -> Json:
+    def search(self, words: str) -> tuple[Json, bool]:
+        lie = self.lie(words) if self.lie is not None else None
+        if isinstance(lie, CapdexError):
+            return lie.to_json(), True
         hits = [x for x in self.releases if any(w in str(x).casefold() for w in words.split())]
-        return {"list_of_results": hits, "total": len(hits)}
+        return {"list_of_results": hits, "total": len(hits)}, False
 
     async def mcp(self, request: web.Request) -> web.Response:
         params = (await request.json())["params"]
@@ -113,7 +117,7 @@ class SimulatedNode:
         if params["name"] == "resolve_capability":
             content, failed = self.resolve(arguments["cap_uri"])
         else:
-            content, failed = self.search(arguments["query_string"].casefold()), False
+            content, failed = self.search(arguments["query_string"].casefold())
         result = {"content": [], "structuredContent": content, "isError": failed}
         return web.json_response({"jsonrpc": "2.0", "id": 1, "result": result})
 
