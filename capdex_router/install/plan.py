@@ -130,7 +130,10 @@ class InstallPlan:
         yield f"text lint: {label} ({', '.join(lint)})" if label else _NO_LINT
         yield from _broad(self.package)
         yield from self._files()
-        yield f"published by: {entry.chain['publisher']}"
+        where = f"on chain {entry.chain['chain_id']}"
+        if registry := entry.chain.get("contract"):  # a name says nothing without its registry
+            where += f", in the registry {registry}"
+        yield f"published by: {entry.chain['publisher']}, {where}"
         hosts = f" ({escaped(', '.join(self.release.asked))})" if self.release.asked else ""
         unproven = f"none, only the word of the nodes that were asked{hosts}"
         yield f"proof: {self.release.proven or unproven}"

@@ -228,10 +228,12 @@ def _release(answer: Json, uri: CapabilityURI, config: Config, address: NodeAddr
         exact = CapabilityURI.exact(untrusted_text(answer.get("cap_uri")))
         digest = bytes.fromhex(untrusted_text(answer.get("sha256")))
         publisher = parse_address(untrusted_text(chain.get("publisher")))
+        named = untrusted_text(chain.get("contract"))
+        contract = parse_address(named) if named else ""
         like = _like(answer)
     except (CapdexError, ValueError):
-        raise _odd(address, "a URI, sha256, publisher or name in it is malformed") from None
-    chain_id, contract = chain.get("chain_id"), untrusted_text(chain.get("contract"))
+        raise _odd(address, "a URI, sha256, address or name in it is malformed") from None
+    chain_id = chain.get("chain_id")
     if not isinstance(chain_id, int) or isinstance(chain_id, bool):
         raise _odd(address, "it names no chain")
     if not uri.admits(exact):

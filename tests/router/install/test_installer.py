@@ -24,6 +24,8 @@ from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.proposal import Proposal
 from tests.indexer import making
 from tests.router.simulated import (
+    CONTRACT,
+    PUBLISHER,
     Machine,
     Person,
     SimulatedNode,
@@ -73,6 +75,7 @@ async def test_a_package_is_installed_after_one_question(
         "now: GET https://tools.example.org/do",
         'state.create on its own objects of did:nuwa:state:weather#v1 in the scope "weather"',
         "text lint: nothing found",
+        f"published by: {PUBLISHER}, on chain {making.CHAIN_ID}, in the registry {CONTRACT}",
         f"proof: none, only the word of the nodes that were asked (127.0.0.1:{node.port})",
         f"content: sha256 {Cid.of(data).digest.hex()}",
         f"granted as long as the content is the same: {HOST}",
