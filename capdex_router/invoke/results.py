@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -47,13 +48,22 @@ class Results:
         self._clock = clock
 
     def shorten(self, result: InvokeResult) -> InvokeResult:
-        """Return a result whose output fits a slice; a longer output is stored."""
+        """Return a result whose output fits a slice; a longer output is stored.
+
+        Where it cannot be, such as on a full disk, its first slice is answered, and why: what made
+        the output has run, so that an error would have it run again.
+        """
         if result.output is None:
             return result
         text = orjson.dumps(result.output)
         if len(text) <= self._bounds.slice_bytes:
             return result
-        return replace(result, output=self._slice(self._store(text), text, 0))
+        try:
+            output = self._slice(self._store(text), text, 0)
+        except OSError as error:
+            why = f"the rest is lost, since it could not be stored: {error.strerror}"
+            output = self._slice("", text, 0) | {"result": None, "next": None, "why": why}
+        return replace(result, output=output)
 
     def read(self, handle: str, offset: int = 0) -> Json:
         """Return a slice of a stored output: `{part, bytes, result, next}`.
@@ -64,7 +74,8 @@ class Results:
         if type(offset) is not int or offset < 0:
             raise InvalidInput("offset is not a number from 0 on", fix="make the call in next")
         match = _HANDLE.fullmatch(handle)
-        self._expire()
+        with suppress(OSError):  # what cannot be removed can be read
+            self._expire()
         file = None if match is None else self._directory / match[1]
         text = None if file is None else read_bounded(file, self._bounds.all_bytes)
         if text is None:
@@ -84,12 +95,17 @@ class Results:
 
     def _store(self, text: bytes) -> str:
         name = secrets.token_urlsafe(12)
+        path = self._directory / name
         self._expire(len(text))
-        file = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(file, "wb") as stream:
-            stream.write(text)
-            stream.flush()  # which sets the time, too
-            os.utime(file, (self._clock(), self._clock()))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(text)
+                stream.flush()  # which sets the time, too
+                os.utime(file, (self._clock(), self._clock()))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
         return PREFIX + name
 
     def _expire(self, coming: int = 0) -> None:

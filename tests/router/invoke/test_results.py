@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -116,6 +117,30 @@ def test_two_routers_at_once_store_and_read_within_their_bounds(tmp_path: Path) 
     with ThreadPoolExecutor(2) as pool:
         assert min(pool.map(work, range(2))) > 0
     assert sum(x.stat().st_size for x in tmp_path.iterdir()) <= 1_111
+
+
+def test_the_start_of_what_cannot_be_stored_is_answered_with_the_reason(tmp_path: Path) -> None:
+    results = stored(tmp_path, Bounds(slice_bytes=10))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))  # as a disk that is full after 50 bytes
+    try:
+        full = results.shorten(InvokeResult({"text": "a" * 100}, None, 1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+    tmp_path.rmdir()
+    gone = results.shorten(InvokeResult({"text": "a" * 100}, None, 1))
+    for result, why in ((full, "File too large"), (gone, "No such file or directory")):
+        assert result.ok
+        assert result.output == {
+            "part": '{"text":"a',
+            "bytes": 111,
+            "result": None,
+            "next": None,
+            "why": f"the rest is lost, since it could not be stored: {why}",
+        }
+    with pytest.raises(InvalidInput, match="no such stored result"):
+        results.read("result:" + "a" * 16)
 
 
 @given(st.text())
