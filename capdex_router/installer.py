@@ -12,11 +12,19 @@ from capdex_router.home.config import Config
 from capdex_router.home.directory import Home
 from capdex_router.install.installer import Installer
 from capdex_router.policy.grant_file import GrantFile
+from capdex_router.state.store import ObjectStore
 
 
 @contextmanager
 def open_installer(home: Home, config: Config) -> Iterator[Installer]:
     """Open the installer of a user, with its audit log; `config` names the nodes that it asks."""
+
+    def kept(owner: str) -> int:
+        if not home.state.exists():
+            return 0
+        with ObjectStore(home.state) as store:
+            return store.count(owner)
+
     with AuditLog(home.audit) as audit:
         yield Installer(
             home,
@@ -25,4 +33,5 @@ def open_installer(home: Home, config: Config) -> Iterator[Installer]:
             audit=audit,
             seen=ShortForms(home).add,
             gone=Pins(home.pins).forget,
+            kept=kept,
         )

@@ -58,6 +58,7 @@ class Installer:
     audit: AuditLog
     seen: Callable[[VerifiedPackage], None] = lambda package: None
     gone: Callable[[str], None] = lambda name: None
+    kept: Callable[[str], int] = lambda owner: 0  # how many objects a package has here
 
     def __post_init__(self) -> None:
         self._store = LockStore(self.home.lock_file)
@@ -186,8 +187,9 @@ class Installer:
             files=files,
             folders=folders,
         )
-        plan = replace(plan, absent=tuple(x for x in plan.entry.folders if not os.path.lexists(x)))
-        ours = self._placed(plan.entry.name)
+        absent = tuple(x for x in plan.entry.folders if not os.path.lexists(x))
+        kept = self.kept(f"{PREFIX}{plan.entry.name}") if plan.fresh else 0
+        plan, ours = replace(plan, absent=absent, kept=kept), self._placed(plan.entry.name)
         plan.placed.check(ours)
         lost: list[str] = []
         for folder, states in plan.placed.differences():

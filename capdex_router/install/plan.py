@@ -44,6 +44,7 @@ class InstallPlan:
     `had` are the targets that were granted with `old`, `granted` those that come with this one:
     what a person took back from the old package stays taken back. `files` are those of the package
     by path, and are written into the entry's folders, of which `absent` are gone from the disk.
+    `kept` is the number of objects that are here from an installation that was removed.
     """
 
     package: VerifiedPackage
@@ -56,6 +57,7 @@ class InstallPlan:
     had: frozenset[str] = frozenset()
     files: Mapping[str, bytes] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    kept: int = 0
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -123,6 +125,8 @@ class InstallPlan:
 
     def _facts(self) -> Iterator[str]:
         entry, manifest = self.entry, self.package.manifest
+        if self.kept and any(verb in BUILT_IN for verb in manifest.permissions):
+            yield f"objects of an earlier installation, which it may use: {self.kept}"
         unbound = [tool.name for tool in manifest.tools if tool.name not in manifest.bindings]
         if others := [name for name in unbound if name not in BUILT_IN]:
             yield f"tools that nothing here runs: {', '.join(others)}"

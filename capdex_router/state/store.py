@@ -163,6 +163,16 @@ class ObjectStore:
             for owner, scope, uri, visibility, *counts in groups
         ]
 
+    def count(self, owner: str) -> int:
+        """Return how many objects of an owner are there, without those that were deleted."""
+        with self.database.reading() as run:
+            (count,) = run(
+                "SELECT count(*) FROM objects JOIN collections ON collection = number"
+                " WHERE owner = ? AND state = ?",
+                (owner, LIVE),
+            ).fetchone()
+        return int(count)
+
     def purge(self, owner: str | None = None) -> int:
         """Remove what has expired, and the content of what was deleted; return how many."""
         with self.database.writing() as run:

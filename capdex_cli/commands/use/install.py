@@ -180,19 +180,22 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     """Remove installed capabilities and the rights that were granted to them.
 
     Files that `install --to` wrote are removed, if nobody has changed them. The objects that they
-    keep stay, unless --purge-state is given.
+    keep stay until --purge-state is given, which also takes names that were removed before.
     """
     with open_installer(app) as installer:
+        left = _left(installer, names) if purge_state else []
+        listed = [name for name in names if name not in left]
         # What is not installed is said before anything is asked.
-        agreed = {x.name: installer.is_agreed(x) for x in map(installer.entry, names)}
+        agreed = {x.name: installer.is_agreed(x) for x in map(installer.entry, listed)}
         if purge_state:
             confirm(app, f"Remove {safe(', '.join(names))} with all objects, for good?")
-        gone = installer.remove(names)
+        gone = installer.remove(listed) if listed else []
         if purge_state:
             from capdex_router.state.store import ObjectStore
 
+            owners = [*(entry.name for entry in gone), *left]
             with ObjectStore(router_home().state) as store:
-                purged = sum(store.drop(f"{PREFIX}{entry.name}") for entry in gone)
+                purged = sum(store.drop(f"{PREFIX}{name.removeprefix(PREFIX)}") for name in owners)
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
     for name, folder in ((x.name, at) for x in gone for at in x.folders if os.path.lexists(at)):
@@ -203,6 +206,13 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     if purge_state:
         app.output.say(f"{number_of(purged, 'object')} removed")
     app.output.results("remove", values, human=human, plain=[entry.name for entry in gone])
+
+
+def _left(installer: Installer, names: tuple[str, ...]) -> list[str]:
+    """Return the names that are not installed any more and have objects here."""
+    owners = {name: f"{PREFIX}{name.removeprefix(PREFIX)}" for name in names}
+    installed = {f"{PREFIX}{name}" for name in installer.lock.packages}
+    return [x for x, uri in owners.items() if uri not in installed and installer.kept(uri)]
 
 
 @command("sync", examples=["capdex sync", "capdex sync --check", "capdex sync --frozen --yes"])

@@ -432,6 +432,35 @@ def test_objects_stay_unless_they_are_purged(capdex: Any, publish: Any) -> None:
         assert [one.space for one in store.collections()] == [other]
 
 
+def test_the_question_tells_of_objects_that_another_signer_s_package_kept(
+    capdex: Any, publish: Any, making: Any
+) -> None:
+    from capdex_router.state.rows import Space
+    from capdex_router.state.store import ObjectStore
+    from capdex_router.state.strategies import model
+
+    told = "objects of an earlier installation, which it may use"
+    reads: Any = {"permissions": {"require": ["state.query"]}, "memory_scope": "notes"}
+    publish(**reads)
+    assert told not in capdex("install", "weather", "--yes").stderr
+    diary, schema = Space("did:nuwa:cap:weather", "notes"), model("urn:n", {"type": "object"})
+    with ObjectStore(home() / "state.sqlite") as store:
+        for id_ in "abc":
+            store.create(diary, schema, id_, {"text": "kept"})
+        store.delete(diary, schema, "c")
+    assert capdex("remove", "weather").exit_code == 0
+    publish(key=making.OTHER_KEY)
+    assert told not in capdex("install", "weather", "--yes").stderr
+    assert capdex("remove", "weather").exit_code == 0
+    publish(key=making.OTHER_KEY, **reads)
+    assert f"{told}: 2" in capdex("install", "weather", "--yes").stderr
+    assert capdex("remove", "weather").exit_code == 0
+    for name in ("tides", "weather"):
+        assert capdex("remove", name, "--purge-state").exit_code == (1 if name == "tides" else 4)
+    assert "3 objects removed" in capdex("remove", "weather", "--purge-state", "--yes").stderr
+    assert told not in capdex("install", "weather", "--yes").stderr
+
+
 def test_audit_checks_the_chain_of_decisions(capdex: Any, publish: Any) -> None:
     assert capdex.json("audit") == {
         "schema": "capdex.audit/1", "results": [], "lines": 0, "broken": None,
