@@ -193,7 +193,10 @@ def machine() -> Iterator[tuple[Installer, GrantFile]]:
 
 
 def put(installer: Installer, found: VerifiedPackage, person: Person) -> None:
-    chain = {"chain_id": making.CHAIN_ID, "publisher": found.announcement.publisher}
+    chain = {
+        "chain_id": making.CHAIN_ID, "publisher": found.announcement.publisher,
+        "contract": checksum_address(making.REGISTRY),
+    }  # fmt: skip
     plan = installer.planned(found, Release(found.announcement, chain))
     asyncio.run(installer.carry_out(plan, person))
 
