@@ -84,7 +84,7 @@ async def serving(
 def _bound(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if path.exists():
+        if os.path.lexists(path):
             if not stat.S_ISSOCK(path.lstat().st_mode):
                 raise OSError("another file is there")
             with suppress(ConnectionRefusedError):
@@ -102,8 +102,9 @@ def _bound(path: Path) -> socket.socket:
         raise UsageError(
             f"the socket {path} cannot be used",
             Code.UNREADABLE,
-            why=str(error),
-            fix="end the router that serves there, or name another path with --socket",
+            why=error.strerror or str(error),
+            fix="end the router that serves there, or name another path with --socket: one of at "
+            "most 107 bytes, in a directory that is there",
         ) from None
     return listener
 

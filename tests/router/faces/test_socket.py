@@ -116,6 +116,22 @@ async def test_a_socket_that_a_crash_left_is_taken_over(tmp_path: Path) -> None:
         assert (await call(path, "capability.list"))["capabilities"]
 
 
+async def test_a_link_to_nothing_is_another_file(tmp_path: Path) -> None:
+    (tmp_path / "router.sock").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError) as refused:
+        async with served(tmp_path):
+            pass
+    assert refused.value.why == "another file is there"
+
+
+async def test_a_path_in_no_directory_is_told_without_a_number(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        async with serving(tmp_path / "none" / "router.sock", {}):
+            pass
+    assert refused.value.why == "No such file or directory"
+    assert "107 bytes, in a directory that is there" in (refused.value.fix or "")
+
+
 async def test_another_file_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "router.sock").write_text("mine")
     with pytest.raises(UsageError):
