@@ -263,7 +263,9 @@ class Invoker:
         turn = self._turns.turn(f"{owner.source} {owner.name}")
         try:
             async with asyncio.timeout(limit + LATE_S), turn:
-                left, began = max(0.0, deadline - time.monotonic()), True
+                if (left := deadline - time.monotonic()) <= 0:  # its turn came too late
+                    raise TimeoutError
+                began = True
                 with carrying(self._token(call, left)):
                     return await call.executor.run(call.arguments, timeout_s=left)
         except TimeoutError:

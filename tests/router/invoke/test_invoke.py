@@ -386,6 +386,16 @@ async def test_at_the_deadline_the_tool_is_cancelled(runtime: Make) -> None:
     assert (waits.now, waits.cancelled) == (0, 1)
 
 
+async def test_a_call_whose_turn_comes_after_its_deadline_is_late_and_runs_nothing(
+    runtime: Make,
+) -> None:
+    keeps = Keeps()
+    owner = Owner("package", "did:nuwa:cap:demo", "aa", "sc:demo", ("state.create",))
+    run = runtime(tool("t", keeps, owner=owner))
+    late = await run.call("t", {"text": ""}, Person(), timeout_s=1e-9)
+    assert (late["error"]["reason"], keeps.seen) == ("TIMEOUT", [])
+
+
 async def test_an_unanswered_call_that_may_have_changed_something_is_not_to_be_repeated(
     runtime: Make,
 ) -> None:
