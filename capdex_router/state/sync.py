@@ -74,8 +74,13 @@ def export(store: ObjectStore, owner: str, path: Path, *, public: bool = False) 
     """Write the objects of an owner to a file for its user alone; return how many there are.
 
     `public` takes those alone whose schema says that they are public, for a file to pass on. Raises
-    UsageError UNREADABLE if the file cannot be written.
+    InvalidInput NOT_FOUND if nothing is kept of the owner: an older export stays then; UsageError
+    UNREADABLE if the file cannot be written.
     """
+    with store.database.reading() as run:
+        if not _holds(run, owner):
+            fix = "capdex state list shows what is kept"
+            raise InvalidInput(f"nothing is kept of {owner}", Code.NOT_FOUND, fix=fix)
     found = entries(store, owner, public=public)
     with overwriting(path, 0o600) as stream, closing(found):
         return _write(stream, owner, found)
@@ -165,13 +170,17 @@ def merge_entries(
     counts = {"new": 0, "changed": 0, "same": 0}
     now = store.clock()
     with store.database.writing() as run:
-        held = "SELECT 1 FROM objects JOIN collections ON collection = number WHERE owner = ?"
-        if empty and run(held, (owner,)).fetchone() is not None:
+        if empty and _holds(run, owner):
             raise InvalidInput(f"{owner} has objects here", fix="use: capdex state merge")
         for entry in objects:
             with _naming(entry.id):
                 counts[_merge(run, owner, entry, now)] += 1
     return Merged(**counts)
+
+
+def _holds(run: Run, owner: str) -> bool:
+    held = "SELECT 1 FROM objects JOIN collections ON collection = number WHERE owner = ?"
+    return run(held, (owner,)).fetchone() is not None
 
 
 def _merge(run: Run, owner: str, entry: SyncEntry, now: float) -> str:

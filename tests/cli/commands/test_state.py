@@ -47,6 +47,17 @@ def test_objects_move_to_another_machine_by_file(
     assert capdex.json("state", "list")["results"][0]["deleted"] == 0
 
 
+def test_an_export_of_nothing_leaves_an_older_export(tmp_path: Path, capdex: Any) -> None:
+    file = tmp_path / "note.state"
+    with store() as here:
+        here.create(NOTE, MODEL, "a", {"t": "a note"})
+    assert capdex.json("state", "export", "note", str(file))["objects"] == 1
+    before = file.read_bytes()
+    misspelt = capdex("state", "export", "notes", str(file))
+    assert (misspelt.exit_code, file.read_bytes()) == (1, before)
+    assert "nothing is kept of did:nuwa:cap:notes" in misspelt.stderr
+
+
 def test_a_bad_file_is_refused_with_its_fault(tmp_path: Path, capdex: Any) -> None:
     (tmp_path / "bad").write_bytes(b"{}\n")
     assert capdex("state", "merge", str(tmp_path / "bad")).exit_code == 1

@@ -341,6 +341,7 @@ def test_a_file_beyond_its_limit_is_refused_unread(
 
 def test_files_that_are_not_there_are_unreadable(machines: Callable[[], Machine]) -> None:
     here = machines()
+    here.store.create(SPACE, MODEL, "a", {"n": 1})
     for work in (merge, lambda store, path: export(store, OWNER, path)):
         with pytest.raises(UsageError):
             work(here.store, here.file.parent / "none" / "file")
@@ -350,6 +351,7 @@ def test_an_export_takes_the_place_of_a_file_alone(
     machines: Callable[[], Machine], tmp_path: Path
 ) -> None:
     here = machines()
+    here.store.create(SPACE, MODEL, "a", {"n": 1})
     os.mkfifo(tmp_path / "special")
     for path in (Path(), Path("/"), tmp_path, tmp_path / "special"):
         with pytest.raises(UsageError):
