@@ -36,6 +36,9 @@ _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "array": lambda x: isinstance(x, list),
     "object": lambda x: isinstance(x, dict),
 }
+_OPERATORS: Final = (
+    "$eq $ne $gt $gte $lt $lte $in $nin $all $size $exists $type $elemMatch $not $regex $contains"
+)
 _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "$gt": lambda x, y: x > y,
     "$gte": lambda x, y: x >= y,
@@ -78,7 +81,7 @@ class _Compiler:
             wanted = key == "$or"
             return lambda x: any(holds(x) for holds in inner) is wanted
         if key.startswith("$"):
-            raise _wrong(f"{key[:32]!r} is not an operator here")
+            raise _wrong(f"{key[:32]!r} stands where a field, $and, $or or $nor must stand")
         steps = path(key)
         test = self._test(value, depth)
         if len(steps) == 1:
@@ -131,7 +134,7 @@ class _Compiler:
             case "$contains":
                 return self._contains(value)
             case _:
-                raise _wrong(f"{name[:32]!r} is not an operator here")
+                raise _wrong(f"{name[:32]!r} is none of {_OPERATORS}")
 
     def _element(self, value: object, depth: int) -> _Test:
         if not isinstance(value, dict) or depth == 0:
@@ -270,5 +273,8 @@ def _matches(pattern: object) -> Holds:
 
 def _wrong(why: str, code: Code = Code.INVALID_INPUT) -> InvalidInput:
     return InvalidInput(
-        "the filter cannot be used", code, why=why, fix='write it as in {"field": {"$gte": 1}}'
+        "the filter cannot be used",
+        code,
+        why=why,
+        fix='write it as in {"field": {"$gte": 1}} or {"field": {"$regex": "(?i)in any case"}}',
     )

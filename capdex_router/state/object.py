@@ -35,7 +35,7 @@ from capdex_router.state.strategies import Model, Strategy
 
 MAX_BLOB_BYTES: Final = 4 * 1024 * 1024  # of one object with its history
 MAX_FOREIGN_WRITES: Final = 400_000  # more than an object has; as items of a list they take 3 s
-_AGAIN: Final = "take an export of it anew, or delete the object"
+_AGAIN: Final = "take an export of it anew, or delete the object for good (mode: hard)"
 MAX_TIME_S: Final = 1e11  # since 1970
 
 

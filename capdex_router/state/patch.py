@@ -58,7 +58,8 @@ def apply(value: object, patch: object, *, budget: int = MAX_OBJECT_BYTES) -> Pa
                 f"operation {number} of the patch does not apply",
                 why=str(why),
                 details={"operation": number},
-                fix=f"read the object again, and patch what it has now; {_EXAMPLE}",
+                fix="read the object again, and patch what it has now; "
+                f"add makes a field that is not there; {_EXAMPLE}",
             ) from None
         # `copy` doubles a document each time: the budget counts before the next one.
         size = _size(document.root)

@@ -194,12 +194,13 @@ def _denied(why: str) -> Refused:
     )
 
 
+_PATCH: Final = [{"op": "add", "path": "/field", "value": "new"}]
 _ID: Final = {"type": "string", "description": "Id of the object."}
 _STANDARD: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     "state.create": ("Keep a new object.", {"object": {"$ref": "#/schema"}}, ("object",)),
     "state.update": (
         "Change an object by a JSON Patch, or {$inc, $push}.",
-        {"id": _ID, "patch": {"type": ["array", "object"]}},
+        {"id": _ID, "patch": {"type": ["array", "object"], "examples": [_PATCH]}},
         ("id", "patch"),
     ),
     "state.query": (

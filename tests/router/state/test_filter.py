@@ -86,6 +86,22 @@ def test_anything_else_is_refused(where: Any) -> None:
         compiled(where)
 
 
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ({"title": {"$like": "x"}}, "$regex $contains"),
+        ({"title": {"$regex": "x", "$options": "i"}}, "(?i)"),
+        ({"$not": {"title": "x"}}, "where a field, $and, $or or $nor must stand"),
+    ],
+)
+def test_an_operator_of_another_dialect_is_answered_with_those_that_there_are(
+    where: Any, told: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        compiled(where)
+    assert told in f"{refused.value.why}; {refused.value.fix}"
+
+
 def test_nesting_is_bounded() -> None:
     where: Any = {"n": 1}
     for _ in range(50):

@@ -90,6 +90,14 @@ def test_an_operation_that_is_none_is_told_what_came() -> None:
     assert '"path": "/field"' in caught.value.fix
 
 
+def test_a_replaced_field_that_is_not_there_yet_is_answered_with_the_operation_that_makes_it() -> (
+    None
+):
+    with pytest.raises(InvalidInput, match="operation 0") as refused:
+        apply({"title": "milk"}, [{"op": "replace", "path": "/done", "value": True}])
+    assert "add makes a field that is not there" in (refused.value.fix or "")
+
+
 def test_touched_are_the_fields_that_were_written() -> None:
     patch = [
         {"op": "test", "path": "/a", "value": 1},
