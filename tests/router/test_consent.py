@@ -402,14 +402,6 @@ def test_the_order_of_keys_changes_nothing_and_every_value_does(value: Json, ran
     assert asked[0].key != asked[2].key
 
 
-def test_an_answer_is_for_one_content() -> None:
-    first, second = (
-        Proposal("install", "Install x 1.0.0?", "did:nuwa:cap:x", "1.0.0", digest * 64, ("capdex",))
-        for digest in "ab"
-    )
-    assert first.key != second.key
-
-
 def test_a_proposal_cannot_grant_what_it_does_not_show() -> None:
     with pytest.raises(ValueError, match="grants only what it shows"):
         Proposal(

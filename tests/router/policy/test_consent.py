@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import orjson
 import pytest
@@ -126,6 +127,21 @@ def test_the_log_and_programs_are_told_what_is_asked() -> None:
     assert needs_person(asked).details == {"touches": ["GET h", "GET h"]}
 
 
+def test_an_answer_is_for_one_proposal() -> None:
+    asked = replace(proposal(1, to="a"), granted=("host:h0.example.org",))
+    others: dict[str, Any] = {
+        "kind": "install", "summary": "Let x?", "capability_id": "y#t", "version": "1.0.1",
+        "digest": "cd" * 32, "command": ("capdex",), "signer": "did:key:z6Mk", "tool": "t",
+        "accesses": (Access("host:h0.example.org", ("POST /",)),), "input": b'{"to":"b"}',
+        "input_sha256": "ab" * 32, "changes": ("new",), "facts": ("big",), "words": (),
+        "granted": (), "days": 30.0,
+    }  # fmt: skip
+    assert others.keys() == {field.name for field in fields(Proposal)}
+    keys = {replace(asked, **{name: value}).key for name, value in others.items()}
+    assert len(keys | {asked.key, replace(asked, input=None).key}) == len(others) + 2
+    assert replace(asked).key == asked.key
+
+
 def test_a_line_that_is_longer_than_a_page_is_a_page() -> None:
     asked = replace(proposal(), summary="x" * (PAGE_CHARS + 1), words=())
     first, second = pages(asked)
@@ -147,24 +163,33 @@ def test_a_longer_one_has_pages_whose_lines_are_whole_and_complete() -> None:
 
 
 def test_what_no_dialog_can_show_is_told_with_the_command_that_shows_it() -> None:
+    asked = proposal(numbers=list(range(10_000)))
     with pytest.raises(Refused) as caught:
-        pages(proposal(numbers=list(range(10_000))))
+        pages(asked)
     assert caught.value.code is Code.CONFIRM_NEEDED
+    assert caught.value.why == f"it fills more than {MAX_PAGES} questions"
     assert "capdex call 'x#t@1.0.0' - --plan" in caught.value.fix
+    with pytest.raises(Refused) as caught:
+        pages(replace(asked, kind="install"))
+    assert caught.value.fix == "a person can run: capdex grant 'x#t'"
 
 
 async def test_where_nobody_can_be_asked_the_command_is_told() -> None:
     with pytest.raises(Refused) as caught:
         await Refuse().ask(proposal())
-    assert caught.value.fix == ("a person can run: capdex grant 'x#t'")
+    assert caught.value.why == "Let x#t@1.0.0 do this?"
+    assert caught.value.fix == "a person can run: capdex grant 'x#t'"
     assert (caught.value.details or {})["touches"] == ["GET https://h0.example.org/"]
 
 
-async def test_an_error_names_the_first_of_very_many_accesses() -> None:
+@pytest.mark.parametrize(("accesses", "more"), [(8, []), (9, ["and 1 more"])])
+async def test_an_error_names_the_first_of_very_many_accesses(
+    accesses: int, more: list[str]
+) -> None:
     with pytest.raises(Refused) as caught:
-        await Refuse().ask(proposal(accesses=64))
+        await Refuse().ask(proposal(accesses))
     touches = (caught.value.details or {})["touches"]
-    assert touches == [*(f"GET https://h{x}.example.org/" for x in range(8)), "and 56 more"]
+    assert touches == [*(f"GET https://h{x}.example.org/" for x in range(8)), *more]
 
 
 @pytest.mark.parametrize("text", ["می\u200cخواهم", "श्\u200dरी", "👩\u200d💻 and 🏳\ufe0f\u200d🌈"])
