@@ -68,12 +68,10 @@ class Grants:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Return the grants in a file; empty bytes hold none.
+        """Return the grants in a file.
 
         Raises UsageError CONFIG for anything else than what `to_bytes` writes.
         """
-        if not data:
-            return cls()
         try:
             file = _decode(data)
             if file.version != 1:
