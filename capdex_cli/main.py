@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import TextIO, cast
 
 import click
 
 from capdex import __version__
 from capdex_cli.terminal.app import App
 from capdex_cli.terminal.click_commands import Entry, Program
+from capdex_cli.terminal.output import LossyStream
 
 # A section is a folder of `commands`; a command is in the module of its name or of _MODULES.
 _MODULES = {
@@ -141,6 +143,7 @@ def main() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by what started it; the next file takes its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    sys.stderr = cast("TextIO", LossyStream(sys.stderr))  # a result counts without its messages
     # OpenBLAS ends its threads before a fork, and waits for ever for those that multiply: a node,
     # whose uvloop forks, stood still for good when it started a worker while it encoded a text.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"

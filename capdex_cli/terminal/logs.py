@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from types import NoneType
 from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from capdex_cli.terminal.output import LossyStream
 from capdex_cli.terminal.text import safe
 
 
 def set_up(form: str, *, stream: TextIO | None = None) -> None:
     """Log to `stream` (stderr) as `logfmt` or `json`; libraries log warnings and errors only."""
-    sink = cast("TextIO", _LossyStream(stream or sys.stderr))
+    sink = cast("TextIO", LossyStream(stream or sys.stderr))
     processors: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -37,22 +37,6 @@ def set_up(form: str, *, stream: TextIO | None = None) -> None:
     )
     logging.basicConfig(stream=sink, level=logging.WARNING, force=True)
     logging.getLogger().handlers[0].setFormatter(_LibraryFormatter(processors))
-
-
-class _LossyStream:
-    """A stream that drops lines it cannot write: a full disk must not stop the node."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with suppress(OSError, ValueError):
-            return self._stream.write(text)
-        return 0
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError):
-            self._stream.flush()
 
 
 class _LibraryFormatter(logging.Formatter):

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TextIO
@@ -47,6 +48,27 @@ def wants_color(choice: str, tty: bool, environ: Mapping[str, str]) -> bool:
     if forced and forced != "0":
         return True
     return environ.get("TERM") != "dumb" and tty
+
+
+class LossyStream:
+    """A stream that drops what it cannot write: a full disk must stop no node and no payment."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write `text`, or drop it."""
+        with suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        """Flush the stream, or leave it."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 @dataclass(slots=True)

@@ -214,6 +214,26 @@ def test_a_full_disk_behind_stdout_is_no_fault_of_ours(args: tuple[str, ...]) ->
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.parametrize(("args", "code"), [(("init", "ledger", "--kind=prompt"), 0), (("no",), 2)])
+@pytest.mark.parametrize("place", ["a full disk", "no reader"])
+def test_messages_that_cannot_be_written_change_no_exit_code(
+    place: str, args: tuple[str, ...], code: int, folder: Path
+) -> None:
+    read, unread = os.pipe()
+    os.close(read)
+    full = os.open("/dev/full", os.O_WRONLY)
+    stderr = full if place == "a full disk" else unread
+    try:
+        done = subprocess.run(
+            [*CAPDEX, *args], stdout=subprocess.PIPE, stderr=stderr, text=True, check=False
+        )
+    finally:
+        os.close(full)
+        os.close(unread)
+    assert done.returncode == code
+    assert [x.name for x in folder.iterdir()] == (["ledger.acp.yaml"] if code == 0 else [])
+
+
 @pytest.mark.parametrize("closed", ["0", "1", "2"])
 def test_a_stream_that_is_closed_is_as_one_that_nobody_reads(closed: str) -> None:
     command = 'exec "$@" ' + closed + ">&-"
