@@ -7,7 +7,6 @@ json|jsonl` it is one line with a JSON object (schema `capdex.error/1`); stdout 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import sys
@@ -19,7 +18,7 @@ import click
 from capdex.codes import error_codes
 from capdex.errors import CapdexError, Code, UsageError
 from capdex_cli.terminal.output import Format, Output
-from capdex_cli.terminal.text import json_safe, safe
+from capdex_cli.terminal.text import safe
 
 OK, NO, USAGE, UNAVAILABLE, REFUSED, NOT_SERVED, INTERNAL = 0, 1, 2, 3, 4, 6, 70
 INTERRUPTED = 130
@@ -136,7 +135,7 @@ def show(error: CapdexError, output: Output) -> int:
 
     if output.format in (Format.JSON, Format.JSONL) and output.explicit:
         document = {"schema": "capdex.error/1", **error.to_json(), "exit": exit_code(error)}
-        write(json_safe(json.dumps(document, ensure_ascii=False)))
+        write(output.err.json(document))
     else:
         style = output.err.style
         write(f"{style(f'error[{error.code}]', 'red', bold=True)}: {safe(error.message)}")

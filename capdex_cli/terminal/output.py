@@ -106,6 +106,10 @@ class Stream:
         line = text.encode(encoding, "backslashreplace").decode(encoding)
         self.file.write(line + "\n")
 
+    def json(self, value: Mapping[str, Any], indent: int | None = None) -> str:
+        """Return `value` as JSON: in ASCII where the stream is not UTF-8, as JSON has to be."""
+        return json_safe(json.dumps(value, ensure_ascii=not self.unicode, indent=indent))
+
 
 @dataclass(slots=True)
 class Output:
@@ -167,7 +171,7 @@ class Output:
 
     def _json(self, value: Mapping[str, Any]) -> None:
         indent = 2 if self.format is Format.JSON else None
-        self.out.write(json_safe(json.dumps(value, ensure_ascii=False, indent=indent)))
+        self.out.write(self.out.json(value, indent))
 
     # stderr ---------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from capdex.errors import UsageError
+from capdex_cli.terminal.errors import show
 from capdex_cli.terminal.output import Format, Output, Stream, wants_color
 
 
@@ -105,6 +107,18 @@ def test_what_an_encoding_lacks_is_escaped_not_an_error() -> None:
     to = stream("latin-1")
     to.write("é 天")
     assert written(to) == "é \\u5929\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+@pytest.mark.parametrize("form", [Format.JSON, Format.JSONL])
+def test_json_is_utf_8_in_every_locale(encoding: str, form: Format) -> None:
+    to = Output(stream(encoding), stream(encoding), form, explicit=True)
+    text = "Größe · 茶 \U0001f375 \udcff"
+    to.result("tea", {"text": text}, plain=[])
+    show(UsageError(text), to)
+    for place, member in ((to.out, "text"), (to.err, "message")):
+        raw = written(place).encode(encoding)
+        assert json.loads(raw.decode("utf-8"))[member] == text
 
 
 def test_quiet_drops_words_but_no_warning() -> None:
