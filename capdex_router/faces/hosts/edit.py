@@ -82,7 +82,7 @@ def write(edit: Edit, backups: Path, *, private: bool = False) -> Path | None:
     """
     file = edit.file.resolve()  # a link of the user's stays one
     copy = None
-    fix = "give this user the right to write it, then run this again"
+    fix = "see who owns it, its mode, and that the disk is not full, then run this again"
     with saying(f"{file} cannot be used", fix):
         now = file.read_bytes() if file.exists() else None
         if now != edit.before:

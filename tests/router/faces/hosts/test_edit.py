@@ -208,8 +208,9 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
             adding(HOSTS["claude"], no_file, ENTRY)
     edit = adding(HOSTS["claude"], tmp_path / "new.json", ENTRY)
     (tmp_path / "new.json").symlink_to(tmp_path / "file" / "x.json")
-    with pytest.raises(CapdexError):
+    with pytest.raises(CapdexError) as unwritten:
         write(edit, tmp_path / "backups")
+    assert "its mode, and that the disk is not full" in unwritten.value.fix
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "new.json", "pipe"]
 
 
