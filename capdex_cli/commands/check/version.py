@@ -6,6 +6,7 @@ import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -61,6 +62,31 @@ def commit() -> str | None:
     return done.stdout.strip()
 
 
+# What the scripts of click do not do for names such as did:nuwa:cap:weather@1.0.0.
+_CORRECTIONS: Final = (
+    # That of fish cuts a description at its first comma.
+    ('string split ","', 'string split -m 1 ","'),
+    # Bash divides a word at : and @, and replaces what follows the last of them alone.
+    (
+        "    local response\n",
+        """    local response words= count=-1 word line=${COMP_LINE:0:COMP_POINT}
+
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD + 1}"; do
+        if [[ $count -lt 0 || $line == [[:space:]]* ]]; then
+            words+=$'\\n'
+            ((count += 1))
+        fi
+        words+=$word
+        line=${line#*"$word"}
+    done
+    word=${words##*$'\\n'}
+""",
+    ),
+    ('"${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD', '"$words" COMP_CWORD=$count'),
+    ("COMPREPLY+=($value)", 'COMPREPLY+=("${value#"${word%"$2"}"}")'),
+)
+
+
 @command(
     "completion",
     examples=[
@@ -83,5 +109,6 @@ def completion_command(app: App, shell: str) -> None:
     # Not script.source(): for bash that starts a shell to read its version.
     script = completion(root, {}, "capdex", "_CAPDEX_COMPLETE")
     text = script.source_template % script.source_vars()
-    # That of fish cuts a description at its first comma.
-    app.output.out.write(text.replace('string split ","', 'string split -m 1 ","').rstrip())
+    for old, new in _CORRECTIONS:
+        text = text.replace(old, new)
+    app.output.out.write(text.rstrip())

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from capdex_cli.config import completion_cache as cache
@@ -175,20 +176,34 @@ def test_fish_shows_a_description_beyond_its_first_comma(capdex: Any) -> None:
     assert 'string split -m 1 "," $completion' in capdex("completion", "fish").stdout
 
 
-def test_bash_completes_with_the_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("config net", "config networks "),
+        ("--network eth", "--network ethereum "),
+        ("--network=gno", "--network=gnosis "),
+        ("show did:nuwa:cap:tea", "show did:nuwa:cap:tea-timer "),
+        ("show did:nuwa:cap:tea-timer@", "show did:nuwa:cap:tea-timer@1.0.0 "),
+        ("install a@1.0.0 tea-timer@1", "install a@1.0.0 tea-timer@1.0.0 "),
+        ("validate my", r"validate my\ tea.acp.yaml "),
+    ],
+)
+def test_bash_completes_on_a_terminal(tmp_path: Path, typed: str, shown: str) -> None:
     program = Path(sys.executable).parent / "capdex"
-    lines = [
-        f'eval "$("{program}" completion bash)"',
-        'COMP_WORDS=(capdex config net); COMP_CWORD=2; COMP_LINE="capdex config net"',
-        f'PATH="{program.parent}:$PATH"',
-        "_capdex_completion capdex",
-        'echo "${COMPREPLY[@]}"',
-    ]
-    done = subprocess.run(
-        ["bash", "--norc", "-c", "\n".join(lines)],
+    cache.remember(["tea-timer@1.0.0"])
+    (tmp_path / "my tea.acp.yaml").write_text("")
+    bash = pexpect.spawn(
+        "bash",
+        ["--norc", "--noprofile", "-i"],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        env=os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}", "TERM": "dumb"},
+        encoding="utf-8",
+        dimensions=(40, 200),
     )
-    assert done.stdout == "networks\n", done.stderr
+    try:
+        bash.sendline("PS1='> '; eval \"$(capdex completion bash)\"; echo $((6 * 7))")
+        bash.expect("42\r\n")
+        bash.send(f"capdex {typed}\t")
+        bash.expect_exact(f"capdex {shown}")
+    finally:
+        bash.close(force=True)
