@@ -1,9 +1,21 @@
 """JSON objects whose members are not known before they are read, and the levels of a value."""
 
 from collections.abc import Iterator
+from json import loads
 from typing import Any
 
 Json = dict[str, Any]
+
+
+def exact(text: str | bytes) -> Any:
+    """Return a JSON value in which a whole number keeps all its digits; raises ValueError."""
+    import orjson  # the help of a command does without it
+
+    orjson.loads(text)  # which refuses more, and rounds an integer of more than 64 bits
+    try:
+        return loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def object_of(value: object) -> Json:

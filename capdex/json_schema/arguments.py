@@ -13,10 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-import orjson
-
 from capdex.errors import InvalidInput
-from capdex.json import list_of, object_of
+from capdex.json import exact, list_of, object_of
 
 MAX_NAME_CHARS: Final = 64  # of a name in an error
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -105,7 +103,7 @@ def _read(schema: Any, value: Any, texts: bool) -> Any:
             return _word(value, kind, words)
         if isinstance(kind, list | str) and "string" not in kind and _JSON.match(value):
             with suppress(ValueError):
-                value = orjson.loads(value)
+                value = exact(value)
         if kind == "array" and texts and isinstance(value, str) and value:
             value = [x.strip() for x in value.split(",") if x.strip()]
     match kind, value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,15 +61,14 @@ at_option = click.option(
 
 def read_input(arguments: str) -> Any:
     """Return the input of a call, of stdin for `-`; raises InvalidInput for what is not JSON."""
-    import orjson
+    from capdex.json import exact
 
     given = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if arguments == "-" else arguments.encode()
     if len(given) > MAX_INPUT_BYTES:
         raise InvalidInput(f"the input has more than {MAX_INPUT_BYTES} bytes", Code.TOO_LARGE)
     try:
-        orjson.loads(given)
-        return json.loads(given)  # as text: orjson rounds an integer of more than 64 bits
-    except (orjson.JSONDecodeError, RecursionError) as error:
+        return exact(given)
+    except ValueError as error:
         raise InvalidInput(
             "the input is not JSON", why=str(error), fix="write it as in '{\"a\": 1}'"
         ) from None

@@ -9,10 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from capdex.errors import InvalidInput
-from capdex.json import Json
+from capdex.json import Json, exact
 from capdex.json_schema.arguments import came, read_arguments
 from capdex.json_schema.schema import at_pointer, pointer_steps
 
@@ -91,8 +89,8 @@ def _decoded(value: object) -> Any:
     if len(value) > MAX_INPUT_CHARS:
         raise InvalidInput("input is too long", fix=f"send at most {MAX_INPUT_CHARS} characters")
     try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
+        return exact(value)
+    except ValueError:
         return value
 
 

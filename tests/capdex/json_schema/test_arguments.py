@@ -58,6 +58,7 @@ SCHEMA: dict[str, Any] = {
         ({"parts": "Tools"}, {"parts": ["tools"]}),
         ({"parts": "tools, PROMPT"}, {"parts": ["tools", "prompt"]}),
         ({"counts": "7,8,"}, {"counts": [7, 8]}),
+        ({"counts": "[123456789012345678901]"}, {"counts": [123_456_789_012_345_678_901]}),
         ({"patch": '[{"op": "test"}]'}, {"patch": [{"op": "test"}]}),
         ({"patch": '{"$inc": {"n": 1}}'}, {"patch": {"$inc": {"n": 1}}}),
         ({"count": "7"}, {"count": 7}),

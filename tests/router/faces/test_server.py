@@ -149,6 +149,16 @@ async def test_a_host_that_closes_the_input_gives_it_as_json_text(
     assert found["output"] == {"text": "hi"}
 
 
+async def test_a_number_of_more_than_64_bits_in_json_text_is_refused_and_not_rounded(
+    connect: Connect, era: str
+) -> None:
+    digits = 123_456_789_012_345_678_901
+    async with connect(era) as client:
+        for given in ({"input": {"text": digits}}, {"input_json": f'{{"text": {digits}}}'}):
+            found = result_of(await client.call_tool("call", {"uri": ECHO, **given}))
+            assert found["error"]["details"]["why"] == "Integer exceeds 64-bit range", found
+
+
 @pytest.mark.parametrize(
     ("given", "read"),
     [
