@@ -148,6 +148,7 @@ def test_what_is_proven_is_told(world: Any) -> None:
         ("weather@<1.3", "1.1.0"),
         ("weather@1.2.0", "1.2.0"),  # yanked: an exact request finds it
         ("weather@>=2.0.0-rc.0", "2.0.0-rc.1"),
+        ("weather@>=1.0.0 <=2.0.0-rc.1", "2.0.0-rc.1"),  # not the latest, but the highest
         (f"weather@{LONGEST}", LONGEST),
     ],
 )
@@ -281,26 +282,43 @@ def test_an_address_without_a_contract_proves_nothing(proving: Any, world: Any) 
 
 
 @pytest.mark.parametrize(
-    ("slot", "word"),
+    ("slot", "word", "told"),
     [
-        (slots.record_slot("weather"), "00000002" + "00" * 28),
-        (slots.record_slot("weather"), "00" * 8 + f"{MAX_RELEASES + 1:08x}" + "11" * 20),
-        (slots.record_slot("weather"), "00" * 8 + "00000007" + "11" * 20),  # one too many
-        (slots.release_slot("weather", 0), "0405" + b"1.0.0".ljust(30, b"\0").hex()),
-        (slots.release_slot("weather", 0), "0005" + b"1.0.x".ljust(30, b"\0").hex()),
-        (slots.release_slot("weather", 0), "00" * 32),
-        (slots.digest_slot("weather", "1.0.0"), "00" * 32),
-        (slots.long_semver_slots("weather", 2, 64)[0], "00" * 32),
-        (slots.long_semver_slots("weather", 2, 64)[1], "ff" * 32),
+        (slots.record_slot("weather"), "00000002" + "00" * 28, "unknown flags"),
+        (
+            slots.record_slot("weather"),
+            "00" * 8 + f"{MAX_RELEASES + 1:08x}" + "11" * 20,
+            "more than 1000 releases",
+        ),
+        (
+            slots.record_slot("weather"),
+            "00" * 8 + "00000007" + "11" * 20,
+            "must be proven next",
+        ),  # one too many
+        (
+            slots.release_slot("weather", 0),
+            "0405" + b"1.0.0".ljust(30, b"\0").hex(),
+            "not that of a release",
+        ),
+        (
+            slots.release_slot("weather", 0),
+            "0005" + b"1.0.x".ljust(30, b"\0").hex(),
+            "must be proven next",
+        ),
+        (slots.release_slot("weather", 0), "00" * 32, "not that of a release"),
+        (slots.digest_slot("weather", "1.0.0"), "00" * 32, "has no digest"),
+        (slots.long_semver_slots("weather", 2, 64)[0], "00" * 32, "not the string"),
+        (slots.long_semver_slots("weather", 2, 64)[1], "ff" * 32, "can't decode"),
     ],
 )
 def test_storage_that_is_no_registrys_proves_nothing(
-    proving: Any, world: Any, slot: bytes, word: str
+    proving: Any, world: Any, slot: bytes, word: str, told: str
 ) -> None:
     odd = proving.World(world.names, {slot: bytes.fromhex(word)})
     with pytest.raises(VerificationFailure) as caught:
         prove(odd.document("weather"), odd.anchor)
     assert caught.value.code is Code.BAD_PROOF
+    assert told in caught.value.why
 
 
 def of_account(proving: Any, encoded: bytes, slot: Any = None) -> tuple[Any, Anchor]:

@@ -117,6 +117,9 @@ def test_every_value_of_a_small_trie_is_proven(proving: Any) -> None:
 
 KEY = keccak(b"key")
 CHILD = bytes(31) + b"\1"
+NESTED: list[Any] = [b"\x20", b"x"]
+for _ in range(17):
+    NESTED = [b"\x00", NESTED]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +133,7 @@ CHILD = bytes(31) + b"\1"
         ([b"\x00" + KEY, b"short"], "neither"),
         ([b"\x20" + KEY, [b"\x20", b"x"]], "neither"),  # a leaf holds bytes
         ([b"x"] * 3, "neither"),
+        (NESTED, "neither"),  # a sender must not choose how deep the reader goes
         ([b""] * 16 + [[]], "neither"),
         # Leads on behind the end of every key.
         (

@@ -57,6 +57,7 @@ def test_what_does_not_show_is_written_out(text: str, shown: str) -> None:
         ("a\u3000b\u00a0c é", "a\u3000b\u00a0c é"),
         ("👩\u200d💻", "👩\u200d💻"),
         ("a\u3164b\u2800c\u200dd\u202ee é", r"a\u3164b\u2800c\u200dd\u202ee é"),
+        ("\u3164", r"\u3164"),
         ("\U000e0041", r"\udb40\udc41"),
         ("é\x1b[2J\x00", r"é\u001b[2J\u0000"),
         ("\x1b", r"\u001b"),
