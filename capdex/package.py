@@ -239,8 +239,8 @@ def _check_bytes(judgement: _Judgement, data: bytes) -> None:
 
 
 def _check_manifest(judgement: _Judgement, reading: ManifestReading) -> Manifest:
-    errors = [x for x in reading.problems if x.severity is Severity.ERROR]
-    if reading.manifest is None or errors:
+    if reading.manifest is None:
+        errors = [x for x in reading.problems if x.severity is Severity.ERROR]
         first = errors[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         where = f"{first.path}: " if first.path else ""
