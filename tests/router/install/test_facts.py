@@ -216,8 +216,12 @@ def test_the_label_of_lint_codes_is_the_gravest() -> None:
     assert lint_label(()) is None
 
 
-def test_a_package_that_contacts_too_many_is_refused() -> None:
-    hosts = {"type": "later", "urls": [f"https://h{number}.example.org/" for number in range(300)]}
+@pytest.mark.parametrize(
+    "urls",
+    [[f"https://h{number}.example.org/" for number in range(300)], [f"https://{'h' * 5000}/"]],
+)
+def test_a_package_whose_contacts_no_lock_file_holds_is_refused(urls: list[str]) -> None:
+    hosts = {"type": "later", "urls": urls}
     with pytest.raises(CapdexError) as caught:
         locked(package(weather(bindings={"now": hosts})), "", {})
     assert caught.value.code is Code.TOO_LARGE
