@@ -41,7 +41,8 @@ class Cap:
 
         What cannot be read, as where a package's bytes are gone, is named beside the others.
         """
-        cursor = params.get("cursor", 0)
+        given = params.get("cursor")
+        cursor = 0 if given is None else given
         if type(cursor) is not int or cursor < 0:
             raise InvalidInput(
                 "cursor is none of ours", fix="give next of the page before, or leave it out"

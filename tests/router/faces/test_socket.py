@@ -82,6 +82,12 @@ async def test_the_list_comes_in_pages_with_each_capability_once(tmp_path: Path)
     assert len(found) == len(set(found)) == 254
 
 
+async def test_a_cursor_that_is_null_begins_the_list(tmp_path: Path) -> None:
+    async with served(tmp_path) as path:
+        first = await call(path, "capability.list", cursor=None)
+        assert first == await call(path, "capability.list")
+
+
 async def test_an_unknown_pair_is_not_found(tmp_path: Path) -> None:
     async with served(tmp_path) as path:
         for other in ({"version": "2.0.0"}, {"capability_id": "did:nuwa:cap:demo#none"}):
