@@ -51,6 +51,6 @@ def _read() -> list[str]:
     try:
         with _file().open("rb") as file:
             lines = file.read(MAX_BYTES).decode("ascii", "replace").splitlines()
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: no home directory is known
         return []
     return [match[1] for line in lines[:MAX_URIS] if (match := _URI.fullmatch(line))]

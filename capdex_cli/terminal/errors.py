@@ -37,6 +37,8 @@ _OF_THE_MACHINE = {
     errno.EACCES: "give a path that this user may use",
 }
 
+_SPENT = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # EAGAIN: of fork
+
 # What has the meaning of a command of npm, pip or cargo, where a similar word would mislead.
 _ELSEWHERE = {
     **dict.fromkeys(("add", "i"), "install"),
@@ -194,7 +196,12 @@ def _unexpected(error: Exception, output: Output, *, debug: bool) -> int:
     text = "".join(traceback.format_exception(error))
     if debug:
         sys.stderr.write(text)
-    spent = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # as pathlib says it
+        what = "the home directory of this user is not known"
+        why = "HOME is not set, and the system does not list the user"
+        fix = "set HOME to a directory of this user; CAPDEX_HOME is enough for most commands"
+        return show(UsageError(what, Code.CONFIG, why=why, fix=fix), output)
+    spent = isinstance(error, OSError) and error.errno in _SPENT
     if spent or isinstance(error, MemoryError) or str(error) == "can't start new thread":
         what = "the machine gives this process no more memory, threads or open files"
         fix = "raise its limits (ulimit -a, its unit or container), or end other programs"
@@ -224,6 +231,6 @@ def _save_report(text: str) -> str | None:
         path = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
             f.write(f"capdex {__version__}, Python {sys.version}\n\n{text}")
-    except (OSError, UsageError):
+    except (OSError, RuntimeError, UsageError):  # RuntimeError: no home directory is known
         return None
     return str(path)

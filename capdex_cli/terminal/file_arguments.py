@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
@@ -82,5 +83,6 @@ def _unreadable(name: str, error: OSError | UnicodeDecodeError) -> UsageError:
     why = error.strerror or "" if isinstance(error, OSError) else "it is not UTF-8"
     why = why if name else "the name of the file is empty"
     meant = f"{name}.acp.yaml"  # as `init` writes it
-    fix = f"did you mean {meant}?" if Path(meant).is_file() else "check the path"
+    found = os.path.isfile(meant)  # noqa: PTH113 - of pathlib, it raises where nobody may look
+    fix = f"did you mean {meant}?" if found else "check the path"
     return UsageError(f"cannot read {name or repr(name)}", Code.UNREADABLE, why=why, fix=fix)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from capdex import __version__
@@ -81,7 +81,7 @@ def _table(app: App, checks: Sequence[DoctorCheck]) -> list[str]:
 
 def _report(checks: Sequence[DoctorCheck]) -> list[str]:
     """Lines for a bug report, without the path of the home directory."""
-    home = str(Path.home())
+    home = os.path.expanduser("~")  # noqa: PTH111 - it stays if no home directory is known
     about = _about()
     lines = [
         "For a bug report, paste from here on:",

@@ -132,6 +132,20 @@ def test_a_cache_that_is_not_ours_offers_nothing_and_is_replaced(tab: Any, text:
     assert path.read_bytes() == b"tea@0.1.0\n"
 
 
+def test_without_a_known_home_directory_nothing_is_offered(
+    tab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlisted(_: int) -> object:
+        raise KeyError("no such user")
+
+    cache.remember(["tea-timer@1.0.0"])
+    assert tab("capdex show tea") == ["tea-timer"]
+    monkeypatch.setattr("pwd.getpwuid", unlisted)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("CAPDEX_HOME")
+    assert tab("capdex show tea") == []
+
+
 def test_the_cache_is_bounded_and_keeps_the_newest() -> None:
     cache.remember(f"name-{i}@1.0.0" for i in range(cache.MAX_URIS))
     cache.remember(["many@1.0.0", "many@1.1.0"])

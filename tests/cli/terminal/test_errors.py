@@ -246,6 +246,7 @@ def test_a_fault_of_ours_is_told_where_no_report_can_be_written(
         RuntimeError("can't start new thread"),
         MemoryError(),
         OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.EAGAIN, "Resource temporarily unavailable"),
     ],
 )
 def test_a_limit_of_the_machine_is_no_fault_of_ours(
@@ -255,6 +256,28 @@ def test_a_limit_of_the_machine_is_no_fault_of_ours(
     shown = capsys.readouterr().err
     assert "no more memory, threads or open files" in shown
     assert "bug of capdex" not in shown
+
+
+def test_a_user_whose_home_directory_is_not_known_is_told_what_to_set(
+    capdex: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlisted(_: int) -> object:
+        raise KeyError("no such user")
+
+    monkeypatch.setattr("pwd.getpwuid", unlisted)
+    monkeypatch.delenv("HOME")
+    assert "For a bug report, paste from here on:" in capdex("doctor", "--format=human").stdout
+    monkeypatch.delenv("CAPDEX_HOME")
+    for words in (("config",), ("installed",), ("add-to", "claude", "--dry-run")):
+        done = capdex(*words)
+        assert done.exit_code == 2
+        assert "error[CONFIG]: the home directory of this user is not known" in done.stderr
+        assert "set HOME to a directory of this user" in done.stderr
+
+
+def test_a_file_that_is_not_found_is_named_as_it_was_typed(capdex: Any) -> None:
+    name = "a" * 250  # with the ending of a package it is too long for a file system
+    assert f"cannot read {name}\n" in capdex("validate", name).stderr
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
