@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -57,6 +57,7 @@ def package_bytes(
     tools: Iterable[dict[str, Any]] = (),
     schema_uri: str | None = None,
     bindings: Mapping[str, dict[str, Any]] | None = None,
+    unbound: Collection[str] = (),
     prompt: str | None = "Do it.",
     chain_id: int | None = None,
     files: Mapping[str, bytes] | None = None,
@@ -65,7 +66,7 @@ def package_bytes(
 ) -> bytes:
     """A signed package bound to `publisher` (None: not bound); metadata fields by keyword.
 
-    Tools that `bindings` does not name are bound to a web address.
+    Tools that neither `bindings` nor `unbound` names are bound to a web address.
     """
     schema_uri = schema_uri or f"did:nuwa:state:{name}#v1"
     document: dict[str, Any] = {
@@ -81,6 +82,7 @@ def package_bytes(
         "tool_bindings": {
             tool["name"]: {"type": "http_get", "url": "https://tools.example.org/do"}
             for tool in tools
+            if tool["name"] not in unbound
         }
         | dict(bindings or {}),
     }

@@ -100,6 +100,22 @@ async def test_a_package_is_installed_after_one_question(
     assert verify_audit(here.home.audit).broken is None
 
 
+async def test_a_question_names_the_tools_that_nothing_here_runs(
+    machine: Open, node: SimulatedNode, person: Person
+) -> None:
+    tools = [making.tool(name) for name in ("state.query", "now", "later", "past")]
+    node.publish(
+        making.package_bytes(
+            "weather",
+            tools=tools,
+            unbound=("state.query", "now", "past"),
+            permissions={"require": ["state.query"]},
+        )
+    )
+    await machine(node).installer.install(uri("weather"), person)
+    assert "tools that nothing here runs: now, past" in person.lines.splitlines()
+
+
 async def test_secrets_and_what_asks_at_each_call_are_shown_before_an_installation(
     machine: Open, node: SimulatedNode, person: Person
 ) -> None:
