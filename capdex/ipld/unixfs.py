@@ -80,8 +80,7 @@ class Assembly:
                 f"the block {cid} holds {piece.size_bytes} bytes of the file",
                 why=f"the block above it says {size}",
             )
-        # The sizes of other blocks add up to the root's.
-        if size is None and piece.size_bytes > self._most_bytes:
+        if piece.size_bytes > self._most_bytes:
             raise _too_large(f"it declares {piece.size_bytes} bytes")
         if piece.children and depth == MAX_DEPTH:
             raise _too_large(f"its blocks are more than {MAX_DEPTH} deep")
