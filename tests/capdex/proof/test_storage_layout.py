@@ -55,7 +55,7 @@ def test_a_name_record_is_read_from_its_word(word: bytes, expected: NameWord) ->
 
 
 @pytest.mark.parametrize(
-    ("owner", "epoch", "claimed"), [(b"\0", 0, False), (b"\1", 0, True), (b"\0", 2, True)]
+    ("owner", "epoch", "claimed"), [(b"\0", 0, False), (b"\1", 0, True), (b"\0", 1, True)]
 )
 def test_a_renounced_name_stays_claimed(owner: bytes, epoch: int, claimed: bool) -> None:
     assert NameWord(owner * 20, 1, epoch, False).claimed is claimed
