@@ -230,23 +230,24 @@ def _report(app: App, imported: Imported) -> None:
 
 
 def _rows(notes: Sequence[Note]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of the table: one for many that differ in their tool and its old value, and
-    one for many of a tool that differ in their subject.
+    """Yield the rows of the table, where many notes that are alike are one row.
+
+    Alike are notes on one tool that differ in their subject, if there are more than MAX_WORDS of
+    them, and otherwise those that differ in their tool and its old value.
     """
     words = Counter(map(_but_subject, notes))
-    groups: dict[tuple[str, ...], list[Note]] = {}
+    groups: dict[tuple[bool, tuple[str, ...]], list[Note]] = {}
     for note in notes:
         refused = note.source if note.fate == "refused" else ""
-        key = (note.subject, note.fate, note.after, refused)
         is_many = words[_but_subject(note)] > MAX_WORDS
-        groups.setdefault(_but_subject(note) if is_many else key, []).append(note)
-    for alike in groups.values():
+        but_tool = (note.subject, note.fate, note.after, refused)
+        groups.setdefault((is_many, _but_subject(note) if is_many else but_tool), []).append(note)
+    for (is_many, _), alike in groups.items():
         for note in alike if len(alike) <= MAX_ALIKE else alike[:1]:
             more = f" and {len(alike) - 1} more" if len(alike) > MAX_ALIKE else ""
             of, what, old = (
                 clip(safe(x), MAX_CELL) for x in (note.source, note.subject, note.before)
             )
-            is_many = words[_but_subject(note)] > MAX_WORDS
             of, what = (of, what + more) if is_many else (of + more, what)
             yield of, what, note.fate, old, safe(note.after)
 

@@ -184,7 +184,7 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
     """
     with open_installer(app) as installer:
         left = _left(installer, names) if purge_state else []
-        listed = [name for name in names if name not in left]
+        listed = [name for name in names if _owner(name) not in left]
         # What is not installed is said before anything is asked.
         agreed = {x.name: installer.is_agreed(x) for x in map(installer.entry, listed)}
         if purge_state:
@@ -193,9 +193,8 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
         if purge_state:
             from capdex_router.state.store import ObjectStore
 
-            owners = [*(entry.name for entry in gone), *left]
             with ObjectStore(router_home().state) as store:
-                purged = sum(store.drop(f"{PREFIX}{name.removeprefix(PREFIX)}") for name in owners)
+                purged = sum(map(store.drop, [*(_owner(entry.name) for entry in gone), *left]))
     values = [{"name": entry.name, "version": entry.version} for entry in gone]
     human = [(app.output.out.mark("ok"), x.name, x.version, "removed") for x in gone]
     for name, folder in ((x.name, at) for x in gone for at in x.folders if os.path.lexists(at)):
@@ -209,10 +208,13 @@ def remove_command(app: App, names: tuple[str, ...], purge_state: bool) -> None:
 
 
 def _left(installer: Installer, names: tuple[str, ...]) -> list[str]:
-    """Return the names that are not installed any more and have objects here."""
-    owners = {name: f"{PREFIX}{name.removeprefix(PREFIX)}" for name in names}
-    installed = {f"{PREFIX}{name}" for name in installer.lock.packages}
-    return [x for x, uri in owners.items() if uri not in installed and installer.kept(uri)]
+    """Return the URIs of those that are not installed any more and have objects here."""
+    installed = set(map(_owner, installer.lock.packages))
+    return [x for x in map(_owner, names) if x not in installed and installer.kept(x)]
+
+
+def _owner(name: str) -> str:
+    return f"{PREFIX}{name.removeprefix(PREFIX)}"
 
 
 @command("sync", examples=["capdex sync", "capdex sync --check", "capdex sync --frozen --yes"])

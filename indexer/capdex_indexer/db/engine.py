@@ -166,7 +166,7 @@ def reading(text: str) -> Iterator[Connection]:
 def _postgresql(url: URL, limit_s: int, **attributes: object) -> Engine:
     """Return an engine, each statement of which may take `limit_s` seconds, or any time if 0.
 
-    Whatever limit the server has for the account or the database.
+    It holds in place of a limit that the server has for the account or the database.
     """
 
     # Not by an option of the connection, which poolers refuse.

@@ -186,13 +186,13 @@ def _decrypt(path: Path, keystore: dict[str, Any], passphrase: Secret) -> bytes:
     except Exception as error:  # noqa: BLE001 - the library raises whatever the file provokes
         if "MAC mismatch" not in str(error):
             raise _malformed(path, "it is not a version 3 keystore") from None
-        empty = "the passphrase is empty, as of a secret that a job of CI does not get"
+        why = "the file's checksum (its MAC) comes out only with the right one"
+        if not words:
+            why = "the passphrase is empty, as of a secret that a job of CI does not get"
         raise Refused(
             f"the passphrase does not open {path}",
             Code.WRONG_PASSPHRASE,
-            why="the file's checksum (its MAC) comes out only with the right one"
-            if words
-            else empty,
+            why=why,
             fix="try again, or correct its file; nobody can recover a forgotten passphrase",
         ) from None
     return key
