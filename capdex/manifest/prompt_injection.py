@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final
 
 import re2
@@ -173,10 +174,22 @@ _ELSE: Final = {
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
 _INNER_FENCE: Final = re.compile(r"(?m)^[ \t]*(?:[-*+>]|\d+[.)]).*?(?:```|~~~)")
 _TICKED: Final = re.compile(r"(?<![`\\])`(?!`)[^`\n]+`(?!`)")
-_PATTERNS: Final = tuple((code, re2.compile(pattern)) for code, _, pattern in _SHAPES)
-_FOREIGN: Final = re2.compile(_ORDER)
-# Nearly every text matches none of these rules, and one search shows it.
-_ANY: Final = re2.compile("|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _ORDER)))
+
+
+@cache  # 2 MB, for those alone who read texts
+def _patterns() -> tuple[tuple[Reason, Any], ...]:
+    return tuple((code, re2.compile(pattern)) for code, _, pattern in _SHAPES)
+
+
+@cache
+def _foreign() -> Any:
+    return re2.compile(_ORDER)
+
+
+@cache
+def _any() -> Any:
+    """The rules in one: nearly every text matches none of them, and one search shows it."""
+    return re2.compile("|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _ORDER)))
 
 
 def lint(
@@ -189,7 +202,7 @@ def lint(
     # The shapes end and begin at line ends, too: one search of all texts, a line or more each.
     whole = plain("\n".join(text for _, text in _strings(document)))
     words = jailbreak_words.words(whole)
-    if _ANY.search(whole) is None and not jailbreak_words.learnt().may_be_enough(words):
+    if _any().search(whole) is None and not jailbreak_words.learnt().may_be_enough(words):
         return
     for path, text in _strings(document):
         yield from _judge(path, text, own_names)
@@ -236,10 +249,10 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
     heaviest = jailbreak_words.learnt().heaviest(jailbreak_words.words(read))
     if heaviest is not None:
         yield InjectionFinding(Reason.LINT_JAILBREAK, path, heaviest.explain(MAX_EXCERPT_CHARS))
-    if _ANY.search(read) is None:
+    if _any().search(read) is None:
         return
     quoted = [match.span() for match in _QUOTED.finditer(read)]
-    for code, pattern in _PATTERNS:
+    for code, pattern in _patterns():
         hidden = code is Reason.LINT_HIDDEN_MARKDOWN
         for match in pattern.finditer(_outside_code(text, read) if hidden else read):
             if _is_harmless(code, path, read, match):
@@ -256,9 +269,9 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
 
 def _orders(read: str) -> Iterator[Any]:
     """Matches of orders about tools, and those within them: one that is none may hold another."""
-    for outer in _FOREIGN.finditer(read):
+    for outer in _foreign().finditer(read):
         text = outer.group()
-        while match := _FOREIGN.search(text):
+        while match := _foreign().search(text):
             yield match
             text = text[match.end(1) :]
 

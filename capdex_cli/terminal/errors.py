@@ -54,7 +54,7 @@ _ELSEWHERE = {
 # Modules that nothing but the extra brings; `pyproject.toml` names their distributions.
 _EXTRAS = {
     "node": (
-        "alembic", "jinja2", "markdown_it", "markupsafe", "numpy", "prometheus_client",
+        "jinja2", "markdown_it", "markupsafe", "numpy", "prometheus_client",
         "sqlalchemy", "sqlmodel", "uvloop", "web3",
     ),
     "postgres": ("psycopg",),

@@ -26,7 +26,6 @@ ROOT = Path(__file__).parents[2]
 CAPDEX = [sys.executable, "-m", "capdex"]
 HEAVY = {
     "aiohttp",
-    "alembic",
     "asyncio",
     "cryptography",
     "eth_abi",

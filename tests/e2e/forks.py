@@ -38,15 +38,12 @@ sys.exit(os.waitstatus_to_exitcode(int(status)))
 """
 # What commands that run on import besides.
 SERVED = (
-    "alembic.command",
-    "alembic.config",
     "anyio._backends._asyncio",
     "capdex_cli.commands.run.node",
     "capdex_cli.commands.run.up",
     "capdex_cli.commands.use.router",
     "capdex_cli.devnet.up",
     "capdex_cli.node.serve",
-    "capdex_indexer.db.migrations",
     "capdex_router.faces.server",
     "eth_hash.backends.pycryptodome",
     "uvicorn.lifespan.on",

@@ -22,7 +22,7 @@ from aiohttp.test_utils import TestServer
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc.errors import RpcError
 from capdex_indexer.db import engine
-from capdex_indexer.db.migrations import migrate
+from capdex_indexer.db.revision import create_tables
 from capdex_indexer.query.index import Index
 from capdex_indexer.store import Store
 from capdex_indexer.sync import recovery
@@ -145,12 +145,12 @@ def postgres_server(postgres_server: Any) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated(postgres_server: str) -> str:
+def tables_made(postgres_server: str) -> str:
     """The name of a database in PostgreSQL that has the tables and no row."""
-    url = create_database(postgres_server, name := "migrated")
+    url = create_database(postgres_server, name := "tables_made")
     writer, _ = engine.open_writer(url)
     with engine.transaction(writer) as connection:
-        migrate(connection)
+        create_tables(connection)
     writer.dispose()
     return name
 
@@ -174,7 +174,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         yield with_tables(path) if "store" in request.fixturenames else f"sqlite:///{path}"
         return
     server: str = request.getfixturevalue("postgres_server")
-    made = request.getfixturevalue("migrated") if "store" in request.fixturenames else "template1"
+    made = (
+        request.getfixturevalue("tables_made") if "store" in request.fixturenames else "template1"
+    )
     name = f"test_{uuid4().hex}"
     yield create_database(server, name, made)
     with psycopg.connect(server, autocommit=True) as connection:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from capdex_indexer.db import engine
-from capdex_indexer.db.migrations import migrate
+from capdex_indexer.db.revision import create_tables
 
 
 @cache
@@ -17,7 +17,7 @@ def tables() -> bytes:
         path = Path(folder) / "tables.db"
         writer, lock = engine.open_writer(f"sqlite:///{path}")
         with engine.transaction(writer) as connection:
-            migrate(connection)
+            create_tables(connection)
         writer.dispose()
         if lock is not None:
             lock.release()

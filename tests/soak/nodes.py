@@ -26,9 +26,6 @@ PATIENCE_S = 90.0  # a loaded machine is slow, not broken
 LOOK_S = 0.05  # each look opens a connection, or asks the node, and takes from its time
 USED = (
     "capdex_cli.node.serve",
-    "capdex_indexer.db.migrations",
-    "alembic.command",
-    "alembic.config",
     "anyio._backends._asyncio",
     "eth_hash.backends.pycryptodome",
     "uvicorn.lifespan.on",

@@ -1,4 +1,4 @@
-"""The database of the index: tables, migrations and connections, on SQLite and PostgreSQL.
+"""The database of the index: tables, their revision and connections, on SQLite and PostgreSQL.
 
 `engine` opens it for one writer and any number of readers; `models` has the tables.
 """

@@ -16,12 +16,14 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
+    Connection,
     ForeignKey,
     Index,
     Integer,
     MetaData,
     Text,
     TextClause,
+    event,
     literal_column,
     text,
 )
@@ -108,5 +110,15 @@ def deployment_key() -> Any:
 def partial_index(
     name: str, *columns: str, where: ColumnElement[Any] | TextClause, unique: bool = False
 ) -> Index:
-    """An index of the rows that fulfil a condition."""
-    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+    """An index of the rows that fulfil a condition.
+
+    It gets the condition when it is made, for the database in use: to name a dialect here would
+    load it, and PostgreSQL's takes 3 MB.
+    """
+    index = Index(name, *columns, unique=unique)
+
+    @event.listens_for(index, "before_create")
+    def _(_: Index, connection: Connection, **__: Any) -> None:
+        index.dialect_kwargs[f"{connection.dialect.name}_where"] = where
+
+    return index

@@ -56,7 +56,7 @@ def _says(error: DBAPIError, *words: str) -> bool:
 def _classify(error: DBAPIError, where: str) -> CapdexError:
     why = " ".join(str(error.orig).split())[:300]
     if _says(error, "database is locked", "database table is locked", "lock timeout"):
-        fix = "end it: most likely a backup, a migration or an open session"
+        fix = "end it: most likely a backup or an open session"
         return Unavailable(f"another session locks {where}", Code.DATABASE_LOCKED, why, fix)
     if _says(error, "invalid connection option", "connection is bad: invalid"):
         fix = "correct the part of the URL after ?, as libpq has it (sslmode=require)"

@@ -102,8 +102,8 @@ def bound_idleness(engine: Engine) -> None:
     """Let PostgreSQL end the writer's session after `SILENCE_S` without a statement.
 
     Otherwise a process that is suspended or cut off would keep the writer's lock. Also bounds the
-    wait for locks of other sessions, which would count as silence. Call it after migrating, which
-    may take longer.
+    wait for locks of other sessions, which would count as silence. Call it when the store
+    is ready, since judging all packages anew may take longer.
     """
     if engine.dialect.name == "postgresql":
         with transaction(engine) as connection:

@@ -1,4 +1,4 @@
-"""The tables of the index, the same on SQLite and PostgreSQL (made by `db.migrations`).
+"""The tables of the index, the same on SQLite and PostgreSQL (made by `db.revision`).
 
     deployment, cursor    one row per contract read: which it is, and the last block applied
     block                 the ring of newest applied blocks of each, to find where a fork begins

@@ -1,12 +1,36 @@
-"""The revision of the tables: whoever opens those of another version is told so."""
+"""The tables of one revision: made in an empty database, refused where they are of another."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from capdex.errors import Code, UsageError
+from sqlalchemy import Connection, inspect, text
 
-REVISION: Final = "0010"  # the newest in indexer/capdex_indexer/db/migrations/versions
+from capdex.errors import Code, UsageError
+from capdex_indexer.db.models import DEPLOYMENT
+
+REVISION: Final = "0010"  # changes with the tables; those of 0001 to 0009 cannot be upgraded
+# Named as the tool that made the tables of older versions names it: they refuse newer ones by it.
+_TABLE: Final = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL,"
+    " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
+)
+_QUERY: Final = "SELECT version_num FROM alembic_version"
+
+
+def create_tables(connection: Connection) -> None:
+    """Make the tables inside the connection's transaction, unless they are there.
+
+    Raises UsageError FOREIGN_DATABASE for those of another version of capdex.
+    """
+    if inspect(connection).has_table("alembic_version"):
+        found = connection.execute(text(_QUERY)).scalar()
+        if found != REVISION:
+            raise foreign_revision(found)
+        return
+    DEPLOYMENT.metadata.create_all(connection, checkfirst=False)
+    connection.execute(text(_TABLE))
+    connection.execute(text("INSERT INTO alembic_version VALUES (:it)"), {"it": REVISION})
 
 
 def foreign_version(why: str) -> UsageError:
@@ -28,7 +52,7 @@ def check_revision(connection: Any, _: Any) -> None:
     """Raise FOREIGN_DATABASE if the tables are of another version; none at all are told later."""
     cursor = connection.cursor()
     try:
-        cursor.execute("SELECT version_num FROM alembic_version")
+        cursor.execute(_QUERY)
         row = cursor.fetchone()
     except connection.Error:
         row = None

@@ -21,8 +21,8 @@ from capdex.net.ipfs.block_store import BlockDirectory
 from capdex.problems import Verdict
 from capdex.registry.events import Announcement
 from capdex_indexer.db.engine import open_reader, open_writer, transaction
-from capdex_indexer.db.migrations import migrate
 from capdex_indexer.db.models import DEPLOYMENT, EVENT, REGISTRY, RELEASE, VOTES
+from capdex_indexer.db.revision import create_tables
 from capdex_indexer.projection.block_range import BlockRange, LogRows
 from capdex_indexer.query.digest import Digest, read_digest, read_votes_digest
 from capdex_indexer.snapshot.archive import LogPart, damaged
@@ -110,7 +110,7 @@ def _fill(
     connection: Connection, snapshot: SnapshotReader, parts: dict[int, LogPart], progress: Progress
 ) -> None:
     manifest = snapshot.manifest
-    migrate(connection)
+    create_tables(connection)
     deployments.check(connection, manifest.deployment(manifest.registry), listing_rules(SERVED))
     if connection.execute(select(EVENT.c.sequence).limit(1)).first() or cursors.read_cursor(
         connection, REGISTRY

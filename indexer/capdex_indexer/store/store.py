@@ -23,8 +23,8 @@ from capdex_indexer.db import denylist
 from capdex_indexer.db.columns import Lane
 from capdex_indexer.db.engine import bound_idleness, open_writer, transaction
 from capdex_indexer.db.heartbeat import Heartbeat, write_heartbeat
-from capdex_indexer.db.migrations import migrate
 from capdex_indexer.db.models import DEPLOYMENT, REGISTRY, VOTES
+from capdex_indexer.db.revision import create_tables
 from capdex_indexer.projection.block_range import BlockRange
 from capdex_indexer.projection.package_rows import Judgement
 from capdex_indexer.store import changes, events, fetch_queue, listing
@@ -227,7 +227,7 @@ class Store:
             connection.execute(update(DEPLOYMENT).values(revision=DEPLOYMENT.c.revision + 1))
 
     def _prepare(self, connection: Connection, keep_start_block: bool) -> None:
-        migrate(connection)
+        create_tables(connection)
         rules = listing.listing_rules(self._serve)
         row = self._check(connection, self.deployment, keep_start_block)
         if row is None:

@@ -163,7 +163,7 @@ def _groups(claims: Mapping[str, _Claim]) -> Iterator[set[str]]:
     numbers = dict(zip(accounts, range(len(accounts)), strict=True))
     lengths = np.array([len(x) for x in names], np.int64)
     keys, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    for length in np.unique(lengths).tolist():
+    for length in sorted({len(x) for x in names}):
         own = np.flatnonzero(lengths == length)
         letters = np.frombuffer("".join(names[own[0] : own[-1] + 1]).encode("ascii"), np.uint8)
         letters = letters.reshape(-1, length).astype(np.uint64)
