@@ -141,10 +141,11 @@ _ORDER: Final = (
     r"(?:the\s+)?(?:tool\s+|function\s+)?[\"'`]?([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b[^.\n]{0,80}"
     r"\b(?:always|must|instead|never|first|required)\b"
 )
-_QUOTED: Final = re2.compile(
-    "\\B'[^'\\n]{0,160}'|\"[^\"\\n]{0,160}\"|`[^`\\n]{0,160}`|“[^”\\n]{0,160}”|‘[^’\\n]{0,160}’|「[^」\\n]{0,160}」"
+_QUOTED: Final = (
+    "\\B'[^'\\n]{0,160}'|\"[^\"\\n]{0,160}\"|`[^`\\n]{0,160}`"
+    "|“[^”\\n]{0,160}”|‘[^’\\n]{0,160}’|「[^」\\n]{0,160}」"
 )
-_MENTION: Final = re2.compile(
+_MENTION: Final = (
     r"(?:\bif\b|\bsays?\b|\bcontain(?:s|ing)?\b|\bphrases?\b|\bsuch as\b|\blike\b|\be\.g\."
     r"|\bfor example\b|\bpatterns?\b|\binputs?\b|\bquot(?:e|es|ing)\b|\btext\b|\bwords?\b"
     r"|\bread(?:s|ing)?\b|attacks?\b|inject|jailbreak|malicious|adversarial|suspicious|scan|detect"
@@ -152,7 +153,7 @@ _MENTION: Final = re2.compile(
     # a line above a list introduces each item
     r"(?::\**\n(?:\s*(?:[-*+] [^\n]*|```\w*)\n)*\s*[-*+] )?$"
 )
-_NEGATED: Final = re2.compile(
+_NEGATED: Final = (
     r"(?:\b(?:do|does|did|must|should|shall|may|can|could|will|would) ?(?:not|n['’]?t)|\bcannot"
     r"|\bnever|\battempts? to)\s+(?:ever\s+)?(?:\w+ly\s+)?$"
 )
@@ -174,22 +175,14 @@ _ELSE: Final = {
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
 _INNER_FENCE: Final = re.compile(r"(?m)^[ \t]*(?:[-*+>]|\d+[.)]).*?(?:```|~~~)")
 _TICKED: Final = re.compile(r"(?<![`\\])`(?!`)[^`\n]+`(?!`)")
-
-
-@cache  # 2 MB, for those alone who read texts
-def _patterns() -> tuple[tuple[Reason, Any], ...]:
-    return tuple((code, re2.compile(pattern)) for code, _, pattern in _SHAPES)
+# Nearly every text matches none of these rules, and one search shows it.
+_ANY: Final = "|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _ORDER))
 
 
 @cache
-def _foreign() -> Any:
-    return re2.compile(_ORDER)
-
-
-@cache
-def _any() -> Any:
-    """The rules in one: nearly every text matches none of them, and one search shows it."""
-    return re2.compile("|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _ORDER)))
+def _compiled(pattern: str) -> Any:
+    """The pattern in 4 MB of automata, all together: made for those alone who read texts."""
+    return re2.compile(pattern)
 
 
 def lint(
@@ -202,7 +195,7 @@ def lint(
     # The shapes end and begin at line ends, too: one search of all texts, a line or more each.
     whole = plain("\n".join(text for _, text in _strings(document)))
     words = jailbreak_words.words(whole)
-    if _any().search(whole) is None and not jailbreak_words.learnt().may_be_enough(words):
+    if _compiled(_ANY).search(whole) is None and not jailbreak_words.learnt().may_be_enough(words):
         return
     for path, text in _strings(document):
         yield from _judge(path, text, own_names)
@@ -249,12 +242,12 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
     heaviest = jailbreak_words.learnt().heaviest(jailbreak_words.words(read))
     if heaviest is not None:
         yield InjectionFinding(Reason.LINT_JAILBREAK, path, heaviest.explain(MAX_EXCERPT_CHARS))
-    if _any().search(read) is None:
+    if _compiled(_ANY).search(read) is None:
         return
-    quoted = [match.span() for match in _QUOTED.finditer(read)]
-    for code, pattern in _patterns():
+    quoted = [match.span() for match in _compiled(_QUOTED).finditer(read)]
+    for code, _, pattern in _SHAPES:
         hidden = code is Reason.LINT_HIDDEN_MARKDOWN
-        for match in pattern.finditer(_outside_code(text, read) if hidden else read):
+        for match in _compiled(pattern).finditer(_outside_code(text, read) if hidden else read):
             if _is_harmless(code, path, read, match):
                 continue
             if not _mentioned(read, match.start(), match.end(), quoted):
@@ -269,9 +262,9 @@ def _judge(path: Path, text: str, own: frozenset[str]) -> Iterator[InjectionFind
 
 def _orders(read: str) -> Iterator[Any]:
     """Matches of orders about tools, and those within them: one that is none may hold another."""
-    for outer in _foreign().finditer(read):
+    for outer in _compiled(_ORDER).finditer(read):
         text = outer.group()
-        while match := _foreign().search(text):
+        while match := _compiled(_ORDER).search(text):
             yield match
             text = text[match.end(1) :]
 
@@ -282,7 +275,7 @@ def _is_harmless(code: Reason, path: Path, read: str, match: Any) -> bool:
         return _ELSE[code].fullmatch(match.group()) is not None
     if code in (Reason.LINT_OVERRIDE, Reason.LINT_CONVERSATION):
         before = read[max(0, match.start() - 40) : match.start()]
-        return _NEGATED.search(before) is not None
+        return _compiled(_NEGATED).search(before) is not None
     is_tag = code is Reason.LINT_HIDDEN_TAG  # a prompt consists of instructions
     return is_tag and path == ("prompt",) and "instruction" in match.group()
 
@@ -314,7 +307,7 @@ def _mentioned(text: str, start: int, end: int, quoted: list[tuple[int, int]]) -
     """True if a match is only mentioned: quoted, and introduced as a thing that is said."""
     for first, last in quoted:
         if first < start and end < last:
-            return _MENTION.search(text[max(0, first - 400) : first]) is not None
+            return _compiled(_MENTION).search(text[max(0, first - 400) : first]) is not None
     return False
 
 

@@ -6,6 +6,7 @@ of a name follow from its own, and are looked up among sorted ones.
 
 from __future__ import annotations
 
+import os
 import string
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,8 +20,8 @@ from capdex.uri import MAX_NAME_CHARS
 Sums = NDArray[np.uint64]
 
 AT_ONCE: Final = 65_536  # names that are summed together: some 50 MB
-# Drawn anew in each process: nobody can choose names whose sums are equal.
-FACTORS: Final = np.random.default_rng().integers(1, 2**63, MAX_NAME_CHARS + 1, np.uint64)
+# Drawn anew in each process: nobody can choose names whose sums are equal. numpy.random takes 2 MB.
+FACTORS: Final = np.frombuffer(os.urandom(8 * (MAX_NAME_CHARS + 1)), np.uint64)
 _LOOKALIKES: Final = (("rn", "m"), ("m", "rn"), ("vv", "w"), ("w", "vv"))
 _LETTERS: Final = np.frombuffer(f"{string.ascii_lowercase}{string.digits}-".encode(), np.uint8)
 
@@ -66,7 +67,7 @@ def mistakes_of(name: str) -> Sums:
         before[-1] + swapped,
         sums_of(list(_lookalikes(name))),
     ]
-    return np.unique(np.concatenate([x.ravel() for x in sums]))
+    return np.sort(np.concatenate([x.ravel() for x in sums]))
 
 
 def is_mistake(name: str, other: str) -> bool:
