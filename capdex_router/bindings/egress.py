@@ -195,13 +195,13 @@ class Egress:
         if any(origin == url.origin() for url in self._addresses.values()):
             fix = "a person can name the final URL with --at"
         try:
-            location = URL(response.headers["Location"])
-            same = not location.absolute or location.origin() == origin
+            location = response.url.join(URL(response.headers["Location"]))
+            there = location.origin()
         except ValueError:
-            location, same = URL(), False
-        if not same:
-            what = f"{host} redirects to another host"
-            why = f"it names {(location.raw_host or 'no host')[:200]!r}, which nobody agreed to"
+            location = there = URL()
+        if there != origin:
+            what = f"{host} redirects elsewhere"
+            why = f"it names {(str(there) or 'no host')[:200]!r}, which nobody agreed to"
             raise Refused(what, Code.PERMISSION_DENIED, why, fix, details)
         what = f"{host} redirects to another path"
         why = f"redirects are not followed; it names {location.raw_path!r}"

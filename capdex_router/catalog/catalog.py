@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
 from capdex.json_schema.keywords import words_of
 from capdex.manifest.triggers import Trigger
@@ -121,6 +121,7 @@ class Catalog:
 
     def __init__(self, sources: Sequence[CapabilitySource]) -> None:
         self._sources = sources
+        self.fault: CapdexError | None = None  # why a source has no list: the others go on
         self._revisions: list[object] | None = None
         self._versions: dict[str, dict[str, tuple[Listed, CapabilitySource]]] = {}
         self._short: dict[str, list[str]] = {}
@@ -154,11 +155,11 @@ class Catalog:
         ]
 
     def get(self, capability_id: str, version: str | None = None) -> Capability:
-        """Return a capability, without a version the highest; raises InvalidInput NOT_FOUND."""
+        """Return a capability, without a version the highest; raises NOT_FOUND, or `fault`."""
         self._refresh()
         versions = self._versions.get(capability_id)
         if versions is None:
-            raise _not_found(capability_id)
+            raise self.fault or _not_found(capability_id)
         entry = versions.get(_highest(versions) if version is None else version)
         if entry is None:
             raise InvalidInput(
@@ -199,7 +200,7 @@ class Catalog:
             prefix = f"{PREFIX}{package}#"
             tools = [id_ for id_ in self._versions if hash_ and id_.startswith(prefix)]
             if not tools:
-                raise _not_found(name)
+                raise self.fault or _not_found(name)
             raise InvalidInput(
                 f"{package[:128]} has no tool {tool[:128]!r}",
                 Code.NOT_FOUND,
@@ -218,10 +219,15 @@ class Catalog:
         if revisions == self._revisions:
             return
         versions: dict[str, dict[str, tuple[Listed, CapabilitySource]]] = {}
+        self.fault = None
         for source in self._sources:
-            for listed in source.listed():
-                ref = listed.ref
-                versions.setdefault(ref.capability_id, {}).setdefault(ref.version, (listed, source))
+            try:
+                for x in source.listed():
+                    known = versions.setdefault(x.ref.capability_id, {})
+                    known.setdefault(x.ref.version, (x, source))
+            except CapdexError as error:
+                self.fault = error
+                log.error("capabilities are missing", why=error.line)
         short: dict[str, list[str]] = {}
         for capability_id in versions:
             for form in dict.fromkeys(_short_forms(capability_id)):

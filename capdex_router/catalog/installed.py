@@ -28,7 +28,7 @@ from capdex_router.catalog.short_forms import ShortForms, decode, short
 from capdex_router.home.directory import Home
 from capdex_router.install.fetch import Cache, installed
 from capdex_router.install.lock_store import LockStore
-from capdex_router.install.lockfile import Lock, Locked
+from capdex_router.install.lockfile import Locked
 from capdex_router.model.capability import Capability, Check, Executor
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.policy.grant_file import GrantFile
@@ -59,11 +59,11 @@ class Installed:
         return self._store.stamp, self._agreed_to()
 
     def listed(self) -> Iterator[Listed]:
-        """Yield skills and tools of all packages in short; what does not verify is left out."""
+        """Yield skills and tools that verify, in short; raises UsageError for a damaged lock."""
         forms = self._forms.read()
         new: dict[str, tuple[Listed, ...]] = {}
         agreed = self._agreed_to()
-        for entry in self._lock().packages.values():
+        for entry in self._store.read().packages.values():
             if entry.sha256 not in agreed:
                 continue
             listed = decode(forms.get(entry.sha256))
@@ -78,33 +78,26 @@ class Installed:
         """Return a skill or a tool of an installed package, which is verified again.
 
         Raises Unavailable if its bytes are missing, VerificationFailure or InvalidInput LOCK_DRIFT
-        if they are not what the lock file says.
+        if they are not what the lock file says, UsageError if that cannot be read.
         """
         package_id, _, name = ref.capability_id.partition("#")
-        entry = self._lock().packages.get(package_id.removeprefix(PREFIX))
-        if entry is None or entry.version != ref.version:
-            raise _gone(ref)
-        package = installed(entry, self._cache)
-        if not name:
-            return skill(package, self._cache.get)
-        for tool in offered(package.manifest):
-            if tool.name == name:
-                executor = self._executors(package, name)
-                return tool_of(package.manifest, owner_of(package), tool, executor)
-        raise _gone(ref)
+        entry = self._store.read().packages.get(package_id.removeprefix(PREFIX))
+        if entry is not None and entry.version == ref.version:
+            package = installed(entry, self._cache)
+            if not name:
+                return skill(package, self._cache.get)
+            for tool in offered(package.manifest):
+                if tool.name == name:
+                    executor = self._executors(package, name)
+                    return tool_of(package.manifest, owner_of(package), tool, executor)
+        what = f"{ref.capability_id} {ref.version} is not installed any more"
+        raise InvalidInput(what, Code.NOT_FOUND)
 
     def _agreed_to(self) -> frozenset[str]:
         grants = self._rights.read()
         if grants is not self._grants:  # read again only when its file changed
             self._agreed, self._grants = grants.digests(INSTALL, time.time()), grants
         return self._agreed
-
-    def _lock(self) -> Lock:
-        try:
-            return self._store.read()
-        except CapdexError as error:
-            log.error("lock file unreadable", why=error.line)
-            return Lock()
 
     def _derive(self, entry: Locked) -> tuple[Listed, ...]:
         try:
@@ -148,9 +141,3 @@ def executor_of(
     for warning in state_model.warnings:
         log.warning("state schema", schema=manifest.schema_uri, why=warning)
     return StateTool(tool, owner_of(package), state_model, parts)
-
-
-def _gone(ref: CapabilityRef) -> InvalidInput:
-    return InvalidInput(
-        f"{ref.capability_id} {ref.version} is not installed any more", Code.NOT_FOUND
-    )

@@ -23,7 +23,7 @@ from capdex.errors import CapdexError, Code, InvalidInput, Refused, Unavailable
 from capdex.json import Json
 from capdex.version import VERSION
 from capdex_router.bindings.mcp_session import McpSession
-from capdex_router.bindings.mcp_transport import ENDED, McpProgram
+from capdex_router.bindings.mcp_transport import McpProgram
 from capdex_router.catalog.catalog import Fixed
 from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
@@ -63,7 +63,8 @@ class Mounted(Fixed):
         self._session: McpSession | None = None
         self._tools: dict[str, types.Tool] = {}
         self._digests: dict[str, str] = {}
-        self._error: CapdexError = Unavailable(ENDED, Code.NODE_UNAVAILABLE)
+        message = f"the MCP server {name} does not answer"
+        self._error: CapdexError = Unavailable(message, Code.NODE_UNAVAILABLE)
         self._starting: asyncio.Task[None] | None = None
         self._pause_s, self._next = 0.0, asyncio.get_running_loop().time()
 
@@ -132,8 +133,7 @@ class Mounted(Fixed):
             why = error.line if isinstance(error, CapdexError) else f"no list in {LIST_S:g} s"
             stray = self._program.replies.stray
             why += f"; it sent {stray}" if stray else ""
-            message = f"the MCP server {self.name} does not answer"
-            self._error = Unavailable(message, Code.NODE_UNAVAILABLE, why)
+            self._error = replace(self._error, why=why)
             log.warning("not mounted", server=self.name, why=why)  # the other tools go on
         finally:
             self._starting = None

@@ -61,8 +61,9 @@ class Actions:
         await self._awake()
         if not want.strip():
             domains = [f"{name} ({count})" for name, count in self.search.domains().items()]
-            none = "nothing is installed: say in want what is to be done"
-            return f"domains: {', '.join(domains[:50])}" if domains else none
+            lines = [f"domains: {', '.join(domains[:50])}"] if domains else []
+            lines += self._missing()
+            return "\n".join(lines) or "nothing is installed: say in want what is to be done"
         limit = min(max(limit, 1), MAX_HITS)
         hits = self.search.find(want, limit)
         node_hits: Sequence[NodeHit] = ()
@@ -75,7 +76,7 @@ class Actions:
         here = {x.ref.capability_id for x in self.catalog.latest()} if node_hits else ()
         new = [x for x in node_hits if x.capability_id not in here][: limit - len(lines)]
         lines += [_registry_hit(x) for x in new]
-        lines += [f"install it first: {_install(x.name)}" for x in new[:1]]
+        lines += [f"to use {x.name}, install it: {_install(x.name)}" for x in new[:1]]
         wider = "" if remote or self.packages is None else ", or ask the registry: remote true"
         lines = lines or [f"nothing found: try other words{wider}"]
         lines += self._missing() if len(lines) < limit else []
@@ -170,9 +171,10 @@ class Actions:
         await asyncio.gather(*(server.awake() for server in named))
 
     def _missing(self) -> list[str]:
-        """Return a line for each server that does not run."""
-        down = ((server.name, server.down) for server in self.servers)
-        return [f"mcp:{x} is missing: {clean(y.line)}; {y.fix}" for x, y in down if y is not None]
+        """Return a line for packages that cannot be read, and for each server that does not run."""
+        down = [("what is installed", self.catalog.fault)]
+        down += [(f"mcp:{server.name}", server.down) for server in self.servers]
+        return [f"{x} is missing: {clean(y.line)}; {y.fix}" for x, y in down if y is not None]
 
     def _named(self, uri: str) -> Capability:
         """Return what a model names; the error for what is not installed says how that is done."""

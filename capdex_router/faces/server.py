@@ -156,7 +156,7 @@ def _shown(result: InvokeResult, images: Sequence[Image] = ()) -> types.CallTool
 
 def _line(error: Json) -> str:
     """Return an error as one line: its code, message, cause and fix, then what else it says."""
-    details = dict(error["details"])
+    details = {x: y for x, y in error["details"].items() if x != "sent"}  # for programs
     parts = (error["message"], details.pop("why", ""), details.pop("fix", ""))
     said = "; ".join(filter(None, parts))
     for key, value in details.items():

@@ -38,7 +38,8 @@ class Session:
         """Return the capability that a message is for, and why.
 
         `{capability, why}`, with what to mount when it comes to the top; `{ambiguous, why}`: the
-        user must choose; `{fallback, why}`: the agent answers by itself.
+        user must choose; `{fallback, why}`: the agent answers by itself. Raises `Catalog.fault`
+        instead of the last.
         """
         from capdex_router.routing.route import (  # its patterns are slow to compile
             Ambiguous,
@@ -57,6 +58,8 @@ class Session:
         if isinstance(answer, Ambiguous):
             names = list(answer.candidates)
             return {"ambiguous": names, "of": answer.total, "why": answer.why, "next": CHOOSE}
+        if self._catalog.fault is not None:
+            raise self._catalog.fault
         return {"fallback": True, "why": answer.why, "next": ALONE}
 
     @property

@@ -176,7 +176,7 @@ async def test_an_agent_installs_routes_calls_switches_and_upgrades(
         failed, listing = await host.ask("find", want="weather of a city")
         assert not failed
         assert listing.startswith("local-weather Tells the weather of a city. [registry 0.1.0, by ")
-        assert "install it first" in listing
+        assert "install it: manage" in listing
 
         for name in (WEATHER, TEA):
             failed, said = await host.ask("manage", action="install", target=name)

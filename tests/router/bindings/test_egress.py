@@ -267,10 +267,30 @@ async def test_a_redirect_to_another_host_is_refused(
             status=status, headers={"Location": f"http://127.0.0.1:{nothing.port}/"}
         )
 
-    with pytest.raises(Refused, match="another host") as refused:
+    with pytest.raises(Refused, match="redirects elsewhere") as refused:
         await local.fetch("GET", URL(await serve(elsewhere)), timeout_s=5)
     assert refused.value.code is Code.PERMISSION_DENIED
     assert not nothing.was_reached()
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("https://127.0.0.1/", "'https://127.0.0.1'"),
+        ("http://127.0.0.1:1/", "'http://127.0.0.1:1'"),
+        ("//evil.example/x", "'http://evil.example'"),
+        ("mailto:x@evil.example", "'no host'"),
+    ],
+)
+async def test_a_redirect_names_what_differs_also_where_the_host_is_the_same(
+    location: str, named: str, serve: Any, local: Egress
+) -> None:
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": location})
+
+    with pytest.raises(Refused, match="redirects elsewhere") as refused:
+        await local.fetch("GET", URL(await serve(elsewhere)), timeout_s=5)
+    assert refused.value.why == f"it names {named}, which nobody agreed to"
 
 
 @pytest.mark.parametrize("host", ["xn--99999999.example", "xn--bcher-kva.example"])
@@ -280,7 +300,7 @@ async def test_a_host_that_a_redirect_names_is_shown_as_it_is_written(
     async def elsewhere(_: web.Request) -> web.Response:
         return web.Response(status=307, headers={"Location": f"https://{host}/"})
 
-    with pytest.raises(Refused, match="another host") as refused:
+    with pytest.raises(Refused, match="redirects elsewhere") as refused:
         await local.fetch("GET", URL(await serve(elsewhere)), timeout_s=5)
     assert host in refused.value.why
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from capdex.errors import CapdexError, Code
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from capdex_router.catalog.catalog import Catalog
+from capdex_router.catalog.catalog import Catalog, Fixed
 from capdex_router.catalog.installed import Installed
 from capdex_router.catalog.short_forms import ShortForms
 from capdex_router.home.directory import Home
@@ -22,6 +23,7 @@ from capdex_router.model.refs import CapabilityRef
 from capdex_router.policy.grant_file import GrantFile
 from tests.indexer import making
 from tests.router.simulated import all_grants
+from tests.router.small_runtime import Echo, tool
 
 ID = "did:nuwa:cap:weather"
 TRIGGERS = [{"type": "keyword", "value": "rain"}]
@@ -156,10 +158,22 @@ def test_short_forms_are_used_and_made_again_when_they_are_lost(machine: Machine
     assert len(list(machine.source().listed())) == 2
 
 
-def test_a_damaged_lock_file_offers_nothing_and_mounts_go_on(machine: Machine) -> None:
+def test_a_damaged_lock_file_is_why_a_package_is_not_found_and_mounts_go_on(
+    machine: Machine,
+) -> None:
     machine.put(package())
+    kept = machine.home.lock_file.read_bytes()
+    echo = tool("echo", Echo())
+    catalog = Catalog([machine.source(), Fixed([echo])])
+    assert catalog.get(ID).kind == "skill"
     machine.home.lock_file.write_bytes(b"{")
-    assert list(Catalog([machine.source()]).listed()) == []
+    assert [x.ref for x in catalog.listed()] == [echo.ref]
+    for look_up in (catalog.get, catalog.find):
+        assert failure(partial(look_up, ID)).code is Code.CONFIG
+    assert catalog.find("echo") is echo
+    machine.home.lock_file.write_bytes(kept)
+    assert catalog.find("weather").kind == "skill"
+    assert failure(lambda: catalog.get("x")).code is Code.NOT_FOUND
 
 
 def test_what_is_removed_between_list_and_load_is_not_found(machine: Machine) -> None:

@@ -437,6 +437,8 @@ async def test_a_server_that_never_greets_is_given_no_time_to_say_goodbye(
     mute = StdioServerParameters(command="sleep", args=["3600"])
     async with asyncio.timeout(60), Mounted("mute", mute) as source:
         await source.awake(0.1)
+        assert source.down is not None
+        assert source.down.message == "the MCP server mute does not answer"  # no session ended
 
 
 @pytest.mark.parametrize("mode", ["silent", "stubborn"])

@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 from mcp import Client
 
 from capdex.errors import Code, InvalidInput
-from capdex_router.catalog.catalog import Fixed
+from capdex_router.catalog.catalog import Catalog, Fixed
+from capdex_router.catalog.installed import Installed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.arguments import MAX_EXAMPLE_STEPS, MAX_TEXT, example
 from capdex_router.faces.manage import Packages
 from capdex_router.faces.server import build_server
 from capdex_router.home.config import NodeAddress
+from capdex_router.home.directory import Home
 from capdex_router.invoke.validation import Validation
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
+from capdex_router.policy.grant_file import GrantFile
 from capdex_router.routing.session import Session
 from capdex_router.runtime import open_runtime
 from tests.indexer import making
@@ -50,8 +53,35 @@ async def test_find_says_which_node_it_asked_and_how_a_hit_is_installed(
     node.publish(weather(), matched=["name", "tags", "triggers", "tools"])
     lines = (await asked(machine(node), "find", {"want": "weather"})).splitlines()
     assert lines[0] == "weather What weather does. [registry 1.0.0, by name, tags]"
-    assert lines[1] == f"install it first: {INSTALL}"
+    assert lines[1] == f"to use weather, install it: {INSTALL}"
     assert lines[2:] == [f"asked {asked_of(node)}"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("find", {"want": "weather", "remote": False}),
+        ("find", {"want": ""}),
+        ("manage", {"action": "list"}),
+        ("describe", {"uri": "weather"}),
+        ("call", {"uri": "weather#now", "input": {"city": "Oslo"}}),
+        ("route", {"message": "the weather in Oslo"}),
+    ],
+)
+async def test_a_lock_file_in_a_merge_is_told_and_not_that_nothing_is_installed(
+    tool: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    home = Home.open(tmp_path)
+    home.lock_file.write_bytes(b"<<<<<<< HEAD\n")
+    source = Installed(home, GrantFile(home.grants), lambda package, tool: None)
+    async with open_runtime(home.path, [source]) as runtime:
+        parts = runtime.catalog, runtime.search, runtime.invoker, runtime.results
+        server = build_server(Actions(*parts, routing=Session(runtime.catalog)))
+        async with Client(server) as client:
+            told = said(await client.call_tool(tool, arguments))
+    assert "line 1 is a mark of a merge: keep one line of each package" in told
+    assert "nothing is installed" not in told
+    assert "no trigger" not in told
 
 
 @pytest.mark.parametrize("flag", ["deprecated", "name_deprecated"])
@@ -240,13 +270,7 @@ async def test_a_question_about_an_upgrade_says_each_thing_once(
 
 
 def test_route_without_a_match_says_what_to_do() -> None:
-    class Nothing:
-        revision = 1
-
-        def latest(self) -> list[Any]:
-            return []
-
-    found = Session(Nothing()).route("will it rain?")  # type: ignore[arg-type]
+    found = Session(Catalog([])).route("will it rain?")
     assert found == {
         "fallback": True,
         "why": "no trigger matches",

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from capdex.errors import Unavailable
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import build_server
 from capdex_router.faces.tools import INSTRUCTIONS, TOOLS
@@ -315,6 +316,19 @@ async def test_the_line_of_an_error_says_nothing_twice(connect: Connect) -> None
         answer = await client.call_tool("describe", {"uri": f"{ECHO}@9.0.0"})
     assert result_of(answer)["error"]["details"]["versions"] == ["1.0.0"]
     assert said(answer) == f"NOT_FOUND: {ECHO} has no version 9.0.0 here; installed: 1.0.0"
+
+
+async def test_the_line_of_an_error_has_no_mark_that_is_for_programs(tmp_path: Path) -> None:
+    async def lost(arguments: Any, *, timeout_s: float) -> Any:
+        raise Unavailable("it is closed", fix="try again", details={"sent": True, "status": 500})
+
+    executor = Echo()
+    executor.run = lost  # type: ignore[method-assign]
+    found = demo.actions(tmp_path, 0, tool("lost", executor))
+    async with Client(build_server(found)) as client:
+        answer = await client.call_tool("call", {"uri": "lost", "input": {"text": "x"}})
+    assert result_of(answer)["error"]["details"]["sent"] is True
+    assert said(answer) == "TIMEOUT: it is closed; try again; status 500"
 
 
 @pytest.mark.parametrize(
