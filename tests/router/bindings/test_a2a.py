@@ -112,7 +112,7 @@ async def test_a_redirect_of_an_address_that_the_user_gave_is_for_the_user(
         return web.Response(status=307, headers={"Location": location})
 
     tool = AgentTool(BINDING, agents=agents({BOB: await serve(elsewhere)}))
-    with pytest.raises(CapdexError, match="redirects (elsewhere|to another path)") as refused:
+    with pytest.raises(CapdexError, match=r"redirects (elsewhere|to another path)") as refused:
         await tool.run({"contact_did": BOB}, timeout_s=5)
     assert refused.value.fix == "a person can name the final URL with --at"
 
