@@ -197,8 +197,8 @@ class Catalog:
             )
         if not ids:
             package, hash_, tool = capability_id.removeprefix(PREFIX).partition("#")
-            prefix = f"{PREFIX}{package}#"
-            tools = [id_ for id_ in self._versions if hash_ and id_.startswith(prefix)]
+            owners = (f"{PREFIX}{package}#", f"{package}#")
+            tools = [id_ for id_ in self._versions if hash_ and id_.startswith(owners)]
             if not tools:
                 raise self.fault or _not_found(name)
             raise InvalidInput(

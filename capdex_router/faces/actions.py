@@ -16,7 +16,7 @@ from typing import Final
 import orjson
 
 from capdex.errors import Code, InvalidInput
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex.json_schema.arguments import came, check_names, one_of, read_arguments
 from capdex.uri import PREFIX as PACKAGE
 from capdex_router.catalog.catalog import NOT_HERE, TOOLS_SHOWN, Catalog, Listed, split
@@ -122,7 +122,7 @@ class Actions:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
             uri, given = self.learned.named(wanted.want or "", within(given))
         capability = self._named(uri)
-        inner, named = within(given), capability.input_schema.get("properties") or {}
+        inner, named = within(given), object_of(capability.input_schema.get("properties"))
         if "input" not in named or not self.invoker.accepts(capability, given):
             given = inner
         if not self.invoker.accepts(capability, given):  # a null, or digits, as models write them

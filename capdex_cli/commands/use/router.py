@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 
 from capdex_cli.terminal.app import App
-from capdex_cli.terminal.click_commands import DIRECTORY, command
+from capdex_cli.terminal.click_commands import command
 from capdex_cli.views.calls import addresses
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def _servers(
@@ -42,16 +44,14 @@ def _servers(
     "--mcp", "servers", multiple=True, metavar="NAME=COMMAND", callback=_servers,
     help="Offer the tools of another MCP server, too.",
 )  # fmt: skip
-@click.option(
-    "--skills", multiple=True, type=DIRECTORY, help="Offer a folder of Agent Skills, too."
-)
+@click.option("--skills", multiple=True, type=_FOLDER, help="Offer a folder of Agent Skills, too.")
 @click.option(
     "--socket", "socket_path", metavar="PATH", type=click.Path(path_type=Path),
     help="Serve CAP and CMP to programs on this Unix socket, too.",
 )  # fmt: skip
 @click.option(
-    "--work", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".", help="The directory that learned programs see.",
+    "--work", metavar="DIR", type=_FOLDER, default=".",
+    help="The directory that learned programs see.",
 )  # fmt: skip
 @click.option(
     "--confirm", type=click.Choice(["human", "caller"]), default="human",

@@ -244,6 +244,15 @@ def test_a_server_has_a_name_and_a_command(capdex: Any, value: str) -> None:
     assert capdex("router", "--mcp", value).exit_code == 2
 
 
+@pytest.mark.parametrize("option", ["--skills", "--work"])
+def test_a_folder_that_is_not_there_is_named_at_the_start(
+    capdex: Any, option: str, tmp_path: Path
+) -> None:
+    result = capdex("router", option, str(tmp_path / "nothing"))
+    assert result.exit_code == 2
+    assert f"'{tmp_path / 'nothing'}' does not exist" in result.stderr
+
+
 def test_an_address_of_the_router_is_one_of_an_origin_however_it_is_written() -> None:
     context, option = click.Context(router_command), click.Option(["--at"])
     found = addresses(context, option, ("https://API.example.org:443/=http://127.0.0.1:9/x",))

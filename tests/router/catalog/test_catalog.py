@@ -67,6 +67,12 @@ def test_a_tool_that_a_package_lacks_is_answered_with_those_that_it_has(name: st
     assert (refused.value.code, refused.value.fix) == (Code.NOT_FOUND, "it has weather#now")
 
 
+def test_a_tool_that_a_mounted_server_lacks_is_answered_with_those_that_it_has() -> None:
+    with pytest.raises(InvalidInput, match="mcp:files has no tool 'then'") as refused:
+        catalog("mcp:files#read", "mcp:file#write").find("mcp:files#then")
+    assert refused.value.fix == "it has mcp:files#read"
+
+
 def test_two_versions_stand_side_by_side_and_the_highest_is_meant() -> None:
     found = catalog(f"{NOW}@1.9.0", f"{NOW}@1.10.0", f"{NOW}@1.10.0-rc.1")
     assert found.find("now").ref.version == "1.10.0"

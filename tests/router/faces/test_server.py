@@ -242,8 +242,11 @@ async def test_a_null_in_a_list_is_not_left_out_of_it(tmp_path: Path) -> None:
     assert executor.runs == []
 
 
-async def test_a_capability_whose_schema_cannot_be_used_answers_so(tmp_path: Path) -> None:
-    schema = {"type": "object", "properties": {"at": {"$ref": "https://example.com/at.json"}}}
+@pytest.mark.parametrize("properties", [{"at": {"$ref": "https://example.com/at.json"}}, 5, True])
+async def test_a_capability_whose_schema_cannot_be_used_answers_so(
+    properties: Any, tmp_path: Path
+) -> None:
+    schema = {"type": "object", "properties": properties}
     found = demo.actions(tmp_path, 0, tool("odd", Echo(), input_schema=schema))
     async with Client(build_server(found)) as client:
         result = result_of(await client.call_tool("call", {"uri": "odd", "input": {"at": 1}}))
