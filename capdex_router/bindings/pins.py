@@ -41,10 +41,10 @@ class Pins:
             pinned = self._file.change(lambda pins: {key: current, **pins}).get(key, current)
         if pinned != current:
             raise Refused(
-                f"the service changed its tool {action[:64]!r} since it was installed",
+                f"the service changed its tool {action[:64]!r} since its first use",
                 Code.PERMISSION_DENIED,
-                why="its name, description or input schema is not what was agreed to",
-                fix=f"look at it; if you agree: capdex remove {capability}, then install it again",
+                why="its description or input schema is not what it was",
+                fix=f"a person can accept it: capdex remove {capability}, then install it again",
                 details={"service": service_uri, "tool": action, "was": pinned, "is": current},
             )
 

@@ -27,6 +27,11 @@ def test_a_new_tool_is_pinned_for_each_capability_by_itself(tmp_path: Path) -> N
     with pytest.raises(Refused) as changed:
         Pins(path).check("a", "did:x", "t", "2")
     assert changed.value.code is Code.PERMISSION_DENIED
+    assert changed.value.line == (
+        "the service changed its tool 't' since its first use: "
+        "its description or input schema is not what it was"
+    )
+    assert changed.value.fix == "a person can accept it: capdex remove a, then install it again"
     assert sorted(x.name for x in path.parent.iterdir()) == ["pins.json", "pins.json.lock"]
 
 
