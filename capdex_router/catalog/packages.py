@@ -107,5 +107,7 @@ def unmet(requirements: Json) -> list[str]:
         warnings.append(f"made for {', '.join(families)}; the model here is unknown")
     if isinstance(least := requirements.get("min_context_window"), int):
         warnings.append(f"needs a context of {least} tokens; that here is unknown")
-    others = (key for key in ("specific_model_uri", "required_features") if requirements.get(key))
-    return warnings + [f"asks for {key}: {requirements[key]}"[:200] for key in others]
+    named = [requirements.get("specific_model_uri"), *(requirements.get("required_features") or ())]
+    if others := ", ".join(str(x) for x in named if x):
+        warnings.append(f"asks for {others[:200]}; the model here is unknown")
+    return warnings

@@ -16,7 +16,11 @@ from capdex_router.routing.session import Session
 
 WEATHER, NOTE = "did:nuwa:cap:weather", "did:nuwa:cap:note"
 WORDS = {WEATHER: "weather", NOTE: "note"}
-NEEDS = {"model_family": ["gpt-4"], "min_context_window": 16_000}
+NEEDS = {
+    "model_family": ["gpt-4"],
+    "min_context_window": 16_000,
+    "required_features": ["tool_use", "vision"],
+}
 
 
 class Triggered(Fixed):
@@ -76,6 +80,7 @@ def test_what_a_package_asks_of_the_model_is_a_warning() -> None:
     assert found.route("weather")["warnings"] == [
         "made for gpt-4; the model here is unknown",
         "needs a context of 16000 tokens; that here is unknown",
+        "asks for tool_use, vision; the model here is unknown",
     ]
     assert "warnings" not in found.route("/switch note")
 
