@@ -196,9 +196,9 @@ class Catalog:
                 details={"candidates": shown},
             )
         if not ids:
-            package, hash_, tool = capability_id.removeprefix(PREFIX).partition("#")
+            package, _, tool = capability_id.removeprefix(PREFIX).partition("#")
             owners = (f"{PREFIX}{package}#", f"{package}#")
-            tools = [id_ for id_ in self._versions if hash_ and id_.startswith(owners)]
+            tools = [id_ for id_ in self._versions if id_.startswith(owners)]
             if not tools:
                 raise self.fault or _not_found(name)
             raise InvalidInput(

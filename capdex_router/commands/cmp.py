@@ -18,7 +18,7 @@ from capdex.json import Json
 from capdex_router.catalog.catalog import Catalog
 from capdex_router.commands.intents.manifest import CommandTool, Intent
 from capdex_router.commands.intents.match import is_guarded, match
-from capdex_router.commands.source import LearnedTools, given, ref_of
+from capdex_router.commands.source import LearnedTools, ref_of
 from capdex_router.invoke.invoke import Caller, Invoker
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.proposal import Proposal
@@ -147,7 +147,8 @@ class Protocol:
         want, named = _required(params, "want"), params.get("tool") is not None
         hit = match(want, [self._tool(params)] if named else self._in_domain(params)[1])
         tool, intent = hit.tool, hit.intent
-        arguments = given(intent, context)
+        names = [parameter.name for parameter in intent.template.parameters]
+        arguments = {name: context[name] for name in names if name in context}
         command = intent.template.display(arguments)
         shown = {"tool": tool.manifest.name, "command": command}
         if is_guarded(intent) and params.get("confirm") is not True:

@@ -75,19 +75,17 @@ class LearnedTools:
             output_schema=_output_schema(intent),
             annotations=ToolHints(destructive=is_guarded(intent), idempotent=intent.idempotent),
             executor=self._executor(learned, number),
+            closed_schema={**intent.input_schema(), "additionalProperties": False},
         )
 
     def tools(self) -> tuple[CommandTool, ...]:
         """Return the tools as CMP has them."""
         return tuple(learned.tool for learned in self.learning.store.all().values())
 
-    def named(self, want: str, context: Json) -> tuple[str, Json]:
-        """Return the id of the one intent that a wish names (CMP, Execute: Intent), and its input.
-
-        Raises InvalidInput AMBIGUOUS with candidates, or NOT_FOUND.
-        """
+    def named(self, want: str) -> str:
+        """Return the id of the one intent that a wish names; raises as `match`."""
         hit = match(want, self.tools())
-        return ref_of(hit.tool, hit.intent).capability_id, given(hit.intent, context)
+        return ref_of(hit.tool, hit.intent).capability_id
 
     async def renew(self, capability_id: str) -> None:
         """Learn a tool again if its program has other bytes than it had: what was agreed to goes.
@@ -152,12 +150,6 @@ def refs(tool: CommandTool) -> tuple[CapabilityRef, ...]:
 def ref_of(tool: CommandTool, intent: Intent) -> CapabilityRef:
     """Return the reference of one intent of a tool."""
     return refs(tool)[tool.intents.index(intent)]
-
-
-def given(intent: Intent, context: Json) -> Json:
-    """Return what a context has of the parameters of an intent."""
-    names = [parameter.name for parameter in intent.template.parameters]
-    return {name: context[name] for name in names if name in context}
 
 
 def _phrases(intent: Intent) -> list[str]:

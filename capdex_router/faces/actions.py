@@ -120,7 +120,7 @@ class Actions:
         if uri is None:
             if self.learned is None:
                 raise InvalidInput("no commands are learned here", fix="call by uri")
-            uri, given = self.learned.named(wanted.want or "", within(given))
+            uri = self.learned.named(wanted.want or "")
         capability = self._named(uri)
         inner, named = within(given), object_of(capability.input_schema.get("properties"))
         if "input" not in named or not self.invoker.accepts(capability, given):
@@ -139,7 +139,10 @@ class Actions:
             shown = result.error["details"] | shown
             result = replace(result, error=result.error | {"details": shown})
         output, images = without_images(result.output or {})
-        result = replace(result, output=output) if images else result
+        if wanted.uri is None and result.ok:  # words of a wish fill no parameter: say what ran
+            called = {"called": {"uri": uri, "input": given}}
+            output = called | output | called
+        result = replace(result, output=output) if result.ok else result
         return self.results.shorten(result), images
 
     def route(self, message: str) -> Json:

@@ -97,7 +97,10 @@ async def test_an_agent_uses_what_is_learned_and_a_person_agrees_to_what_destroy
     wish = {"want": "delete these emails", "input": {"ids": ["abc123"]}, "confirm": True}
     async with router(warm, tmp_path, "--work", str(tmp_path / "work")) as client:
         found = await called(client, {"want": "unread count"})
-        assert found["output"] == {"result": [{"name": "work", "unread": 3}]}
+        assert found["output"] == {
+            "called": {"uri": "learned:inboxd#check-email", "input": {}},
+            "result": [{"name": "work", "unread": 3}],
+        }
         error = (await called(client, wish))["error"]
         assert error["reason"] == "CONFIRM_NEEDED"
         assert emails(tmp_path) == ["abc123", "def456", "ghi789"]

@@ -67,9 +67,10 @@ def test_a_tool_that_a_package_lacks_is_answered_with_those_that_it_has(name: st
     assert (refused.value.code, refused.value.fix) == (Code.NOT_FOUND, "it has weather#now")
 
 
-def test_a_tool_that_a_mounted_server_lacks_is_answered_with_those_that_it_has() -> None:
-    with pytest.raises(InvalidInput, match="mcp:files has no tool 'then'") as refused:
-        catalog("mcp:files#read", "mcp:file#write").find("mcp:files#then")
+@pytest.mark.parametrize("tool", ["", "#", "#then"])
+def test_a_tool_that_a_mounted_server_lacks_is_answered_with_those_that_it_has(tool: str) -> None:
+    with pytest.raises(InvalidInput, match="mcp:files has no tool '") as refused:
+        catalog("mcp:files#read", "mcp:file#write").find(f"mcp:files{tool}")
     assert refused.value.fix == "it has mcp:files#read"
 
 

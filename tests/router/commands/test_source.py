@@ -238,20 +238,22 @@ async def test_a_wish_reaches_no_command_that_was_made_from_a_help(tmp_path: Pat
         runtime.learning.keep(await runtime.learning.study(str(write_boxes(tmp_path))))
         for want in ("list", "boxes list", "Show the boxes", "run"):
             with pytest.raises(InvalidInput) as unknown:
-                runtime.learned.named(want, {})
+                runtime.learned.named(want)
             assert unknown.value.code == Code.NOT_FOUND
 
 
 async def wish(runtime: Runtime, want: str, given: Json, caller: Caller) -> InvokeResult:
     """Run the intent that a wish names."""
-    uri, arguments = runtime.learned.named(want, given)
-    return await runtime.invoker.invoke(uri, None, arguments, caller)
+    return await runtime.invoker.invoke(runtime.learned.named(want), None, given, caller)
 
 
 async def test_a_wish_is_the_way_to_an_intent_too(tmp_path: Path) -> None:
     async with learned_inbox(tmp_path) as runtime:
-        found = await wish(runtime, "check my email", {"other": 1}, Caller())
+        found = await wish(runtime, "check my email", {}, Caller())
         assert found.output == {"result": [{"name": "work", "unread": 3}]}
+        found = await wish(runtime, "check my email", {"mailbox": "home"}, Caller())
+        assert found.error is not None
+        assert found.error["reason"] == "INVALID_INPUT"  # it would have answered for another one
         person = Person()
         found = await wish(runtime, "delete these emails", IDS, Caller(person))
         assert found.ok

@@ -543,7 +543,8 @@ async def test_a_program_is_learned_if_its_person_agrees_and_called_by_a_wish(
             called = result_of(await client.call_tool("call", wish))
             listed = said(await client.call_tool("manage", {"action": "list"}))
             domains = said(await client.call_tool("find", {"want": ""}))
-    assert called["output"] == {"lines": ["3 notes.txt"]}
+    ran = {"uri": "learned:wc#count-words", "input": wish["input"]}
+    assert list(called["output"].items()) == [("called", ran), ("lines", ["3 notes.txt"])]
     assert "learned:wc#count-words" in listed
     assert domains == "domains: files (1)"
     assert len(user.asked) == 2
