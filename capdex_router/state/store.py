@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -144,8 +144,7 @@ class ObjectStore:
         number = self._number(space, model)
         horizon = rows.horizon(model, self.clock())
         with self.database.reading() as run:
-            scan = _Scan(run, number, horizon, query)
-            return scan.ordered() if query.order else scan.by_id()
+            return _Scan(run, number, horizon, query).page()
 
     def collections(self) -> list[ObjectCollection]:
         """Return what is kept, in the order of owner, scope and schema."""
@@ -247,33 +246,30 @@ class _Scan:
             (number, after, LIVE, horizon, query.text),
         )
 
-    def by_id(self) -> ObjectPage:
-        """Return a page in the order of ids; stop where enough was looked at."""
-        hits: list[FoundObject] = []
-        size = 0
-        for hit, bytes_ in self._hits(stop=True):
-            size += bytes_
-            if len(hits) == self._query.limit or (hits and size > MAX_ANSWER_BYTES):
-                return self._page(hits, (hits[-1].id,))
-            hits.append(hit)
-        return self._page(hits, (self._last,) if self._bytes > MAX_SCANNED_BYTES else None)
+    def page(self) -> ObjectPage:
+        """Return a page in the order of the query, which looks at all objects, else of ids.
 
-    def ordered(self) -> ObjectPage:
-        """Return a page in the order of the query, which looks at all objects."""
-        query, after = self._query, self._query.after
-        keyed = ((query.key(hit.value, hit.id), size, hit) for hit, size in self._hits())
-        later = (entry for entry in keyed if after is None or after < entry[0])
-        best = heapq.nsmallest(query.limit + 1, later, key=lambda entry: entry[0])
+        In the order of ids it stops where enough was looked at.
+        """
+        query = self._query
+        found: Iterable[tuple[Key, FoundObject, int]] = (
+            (query.key(hit.value, hit.id), hit, size) for hit, size in self._hits()
+        )
+        if query.order:
+            later = (x for x in found if query.after is None or query.after < x[0])
+            found = heapq.nsmallest(query.limit + 1, later, key=lambda x: x[0])
         hits: list[FoundObject] = []
-        size = 0
-        for number, (_, bytes_, hit) in enumerate(best):
+        size, last = 0, ()
+        for key, hit, bytes_ in found:
             size += bytes_
-            if number == query.limit or (hits and size > MAX_ANSWER_BYTES):
-                return self._page(hits, best[number - 1][0])
+            if len(hits) == query.limit or (hits and size > MAX_ANSWER_BYTES):
+                return ObjectPage(tuple(hits), query.cursor(last))
             hits.append(hit)
-        return self._page(hits, None)
+            last = key
+        more = self._bytes > MAX_SCANNED_BYTES
+        return ObjectPage(tuple(hits), query.cursor((self._last,)) if more else None)
 
-    def _hits(self, *, stop: bool = False) -> Iterator[tuple[FoundObject, int]]:
+    def _hits(self) -> Iterator[tuple[FoundObject, int]]:
         holds = self._query.holds
         while chunk := self._cursor.fetchmany(CHUNK_ROWS):
             # One array is parsed quicker than its items one by one.
@@ -285,7 +281,7 @@ class _Scan:
                     known = orjson.loads(conflicts) if conflicts else {}
                     yield FoundObject(id_, value, self._query.shown(value), known), len(data)
             if self._bytes > MAX_SCANNED_BYTES:
-                if stop:
+                if not self._query.order:
                     return
                 raise InvalidInput(
                     "there is too much to be put in order",
@@ -293,9 +289,6 @@ class _Scan:
                     why=f"more than {MAX_SCANNED_BYTES} bytes match so far",
                     fix="ask for a text that an object must have, or without order",
                 )
-
-    def _page(self, hits: list[FoundObject], key: Key | None) -> ObjectPage:
-        return ObjectPage(tuple(hits), None if key is None else self._query.cursor(key))
 
 
 def _not_found(id_: str) -> InvalidInput:
