@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from capdex_router.commands.sandbox import Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import Sandbox, Surroundings
 
 TARGET_MS = 8.0
 ARGV = ("/usr/bin/grep", "-c", "alpha", "notes.txt")

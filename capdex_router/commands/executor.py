@@ -15,7 +15,7 @@ from capdex.json import Json
 from capdex.yaml.characters import beginning
 from capdex_router.commands import output
 from capdex_router.commands.intents.template import CommandTemplate
-from capdex_router.commands.sandbox import Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import Sandbox, Surroundings
 from capdex_router.model.requests import ProcessRequest, Request
 from capdex_router.policy.quoting import said
 

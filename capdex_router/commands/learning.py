@@ -24,7 +24,12 @@ from capdex_router.commands.intents.manifest import CommandTool
 from capdex_router.commands.intents.match import is_guarded
 from capdex_router.commands.learned import Learned
 from capdex_router.commands.probe import by_help, learn
-from capdex_router.commands.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import (
+    ProcessLimits,
+    ProcessResult,
+    Sandbox,
+    Surroundings,
+)
 from capdex_router.commands.store import LearnedStore
 from capdex_router.home.audit_log import AuditLog
 from capdex_router.model.requests import ProcessRequest

@@ -17,7 +17,7 @@ from capdex_router.commands.help_intents import made
 from capdex_router.commands.intents.manifest import CommandTool, Intent, Kind
 from capdex_router.commands.learned import Learned, command_of, sheltered
 from capdex_router.commands.output import is_json
-from capdex_router.commands.sandbox import ProcessResult
+from capdex_router.commands.sandbox.bubblewrap import ProcessResult
 from capdex_router.policy.quoting import said
 
 MAX_COMMANDS: Final = 128  # of those that a help lists: `docker` has 55

@@ -20,7 +20,7 @@ from capdex_router.commands.intents.manifest import CommandTool, Intent
 from capdex_router.commands.intents.match import is_guarded, match
 from capdex_router.commands.learned import Learned, command_of
 from capdex_router.commands.learning import PREFIX, Learning, owner_name
-from capdex_router.commands.sandbox import Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import Sandbox, Surroundings
 from capdex_router.model.capability import Capability, Executor, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
 

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from capdex_cli.config.completion_cache import complete
-from capdex_router.commands.sandbox import Sandbox
+from capdex_router.commands.sandbox.bubblewrap import Sandbox
 from tests.e2e.forks import Warm
 
 ROOT = Path(__file__).parents[3]

@@ -17,7 +17,7 @@ from capdex.errors import CapdexError, Code
 from capdex_router.commands.executor import MAX_SHOWN_CHARS, CommandExecutor
 from capdex_router.commands.intents.manifest import parse_capability
 from capdex_router.commands.intents.template import CommandTemplate, Parameter
-from capdex_router.commands.sandbox import ProcessLimits, Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import ProcessLimits, Sandbox, Surroundings
 from capdex_router.model.requests import ProcessRequest
 
 HERE = Path(__file__).parent

@@ -25,7 +25,7 @@ from capdex_router.commands.intents.manifest import (
 )
 from capdex_router.commands.learned import Learned
 from capdex_router.commands.probe import kind_of, learn
-from capdex_router.commands.sandbox import ProcessResult, Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import ProcessResult, Sandbox, Surroundings
 
 GREP = Path(shutil.which("grep") or "/usr/bin/grep").resolve()
 MANIFEST = CommandManifest("files", "grep", "Search of files", "0.0.0", "grep")

@@ -13,7 +13,7 @@ import pytest
 from capdex.errors import Code, InvalidInput, UsageError
 from capdex.json import Json
 from capdex_router.commands.intents.manifest import CommandManifest, CommandTool, parse_intent
-from capdex_router.commands.sandbox import Sandbox
+from capdex_router.commands.sandbox.bubblewrap import Sandbox
 from capdex_router.commands.source import LearnedTools, refs
 from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import InvokeResult

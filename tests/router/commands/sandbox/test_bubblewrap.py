@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 from capdex.errors import CapdexError, Code
-from capdex_router.commands.sandbox import ProcessLimits, ProcessResult, Sandbox, Surroundings
+from capdex_router.commands.sandbox.bubblewrap import (
+    ProcessLimits,
+    ProcessResult,
+    Sandbox,
+    Surroundings,
+)
 
 PYTHON = Path(sys.executable).resolve()
 SMALL = ProcessLimits(stdout_bytes=100_000, stderr_bytes=1_000)

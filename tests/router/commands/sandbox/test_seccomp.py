@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 
-from capdex_router.commands.sandbox import ProcessResult, Sandbox, Surroundings, seccomp
+from capdex_router.commands.sandbox import seccomp
+from capdex_router.commands.sandbox.bubblewrap import ProcessResult, Sandbox, Surroundings
 
 PYTHON = Path(sys.executable).resolve()
 MACHINE = platform.machine()
