@@ -44,11 +44,6 @@ def collection(run: Run, space: Space, schema_uri: str) -> tuple[Model, int]:
     return Model(schema_uri, {}, known, ttl_s, visibility or "private"), number
 
 
-def bare(schema_uri: str) -> Model:
-    """Return a model that knows no fields, to handle a document as a whole."""
-    return Model(schema_uri, {}, {})
-
-
 def register(run: Run, space: Space, model: Model) -> int:
     """Return the number of a collection whose package is here; with a new model, merge anew."""
     noted, number = collection(run, space, model.uri)

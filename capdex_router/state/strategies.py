@@ -68,8 +68,8 @@ class Model:
     """
 
     uri: str
-    schema: Json = field(repr=False)
-    strategies: Mapping[str, Strategy]
+    schema: Json = field(default_factory=dict, repr=False)
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
     ttl_s: float | None = None
     visibility: Visibility = "private"
     warnings: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from capdex_router.state import rows
 from capdex_router.state.object import MAX_BLOB_BYTES, StateObject
 from capdex_router.state.rows import DELETED, ERASED, LIVE, Run, Space
 from capdex_router.state.store import ObjectStore
+from capdex_router.state.strategies import Model
 
 FORMAT: Final = "capdex-state/1"
 MAX_FILE_BYTES: Final = 1024**3
@@ -129,7 +130,7 @@ def main(path: str) -> None:
         for entry in read(stream)[1]:
             _lower(resource.RLIMIT_CPU, math.ceil(time.process_time()) + OBJECT_CPU_S)
             if entry.document is not None:
-                StateObject.load(rows.bare(entry.schema_uri), 1, entry.document).read_all()
+                StateObject.load(Model(entry.schema_uri), 1, entry.document).read_all()
 
 
 def _lower(what: int, limit: int) -> None:
@@ -156,7 +157,7 @@ def entries(store: ObjectStore, owner: str, *, public: bool = False) -> Generato
             document = None
             if state == LIVE or (state == DELETED and not public):
                 with _naming(id_):
-                    document = StateObject.load(rows.bare(uri), rows.new_peer(), blob).exported()
+                    document = StateObject.load(Model(uri), rows.new_peer(), blob).exported()
             yield SyncEntry(scope, uri, id_, document)
 
 
