@@ -36,7 +36,7 @@ from capdex_router.policy.proposal import INSTALL
 from capdex_router.policy.secrets import Secrets
 from capdex_router.state.store import ObjectStore
 from capdex_router.state.strategies import model
-from capdex_router.state.tools import Parts, StateTool
+from capdex_router.state.tools import StateTool
 
 log = structlog.get_logger(part="router")
 
@@ -124,14 +124,14 @@ async def packages(
     wiring = Wiring(egress, secrets, services, Agents(egress), at or {})
     try:
         with ObjectStore(home.state) as store:
-            parts = Parts(store, check)
-            yield Installed(home, rights, partial(executor_of, wiring=wiring, parts=parts))
+            executors = partial(executor_of, wiring=wiring, store=store, check=check)
+            yield Installed(home, rights, executors)
     finally:
         await wiring.close()
 
 
 def executor_of(
-    package: VerifiedPackage, tool: str, *, wiring: Wiring, parts: Parts
+    package: VerifiedPackage, tool: str, *, wiring: Wiring, store: ObjectStore, check: Check
 ) -> Executor | None:
     """Return what runs a tool of a package: a state verb, or its binding."""
     if tool not in BUILT_IN:
@@ -140,4 +140,4 @@ def executor_of(
     state_model = model(manifest.schema_uri, manifest.schema)
     for warning in state_model.warnings:
         log.warning("state schema", schema=manifest.schema_uri, why=warning)
-    return StateTool(tool, owner_of(package), state_model, parts)
+    return StateTool(tool, owner_of(package), state_model, store, check)

@@ -37,21 +37,14 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the verbs of all packages share."""
-
-    store: ObjectStore
-    check: Check
-
-
-@dataclass(frozen=True, slots=True)
 class StateTool:
-    """One verb of one package."""
+    """One verb of one package; `check` judges what it stores."""
 
     verb: str
     owner: Owner
     model: Model
-    parts: Parts
+    store: ObjectStore
+    check: Check
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one access of a call.
@@ -105,7 +98,7 @@ class StateTool:
             if "id" in (self.model.schema.get("properties") or {}):
                 value["id"] = id_
         self._validate(value)
-        self.parts.store.create(space, self.model, _id(id_), value)
+        self.store.create(space, self.model, _id(id_), value)
         return {"id": id_}
 
     def _update(self, space: Space, arguments: Json) -> Json:
@@ -127,15 +120,15 @@ class StateTool:
             self._validate(new)
             return patched
 
-        return {"id": id_, "object": self.parts.store.update(space, self.model, id_, change)}
+        return {"id": id_, "object": self.store.update(space, self.model, id_, change)}
 
     def _query(self, space: Space, arguments: Json) -> Json:
-        page = self.parts.store.query(space, self.model, _asked(arguments))
+        page = self.store.query(space, self.model, _asked(arguments))
         return {"objects": [self._shown(hit) for hit in page.hits], "cursor": page.cursor}
 
     def _delete(self, space: Space, arguments: Json) -> Json:
         id_, mode = _id(arguments.get("id")), _mode(arguments)
-        self.parts.store.delete(space, self.model, id_, hard=mode == "hard")
+        self.store.delete(space, self.model, id_, hard=mode == "hard")
         return {"id": id_, "deleted": mode}
 
     def _shown(self, hit: FoundObject) -> Json:
@@ -143,12 +136,12 @@ class StateTool:
         shown: Json = {"id": hit.id, "object": hit.shown}
         if hit.conflicts:
             shown["conflicts"] = hit.conflicts
-        if self.parts.check(self.model.schema, hit.value) is not None:
+        if self.check(self.model.schema, hit.value) is not None:
             shown["valid"] = False
         return shown
 
     def _validate(self, value: Json) -> None:
-        why = self.parts.check(self.model.schema, value)
+        why = self.check(self.model.schema, value)
         if why is not None:
             raise InvalidInput(
                 f"the object breaks the schema {self.model.uri}",

@@ -22,7 +22,7 @@ from capdex_router.policy.tokens import Token, carrying
 from capdex_router.state.store import ObjectStore
 from capdex_router.state.strategies import Model, model
 from capdex_router.state.sync import SyncEntry, entries, merge_entries
-from capdex_router.state.tools import Parts, StateTool
+from capdex_router.state.tools import StateTool
 
 URI = "did:nuwa:state:note#v1"
 SCHEMA: Json = {
@@ -50,9 +50,9 @@ class Note:
 
     def __init__(self, path: Path, owner: Owner = OWNER, found: Model | None = None) -> None:
         self.store = ObjectStore(path)
-        parts = Parts(self.store, Validation().check)
+        check = Validation().check
         used = found or model(URI, SCHEMA)
-        self.tools = {verb: StateTool(verb, owner, used, parts) for verb in BUILT_IN}
+        self.tools = {verb: StateTool(verb, owner, used, self.store, check) for verb in BUILT_IN}
         self.token: Token | None = replace(TOKEN, package=owner.digest)
 
     async def __call__(self, verb: str, **arguments: Any) -> Json:
