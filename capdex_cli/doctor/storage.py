@@ -38,7 +38,10 @@ async def ipfs(subject: Subject) -> DoctorCheck:
         await storage.close()
     status, version = await _kubo_version(subject, url)
     if version is not None:
-        return _with_room(f"Kubo {version} at {redact(url)}", await _kubo_free_bytes(subject, url))
+        _, disk = await _kubo(subject, f"{url}/api/v0/diag/sys")
+        free = object_of(disk.get("diskinfo")).get("free_space")
+        shown = f"Kubo {version} at {redact(url)}"
+        return _with_room(shown, free if isinstance(free, int) else None)
     if (await _empty_block(subject, url))[1]:
         return fail(
             f"{redact(url)} is a gateway, which stores nothing",
@@ -52,13 +55,6 @@ async def _kubo_version(subject: Subject, url: str) -> tuple[int, str | None]:
     """Return the status, and the version if Kubo's RPC is there."""
     status, answer = await _kubo(subject, f"{url}/api/v0/version")
     return status, str(answer["Version"])[:40] if "Version" in answer else None
-
-
-async def _kubo_free_bytes(subject: Subject, url: str) -> int | None:
-    """Return the free bytes of the disk of a Kubo, or None if it does not tell."""
-    _, answer = await _kubo(subject, f"{url}/api/v0/diag/sys")
-    free = object_of(answer.get("diskinfo")).get("free_space")
-    return free if isinstance(free, int) else None
 
 
 async def _kubo(subject: Subject, address: str) -> tuple[int, Json]:
