@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from mcp.client.stdio import StdioServerParameters
 
 from capdex_router.bindings.build import moving
 from capdex_router.bindings.egress import Egress
@@ -18,7 +20,7 @@ from capdex_router.invoke.validation import Validation
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.secrets import Secrets
 from capdex_router.routing.session import Session
-from capdex_router.runtime import Mounts, Runtime, open_runtime
+from capdex_router.runtime import Runtime, open_runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +36,17 @@ async def open_agent(
     home: Home,
     installer: Installer | None = None,
     *,
-    mounts: Mounts | None = None,
+    servers: Mapping[str, StdioServerParameters] | None = None,
+    folders: Sequence[Path] = (),
     egress: Egress | None = None,
     work: Path = Path(),
     at: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Agent]:
     """Open the runtime of a user, and close it at the end.
 
-    With an installer an agent may ask for packages; `work` is the directory that learned programs
-    see, `at` that of `bindings.build.Wiring`. Raises as `runtime.open_runtime`.
+    With an installer an agent may ask for packages; `at` is that of `bindings.build.Wiring`, and
+    `servers`, `folders` and `work` are those of `runtime.open_runtime`, which also says what it
+    raises.
     """
     secrets, check = Secrets(home.secrets), Validation().check
     async with AsyncExitStack() as stack:
@@ -50,7 +54,9 @@ async def open_agent(
             packages(home, GrantFile(home.grants), secrets, egress or moving(at or {}), check, at)
         )
         runtime = await stack.enter_async_context(
-            open_runtime(home.path, [source], mounts=mounts, work=work, hidden=secrets)
+            open_runtime(
+                home.path, [source], servers=servers, folders=folders, work=work, hidden=secrets
+            )
         )
         actions = Actions(
             runtime.catalog,

@@ -40,26 +40,20 @@ class Runtime:
     servers: Sequence[Mounted]
 
 
-@dataclass(frozen=True, slots=True)
-class Mounts:
-    """What stands beside packages: MCP servers by a name, and folders of Agent Skills."""
-
-    servers: Mapping[str, StdioServerParameters]
-    folders: Sequence[Path] = ()
-
-
 @asynccontextmanager
 async def open_runtime(
     directory: Path,
     sources: Sequence[CapabilitySource] = (),
     *,
-    mounts: Mounts | None = None,
+    servers: Mapping[str, StdioServerParameters] | None = None,
+    folders: Sequence[Path] = (),
     work: Path = Path(),
     hidden: Secrets | None = None,
 ) -> AsyncIterator[Runtime]:
     """Open the runtime over a directory, which is for its user alone, and close it at the end.
 
-    `work` is the directory that learned programs see.
+    Beside the `sources` stand MCP servers by a name, and folders of Agent Skills. `work` is the
+    directory that learned programs see.
 
     A server that does not start within START_S seconds has no tools yet. Raises UsageError for
     files that cannot be read.
@@ -68,22 +62,20 @@ async def open_runtime(
         home = Home.open(directory)
         grants = GrantFile(home.grants)
         audit = stack.enter_context(AuditLog(home.audit))
-        mounts = mounts or Mounts({})
 
         def noted(source: Mounted) -> None:
             # Who started the router named the server: nobody is asked, and it is on record.
-            proposal = mount_proposal(source.name, mounts.servers[source.name], source)
-            audit.write("mount", **proposal.audited(), agreed=True)
+            audit.write("mount", **mount_proposal(source).audited(), agreed=True)
 
-        servers = [
+        mounted = [
             await stack.enter_async_context(Mounted(name, server, noted))
-            for name, server in mounts.servers.items()
+            for name, server in (servers or {}).items()
         ]
-        await asyncio.gather(*(server.awake(START_S) for server in servers))
-        folders = [Fixed(skills(folder), domain="skills") for folder in mounts.folders]
+        await asyncio.gather(*(server.awake(START_S) for server in mounted))
+        read = [Fixed(skills(folder), domain="skills") for folder in folders]
         learning = Learning(LearnedStore(home.learned), grants=grants, audit=audit)
         learned = LearnedTools(learning, work=work, own=directory)
-        catalog = Catalog([*sources, *servers, *folders, learned])
+        catalog = Catalog([*sources, *mounted, *read, learned])
         invoker = Invoker(
             catalog,
             rights=grants,
@@ -93,4 +85,4 @@ async def open_runtime(
             renew=learned.renew,
         )
         search, results = Search(catalog), Results(directory / "results")
-        yield Runtime(catalog, search, invoker, results, grants, learning, learned, servers)
+        yield Runtime(catalog, search, invoker, results, grants, learning, learned, mounted)

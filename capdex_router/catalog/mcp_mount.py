@@ -58,7 +58,7 @@ class Mounted(Fixed):
         noted: Callable[[Mounted], None] = lambda _: None,
     ) -> None:
         super().__init__(domain="mcp")
-        self.name, self._server, self._noted = name, server, noted
+        self.name, self.server, self._noted = name, server, noted
         self._program = McpProgram(server)
         self._session: McpSession | None = None
         self._tools: dict[str, types.Tool] = {}
@@ -123,7 +123,7 @@ class Mounted(Fixed):
         self._next = now + self._pause_s
         if self._session is not None:
             await self._session.close()
-        self._program, self._session = McpProgram(self._server), None
+        self._program, self._session = McpProgram(self.server), None
         session = McpSession(self._program.connected(), self._program.fault)
         try:
             async with asyncio.timeout(LIST_S):
@@ -206,11 +206,11 @@ def next_pause(pause_s: float, idle_s: float) -> float:
     return RETRY_S if idle_s >= pause_s else min(2 * pause_s, MAX_RETRY_S)
 
 
-def mount_proposal(name: str, server: StdioServerParameters, source: Fixed) -> Proposal:
+def mount_proposal(source: Mounted) -> Proposal:
     """Return what mounting a server does: the program that runs, and the tools that it offers."""
     tools = [source.load(listed.ref) for listed in source.listed()]
     digests = "".join(sorted(tool.owner.digest for tool in tools))
-    program = ProcessRequest((server.command, *server.args))
+    program, name = ProcessRequest((source.server.command, *source.server.args)), source.name
     return Proposal(
         "mount",
         f"Mount the MCP server {escaped(name)}?",

@@ -12,7 +12,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from capdex_router import runtime
 from capdex_router.home.audit_log import AuditLog
-from capdex_router.runtime import Mounts, open_runtime
+from capdex_router.runtime import open_runtime
 
 FOREIGN = str(Path(__file__).with_name("catalog") / "foreign.py")
 SKILL = "---\nname: plain\ndescription: Write plainly.\n---\nUse short words.\n"
@@ -32,8 +32,8 @@ async def test_two_runtimes_share_one_directory(tmp_path: Path) -> None:
 async def test_folders_of_skills_are_there(tmp_path: Path) -> None:
     (tmp_path / "skills" / "plain").mkdir(parents=True)
     (tmp_path / "skills" / "plain" / "SKILL.md").write_text(SKILL)
-    mounts = Mounts({}, (tmp_path / "skills",))
-    async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
+    folders = [tmp_path / "skills"]
+    async with open_runtime(tmp_path / "router", folders=folders) as runtime:
         assert runtime.catalog.find("plain").prompt == "Use short words."
         assert runtime.search.domains() == {"skills": 1}
 
@@ -43,7 +43,7 @@ async def test_a_server_that_does_not_start_takes_no_other_tool_away(tmp_path: P
         "gone": StdioServerParameters(command="/nonexistent"),
         "foreign": StdioServerParameters(command=sys.executable, args=[FOREIGN]),
     }
-    async with open_runtime(tmp_path / "router", mounts=Mounts(servers)) as runtime:
+    async with open_runtime(tmp_path / "router", servers=servers) as runtime:
         assert [server.name for server in runtime.servers if server.down] == ["gone"]
         assert runtime.catalog.find("mcp:foreign#read").name == "read"
 
@@ -54,7 +54,7 @@ async def test_a_silent_server_keeps_no_other_tool_waiting(
     monkeypatch.setattr(runtime, "START_S", 0.01)
     silent = StdioServerParameters(command="sleep", args=["1000"])
     async with asyncio.timeout(20):
-        async with open_runtime(tmp_path / "router", mounts=Mounts({"silent": silent})) as found:
+        async with open_runtime(tmp_path / "router", servers={"silent": silent}) as found:
             (server,) = found.servers
             assert server.down is not None
             assert "being started" in server.down.fix

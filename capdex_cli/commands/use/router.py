@@ -93,7 +93,6 @@ def router_command(
         from capdex_router.faces.cap import Cap
         from capdex_router.faces.server import serve_stdio
         from capdex_router.faces.socket import serving
-        from capdex_router.runtime import Mounts
 
         # Hosts that wait no longer for a call terminate the router, and servers end with it.
         if task := asyncio.current_task():
@@ -103,10 +102,10 @@ def router_command(
             name: StdioServerParameters(command=words[0], args=words[1:])
             for name, words in servers.items()
         }
-        mounts, egress = Mounts(started, skills), Egress(addresses=at)
+        egress = Egress(addresses=at)
         async with AsyncExitStack() as stack:
             agent = await stack.enter_async_context(
-                open_agent(app, mounts=mounts, egress=egress, work=work)
+                open_agent(app, servers=started, folders=skills, egress=egress, work=work)
             )
             if socket_path:
                 runtime = agent.runtime

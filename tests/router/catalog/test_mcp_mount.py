@@ -32,7 +32,7 @@ from capdex_router.invoke.invoke import Caller
 from capdex_router.model.capability import Capability
 from capdex_router.policy.consent import Refuse, clean
 from capdex_router.policy.grants import Grant
-from capdex_router.runtime import Mounts, open_runtime
+from capdex_router.runtime import open_runtime
 from tests.router.catalog.hostile import (
     ANSWERS,
     ERRORS,
@@ -117,9 +117,9 @@ async def test_a_server_gets_no_variable_but_those_that_every_program_needs(
 async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with_a_line(
     tmp_path: Path,
 ) -> None:
-    mounts = Mounts({"hostile": hostile_server("names", tmp_path / "x")})
+    servers = {"hostile": hostile_server("names", tmp_path / "x")}
     with capture_logs() as logs:
-        async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+        async with open_runtime(tmp_path / "home", servers=servers) as runtime:
             actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
             listed = (await actions.manage("list", "", Refuse())).splitlines()
             found = (await actions.find("It answers", MAX_HITS)).splitlines()
@@ -138,8 +138,8 @@ async def test_a_tool_whose_name_finds_nothing_or_forges_a_line_is_left_out_with
 
 
 async def test_what_nobody_sees_in_the_words_of_a_server_is_written_out(tmp_path: Path) -> None:
-    mounts = Mounts({"hostile": hostile_server("unseen", tmp_path / "x")})
-    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+    servers = {"hostile": hostile_server("unseen", tmp_path / "x")}
+    async with open_runtime(tmp_path / "home", servers=servers) as runtime:
         actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
         shown = [await actions.find("t"), *(actions.describe("mcp:hostile#t", x) for x in LEVELS)]
         failed, _ = await actions.call(Wanted("mcp:hostile#t", None, {}), Caller(Person()))
@@ -275,8 +275,8 @@ async def test_a_server_that_tells_of_a_list_again_and_again_is_not_waited_for_e
 
 async def test_a_call_waits_for_no_other_server_than_its_own(tmp_path: Path) -> None:
     names = {"deaf": "tells always", "good": "plain"}
-    mounts = Mounts({name: hostile_server(names[name], tmp_path / name) for name in names})
-    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+    servers = {name: hostile_server(names[name], tmp_path / name) for name in names}
+    async with open_runtime(tmp_path / "home", servers=servers) as runtime:
         actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
             servers=runtime.servers,
@@ -296,8 +296,8 @@ async def test_a_server_that_did_not_start_is_told_and_started_again_at_the_next
     use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "server"
-    mounts = Mounts({"late": StdioServerParameters(command=str(program))})
-    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+    servers = {"late": StdioServerParameters(command=str(program))}
+    async with open_runtime(tmp_path / "home", servers=servers) as runtime:
         actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
             servers=runtime.servers,
@@ -488,8 +488,8 @@ async def test_resources_that_do_not_come_are_none_and_their_reading_says_so(
 
 
 async def test_a_definition_that_would_fill_a_context_is_shown_in_parts(tmp_path: Path) -> None:
-    mounts = Mounts({"hostile": hostile_server("long words", tmp_path / "x")})
-    async with open_runtime(tmp_path / "home", mounts=mounts) as runtime:
+    servers = {"hostile": hostile_server("long words", tmp_path / "x")}
+    async with open_runtime(tmp_path / "home", servers=servers) as runtime:
         actions = Actions(runtime.catalog, runtime.search, runtime.invoker, runtime.results)
         described = actions.describe("mcp:hostile#t0")
         assert isinstance(described, dict)

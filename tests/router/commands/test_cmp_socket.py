@@ -19,7 +19,7 @@ from capdex_router.commands.learned import Learned
 from capdex_router.faces.cap import Cap
 from capdex_router.faces.socket import serving
 from capdex_router.policy.grants import Grant
-from capdex_router.runtime import Mounts, Runtime, open_runtime
+from capdex_router.runtime import Runtime, open_runtime
 from tests.router.catalog.test_mcp_mount import SERVER
 from tests.router.commands.programs import emails, learned_inbox
 
@@ -196,8 +196,8 @@ async def test_the_socket_shows_all_that_the_router_has(tmp_path: Path) -> None:
     folder = tmp_path / "skills" / "plain"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: plain\ndescription: Write plainly.\n---\nShort.\n")
-    mounts = Mounts({"foreign": SERVER}, (tmp_path / "skills",))
-    async with open_runtime(tmp_path / "router", mounts=mounts) as runtime:
+    servers, folders = {"foreign": SERVER}, [tmp_path / "skills"]
+    async with open_runtime(tmp_path / "router", servers=servers, folders=folders) as runtime:
         path = tmp_path / "router.sock"
         cap = Cap(runtime.catalog, runtime.invoker).methods
         async with serving(

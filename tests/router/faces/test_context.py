@@ -17,7 +17,7 @@ from capdex_router.catalog.installed import Installed
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.context import MAX_PROMPTS
 from capdex_router.faces.server import build_server
-from capdex_router.runtime import Mounts, open_runtime
+from capdex_router.runtime import open_runtime
 from tests.e2e.forks import Warm
 from tests.indexer import making
 from tests.router.catalog.test_mcp_mount import SERVER
@@ -52,9 +52,11 @@ def whole(
         (folder / "words.txt").write_text("few")
         (folder / "sign.png").write_bytes(b"\x89PNG")
         foreign = StdioServerParameters(command=warm.python, args=SERVER.args)
-        mounts = Mounts({"foreign": foreign}, (tmp_path / "skills",))
+        servers, folders = {"foreign": foreign}, [tmp_path / "skills"]
         source = Installed(here.home, here.rights, lambda package, tool: None)
-        async with open_runtime(here.home.path, [source], mounts=mounts) as runtime:
+        async with open_runtime(
+            here.home.path, [source], servers=servers, folders=folders
+        ) as runtime:
             actions = Actions(
                 runtime.catalog, runtime.search, runtime.invoker, runtime.results,
                 servers=runtime.servers,

@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 from capdex_router.faces.actions import Actions
 from capdex_router.faces.server import build_server
 from capdex_router.model.images import MAX_BYTES, without_images
-from capdex_router.runtime import Mounts, open_runtime
+from capdex_router.runtime import open_runtime
 from tests.router.faces.conftest import ERAS, User
 
 MIRROR = StdioServerParameters(
@@ -42,7 +42,7 @@ def image(mime_type: str, data: bytes) -> dict[str, str]:
 @asynccontextmanager
 async def host(tmp_path: Path, era: str) -> AsyncIterator[Client]:
     """A host of a router beside which the mirror is mounted."""
-    async with open_runtime(tmp_path / "home", mounts=Mounts({"mirror": MIRROR})) as runtime:
+    async with open_runtime(tmp_path / "home", servers={"mirror": MIRROR}) as runtime:
         actions = Actions(
             runtime.catalog, runtime.search, runtime.invoker, runtime.results,
             servers=runtime.servers,
