@@ -54,21 +54,18 @@ class AuditLog:
         self._path = path
         self._file = -1
 
-    def _begin(self) -> None:
+    def _follow(self) -> None:
+        """Open the log if it is not, or was moved away or removed: no one would find the line."""
+        with suppress(FileNotFoundError):
+            if self._file >= 0 and os.path.samestat(self._path.stat(), os.fstat(self._file)):
+                return
+        self.close()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         fix = f"see who owns {self._path}, and its mode"
         with saying("the audit log cannot be opened", fix):
             self._file = os.open(self._path, flags, 0o600)
         self._end = 0
         self._last = FIRST
-
-    def _follow(self) -> None:
-        """Open the log again if it was moved away or removed, or no one would find the line."""
-        with suppress(FileNotFoundError):
-            if self._file >= 0 and os.path.samestat(self._path.stat(), os.fstat(self._file)):
-                return
-        self.close()
-        self._begin()
 
     def check(self) -> None:
         """Raise UsageError UNREADABLE if the log cannot be opened: no call may run then."""
