@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import structlog
@@ -121,7 +121,7 @@ class Catalog:
 
     def __init__(self, sources: Sequence[CapabilitySource]) -> None:
         self._sources = sources
-        self.fault: CapdexError | None = None  # why a source has no list: the others go on
+        self._fault: CapdexError | None = None
         self._revisions: list[object] | None = None
         self._versions: dict[str, dict[str, tuple[Listed, CapabilitySource]]] = {}
         self._short: dict[str, list[str]] = {}
@@ -153,6 +153,11 @@ class Catalog:
             for listed in self.listed()
             if listed.ref.capability_id.startswith(prefix) and listed.ref.version == ref.version
         ]
+
+    @property
+    def fault(self) -> CapdexError | None:
+        """A new error of why a source has no list, while the others go on; None: all have one."""
+        return self._fault and replace(self._fault)
 
     def get(self, capability_id: str, version: str | None = None) -> Capability:
         """Return a capability, without a version the highest; raises NOT_FOUND, or `fault`."""
@@ -219,14 +224,14 @@ class Catalog:
         if revisions == self._revisions:
             return
         versions: dict[str, dict[str, tuple[Listed, CapabilitySource]]] = {}
-        self.fault = None
+        self._fault = None
         for source in self._sources:
             try:
                 for x in source.listed():
                     known = versions.setdefault(x.ref.capability_id, {})
                     known.setdefault(x.ref.version, (x, source))
             except CapdexError as error:
-                self.fault = error
+                self._fault = error
                 log.error("capabilities are missing", why=error.line)
         short: dict[str, list[str]] = {}
         for capability_id in versions:
