@@ -125,9 +125,10 @@ class Offered:
         version, _, part = rest.partition("/") if scheme == "capdex" else ("", "", rest)
         part = unquote(part)
         named = PREFIX + name if scheme == "capdex" else f"{scheme}:{unquote(name)}"
-        skill = self.actions.catalog.get(named, version or None)
-        resource = next((entry for entry in skill.resources if entry["name"] == part), None)
-        if resource is None or skill.read is None:
+        ours = scheme in ("capdex", "skill")
+        skill = self.actions.catalog.get(named, version or None) if ours else None
+        resource = next((x for x in skill.resources if x["name"] == part), None) if skill else None
+        if skill is None or resource is None or skill.read is None:
             raise InvalidInput(
                 f"there is no resource {uri[:128]!r} here",
                 Code.NOT_FOUND,

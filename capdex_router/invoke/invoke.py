@@ -220,6 +220,9 @@ class Invoker:
         hints = capability.annotations
         harmless = owner.source == "mcp" and not asks_each_time("mcp", hints, call.requests)
         says = ("its server says that it destroys nothing: later calls are not asked about",)
+        before = self.rights.read().by_name.get(capability.ref.capability_id, ())
+        changed = before and owner.digest not in {grant.digest for grant in before}
+        other = ("its content is not that to which a person agreed before",)
         return Proposal(
             "call",
             f"{doubt}Let {escaped(named)} do this?",
@@ -235,7 +238,7 @@ class Invoker:
             ),
             input=orjson.dumps(given, option=orjson.OPT_SORT_KEYS),
             input_sha256=audited["input_sha256"],
-            facts=says if harmless else (),
+            facts=(*(says if harmless else ()), *(other if changed else ())),
             words=(("description", capability.description),),
             granted=() if once else wanted,
             days=None if once else self.limits.first_use_days,

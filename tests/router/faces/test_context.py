@@ -155,6 +155,7 @@ async def test_a_file_of_a_package_is_read_by_its_path_however_a_client_writes_i
         "capdex://tea/9.9.9/package",
         "capdex://tea/1.0.0/secret",
         "file:///etc/passwd",
+        "demo://resource/dynamic/1",
         "nothing",
     ],
 )
@@ -162,7 +163,12 @@ async def test_a_resource_that_is_not_listed_is_a_protocol_error(whole: Whole, n
     async with whole() as client:
         with pytest.raises(MCPError) as refused:
             await client.read_resource(name)
-        assert name.startswith("skill:") or "'skill:" not in refused.value.error.message
+        said = refused.value.error.message
+        assert name.startswith("skill:") or "'skill:" not in said
+        assert (
+            name.startswith(("skill:", "capdex:", "mcp:"))
+            or f"there is no resource {name!r} here" in said
+        )
 
 
 async def test_the_list_of_prompts_is_bounded_and_every_prompt_can_be_had(

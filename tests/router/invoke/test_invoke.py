@@ -249,6 +249,20 @@ async def test_structured_content_beside_other_content_is_what_the_schema_is_for
     assert (await run.call("did:nuwa:cap:demo#t", {"text": ""}))["output"] == both
 
 
+async def test_a_question_about_other_content_says_that_it_is_not_what_was_agreed_to(
+    runtime: Make,
+) -> None:
+    person = Person()
+    for digest in ("aa", "bb"):
+        owner = Owner("mcp", "mcp:x", digest * 32)
+        run = runtime(tool("t", Echo([OSLO]), owner=owner))
+        for _ in range(2):
+            assert (await run.call("mcp:x#t", {"text": "a"}, person))["ok"]
+    first, second = (question.lines for question in person.asked)
+    changed = "its content is not that to which a person agreed before"
+    assert (changed in first, changed in second) == (False, True)
+
+
 async def test_the_first_use_of_a_host_is_asked_once(runtime: Make) -> None:
     echo, person = Echo([OSLO]), Person()
     run = runtime(tool("t", echo))
