@@ -18,7 +18,6 @@ from typing import Final
 from capdex.errors import Code, Unavailable, UsageError
 from capdex.net.files import write_atomically
 from capdex.net.rpc.client import Rpc
-from capdex.net.rpc.errors import RpcError
 from capdex_publisher.keys.public_accounts import DEV_CHAIN_ID
 
 START_S: Final = 20.0  # 0.14 s on an idle machine; a large state file takes longer
@@ -91,11 +90,13 @@ async def run_anvil(
     draft, scratch = state.with_suffix(".draft"), state.with_suffix(".scratch")
     keep_draft(draft, state)  # the last draft of a run that was killed
     shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(exist_ok=True)
+    started = scratch / "started.json"
     command = [
         str(program or find_anvil()), "--host", "127.0.0.1", "--port", str(port),
         "--chain-id", str(DEV_CHAIN_ID), "--accounts", "1", "--no-cors", "--silent",
         "--dump-state", str(draft), "--state-interval", "1", "--preserve-historical-states",
-        *_load(state),
+        "--config-out", str(started), *_load(state),
     ]  # fmt: skip
     with log.open("ab") as sink:
         try:
@@ -114,7 +115,7 @@ async def run_anvil(
     url = f"http://127.0.0.1:{port}"
     keeping = asyncio.create_task(_keep_on(draft, state))
     try:
-        await _wait_until_up(process, url, log)
+        await _wait_until_up(process, started, log)
         yield url, process
     finally:
         keeping.cancel()
@@ -174,22 +175,21 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else ""
 
 
-async def _wait_until_up(process: asyncio.subprocess.Process, url: str, log: Path) -> None:
-    async with Rpc([url], max_attempts=1) as rpc:
-        for _ in range(int(START_S / 0.05)):
-            if process.returncode is not None:
-                raise Unavailable(
-                    f"Anvil ended at once with code {process.returncode}",
-                    Code.RPC_UNAVAILABLE,
-                    why=_last_line(log),
-                    fix=f"see {log}; `capdex up --fresh` starts anew",
-                )
-            with suppress(RpcError):
-                if await rpc.chain_id() == DEV_CHAIN_ID:
-                    return
-                break
-            await asyncio.sleep(0.05)
-    raise Unavailable(f"Anvil does not answer at {url}", Code.RPC_UNAVAILABLE, fix=f"see {log}")
+async def _wait_until_up(process: asyncio.subprocess.Process, started: Path, log: Path) -> None:
+    """Wait until Anvil has its port: then it writes `started`. Another may answer at that port."""
+    for _ in range(int(START_S / 0.05)):
+        if process.returncode is not None:
+            raise Unavailable(
+                f"Anvil ended at once with code {process.returncode}",
+                Code.RPC_UNAVAILABLE,
+                why=_last_line(log),
+                fix=f"run it again, or see {log}; `capdex up --fresh` starts anew",
+            )
+        if await asyncio.to_thread(started.exists):
+            return
+        await asyncio.sleep(0.05)
+    why = f"it has not opened its port after {START_S:g} s"
+    raise Unavailable("Anvil does not start", Code.RPC_UNAVAILABLE, why, f"see {log}")
 
 
 def _die_with_parent() -> None:

@@ -1,4 +1,4 @@
-"""The state of a local chain: which of Anvil's drafts of it are kept."""
+"""The Anvil of `capdex up`: which drafts of its state are kept, and that it is its own one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import json
 import tracemalloc
 from pathlib import Path
 
-from capdex_publisher.ethereum.anvil import keep_draft
+import pytest
+
+from capdex.errors import Unavailable
+from capdex_publisher.ethereum.anvil import keep_draft, run_anvil
+from tests.conftest import Anvil
 
 
 def test_a_draft_is_kept_only_when_its_end_is_written(tmp_path: Path) -> None:
@@ -31,3 +35,15 @@ def test_a_large_draft_is_kept_without_many_times_its_size_of_memory(tmp_path: P
     finally:
         tracemalloc.stop()
     assert peak < 2 * draft.stat().st_size
+
+
+async def test_the_anvil_of_another_at_the_same_port_is_not_taken_for_its_own(
+    anvil: Anvil, tmp_path: Path
+) -> None:
+    port, log = int(anvil.url.rsplit(":", 1)[1]), tmp_path / "anvil.log"
+    with pytest.raises(Unavailable, match="ended at once") as ended:
+        async with run_anvil(state=tmp_path / "anvil.json", port=port, log=log):
+            pass
+    assert "Address already in use" in ended.value.why
+    assert ended.value.fix.startswith("run it again")
+    assert not (tmp_path / "anvil.scratch").exists()
