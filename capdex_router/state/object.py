@@ -53,9 +53,6 @@ class StateObject:
     def create(cls, model: Model, peer: int, value: Json, now: float) -> Self:
         """Return a new document with a value; raises InvalidInput for what a strategy refuses."""
         made = cls(model, peer)
-        with _guarded():
-            for name, strategy in model.strategies.items():
-                made._root(name, strategy)
         made._change({}, value, frozenset(value), now)
         return made
 
