@@ -83,7 +83,8 @@ class Elicitation:
     ) -> None:
         self._context = context
         self._questions = questions
-        self._call = _digest([params.name, params.arguments])
+        called = json.dumps([params.name, params.arguments], sort_keys=True)
+        self._call = hashlib.sha256(called.encode("ascii")).digest()
         responses = params.input_responses or {}
         self._answers = questions.take(params.request_state, self._call, responses.get(KEY))
 
@@ -136,7 +137,3 @@ def _can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     elicitation = capabilities.elicitation if capabilities is not None else None
     # A bare `elicitation: {}` means forms, the only mode there was at first.
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
-
-
-def _digest(value: object) -> bytes:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).digest()
