@@ -62,15 +62,12 @@ def try_command(app: App, tool: str, arguments: str, send: bool, at: dict[str, s
 def _lines(request: dict[str, Any]) -> Iterator[str]:
     """Yield a request as text: an HTTP message, or the parts of another call."""
     if "url" not in request:
-        yield from (f"{key}: {_text(value)}" for key, value in request.items())
+        import orjson
+
+        for key, value in request.items():
+            yield f"{key}: {value if isinstance(value, str) else orjson.dumps(value).decode()}"
         return
     yield f"{request['method']} {request['url']}"
     yield from (f"{key}: {value}" for key, value in request["headers"].items())
     if request["body"] is not None:
         yield from ("", *request["body"].splitlines())
-
-
-def _text(value: object) -> str:
-    import orjson
-
-    return value if isinstance(value, str) else orjson.dumps(value).decode("utf-8")
