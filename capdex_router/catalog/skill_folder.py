@@ -23,13 +23,12 @@ from capdex.yaml.front_matter import read_front_matter
 from capdex_router.model.capability import Capability, Owner
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.policy.quoting import seen
+from capdex_router.skills.document import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, SKILL
 
 MAX_SKILL_BYTES: Final = 256 * 1024
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_FILES: Final = 256
 MAX_SKILLS: Final = 1_000
-MAX_NAME_CHARS: Final = 64
-MAX_DESCRIPTION_CHARS: Final = 1_024
 UNVERSIONED: Final = "0.0.0"
 PREFIX: Final = "skill:"
 
@@ -42,9 +41,9 @@ def skills(folder: Path) -> Iterator[Capability]:
     One that does not follow its specification is left out, with a warning in the log.
     """
     inside = sorted(folder.iterdir())[:MAX_SKILLS]
-    for path in [folder] if (folder / "SKILL.md").is_file() else inside:
+    for path in [folder] if (folder / SKILL).is_file() else inside:
         try:
-            if (path / "SKILL.md").is_file():
+            if (path / SKILL).is_file():
                 if path in inside and path.is_symlink():
                     raise _bad(path, "it is a link: name the folder that it leads to")
                 yield read_skill(path)
@@ -55,7 +54,7 @@ def skills(folder: Path) -> Iterator[Capability]:
 
 def read_skill(folder: Path) -> Capability:
     """Return the skill of one folder; its digest covers SKILL.md and the list of its files."""
-    data = _bounded(folder / "SKILL.md", MAX_SKILL_BYTES)
+    data = _bounded(folder / SKILL, MAX_SKILL_BYTES)
     try:
         reading, prompt = read_front_matter(data.decode("utf-8", "replace").encode())
     except ValueError as error:
@@ -102,7 +101,7 @@ def _files(folder: Path) -> Iterator[str]:
         for file in sorted(files):
             path = Path(place) / file
             name = path.relative_to(folder).as_posix()
-            if path.is_symlink() or name == "SKILL.md" or not path.is_file():
+            if path.is_symlink() or name == SKILL or not path.is_file():
                 continue
             if name.encode(errors="ignore").decode() != name:
                 continue
