@@ -161,7 +161,7 @@ def _line(error: Json) -> str:
     said = "; ".join(filter(None, parts))
     for key, value in details.items():
         words = value if isinstance(value, list) else [value]
-        if not all(isinstance(x, str) and x in said for x in words):
+        if not all(isinstance(x, str | int) and str(x) in said for x in words):
             said += f"; {key} {orjson.dumps(value).decode('utf-8')}"
     return visible(f"{error['reason']}: {said}".replace("\n", " "))
 

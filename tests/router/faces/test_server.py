@@ -323,7 +323,8 @@ async def test_the_line_of_an_error_says_nothing_twice(connect: Connect) -> None
 
 async def test_the_line_of_an_error_has_no_mark_that_is_for_programs(tmp_path: Path) -> None:
     async def lost(arguments: Any, *, timeout_s: float) -> Any:
-        raise Unavailable("it is closed", fix="try again", details={"sent": True, "status": 500})
+        details = {"sent": True, "status": 500, "jsonrpc_code": -3}
+        raise Unavailable("a.example answered with status 500", fix="try again", details=details)
 
     executor = Echo()
     executor.run = lost  # type: ignore[method-assign]
@@ -331,7 +332,9 @@ async def test_the_line_of_an_error_has_no_mark_that_is_for_programs(tmp_path: P
     async with Client(build_server(found)) as client:
         answer = await client.call_tool("call", {"uri": "lost", "input": {"text": "x"}})
     assert result_of(answer)["error"]["details"]["sent"] is True
-    assert said(answer) == "TIMEOUT: it is closed; try again; status 500"
+    assert said(answer) == (
+        "TIMEOUT: a.example answered with status 500; try again; jsonrpc_code -3"
+    )
 
 
 @pytest.mark.parametrize(
