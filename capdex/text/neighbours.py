@@ -6,7 +6,7 @@ of a name follow from its own, and are looked up among sorted ones.
 
 from __future__ import annotations
 
-import os
+import secrets
 import string
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ Sums = NDArray[np.uint64]
 
 AT_ONCE: Final = 65_536  # names that are summed together: some 50 MB
 # Drawn anew in each process: nobody can choose names whose sums are equal. numpy.random takes 2 MB.
-FACTORS: Final = np.frombuffer(os.urandom(8 * (MAX_NAME_CHARS + 1)), np.uint64)
+FACTORS: Final = np.frombuffer(secrets.token_bytes(8 * (MAX_NAME_CHARS + 1)), np.uint64)
 _LOOKALIKES: Final = (("rn", "m"), ("m", "rn"), ("vv", "w"), ("w", "vv"))
 _LETTERS: Final = np.frombuffer(f"{string.ascii_lowercase}{string.digits}-".encode(), np.uint8)
 
