@@ -95,10 +95,10 @@ class Explorer:
         overview = answers.endpoint(package.overview)
 
         async def named(request: Request) -> Response:
-            name = request.path_params["name"].removesuffix(".json")
+            name = (given := request.path_params["name"]).removesuffix(".json")
+            if is_uri(name):
+                return RedirectResponse(address_of(CapabilityURI.loose(name)) + given[len(name) :])
             if not wants_json(request):
-                if is_uri(name):
-                    return RedirectResponse(address_of(CapabilityURI.loose(name)))
                 return await overview(request)
             async with in_time():
                 answer = await name_page(site.reader, name)

@@ -13,7 +13,7 @@ from capdex_service.http.pages import Page, send_answer
 from capdex_service.queries.reader import Reader
 from capdex_service.queries.resolve import cached
 
-_NAME: Final = re.compile(r"/c/([^/]+)\.json")
+_NAME: Final = re.compile(r"/c/([^/:@]+)\.json")  # what is a URI, the explorer redirects
 _RESOLVE: Final = "/v1/resolve"
 # The query string of a plain resolution; its characters stand for themselves.
 _PLAIN: Final = re.compile(rb"uri=(did:nuwa:cap:[a-z0-9@.-]+)")

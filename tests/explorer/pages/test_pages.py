@@ -181,6 +181,13 @@ def test_the_uri_of_a_capability_is_an_address_too(base: str) -> None:
     assert Answer(f"{base}/c/city-weather@one", **HTML).status == 400
 
 
+def test_the_json_of_a_capability_is_at_its_uri_too(base: str) -> None:
+    for uri, name in (("did:nuwa:cap:forecast", "forecast"), ("forecast@1.1.0", "forecast/1.1.0")):
+        whole = Answer(f"{base}/c/{name}.json").json
+        assert Answer(f"{base}/c/{uri}.json", **HTML).json == whole
+        assert Answer(f"{base}/c/{uri}", Accept="application/json").json == whole
+
+
 def test_an_empty_search_lists_everything_by_pages(base: str) -> None:
     seen: list[str] = []
     address, page = "/search", dict[str, Any]()
