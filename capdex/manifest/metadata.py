@@ -194,13 +194,15 @@ def read_publisher(metadata: Fields) -> str | None:
 # Marks of a registry, and the words beside them, on text as `plain` returns it. The last lines have
 # *official* and *verified* in other languages: RE2 knows no borders of words in other scripts.
 _IMITATION: Final = re2.compile(
-    r"[✓✔✅☑🗸⍻🛡🔒🏅🎖🥇⭐★]"
+    r"[✓✔✅☑🗸🗹⍻🛡⛨🔒🏅🎖🥇⭐★]"
     r"|\b(?:ver[il]f[il]ed|off[il]c[il]a[il]|aud[il]ted|cert[il]f[il]ed|endorsed|authent[il]c)\b"
     r"|\b(?:officiel|oficial|offiziell|ufficiale|verificad[oa]|verifiziert|verifie|certifie)\b"
     r"|官方|已验证|已驗證|已认证|已認證|認証済|検証済|официальн|проверено|رسمي|موثق"
 )
-_SPACES: Final = re.compile(r"(?<=\b\w)[ ._-](?=\w\b)")  # in `v e r i f i e d`
-_DIGITS: Final = str.maketrans("01345", "oieas")
+_GAPS: Final = re.compile(r"(?<=\b\w)\W{1,3}(?=\w\b)")  # in `v e r i f i e d`
+_STAND_INS: Final = str.maketrans("01345_ғєя", "oieas fer")  # none of Unicode's confusables
+# Unicode's names of letters in a box, of small capitals, and of those with hooks and strokes.
+_DRAWN: Final = re.compile(r"(?:.*LATIN|REGIONAL).* LETTER (?:SMALL CAPITAL )?(\w)(?: WITH .*)?")
 _USED: Final = re2.compile(
     r"\b(?:using|uses?|via|against|follow(?:s|ing)?) (?:the )?(?:\w+['’]s )?"
     r"(?:\w+[ /-]){0,2}official\b"
@@ -218,13 +220,12 @@ def imitated_mark(text: str) -> str | None:
 
 
 def _as_seen(text: str) -> str:
-    """The text with plain letters for those that look like them, and for digits; words unspaced."""
-    decomposed = unicodedata.normalize("NFKD", text.translate(_table()))
-    letters = "".join(x for x in decomposed if not unicodedata.combining(x)).lower()
-    return _SPACES.sub("", letters.translate(_DIGITS))
+    """The text with plain letters for those drawn like them, and for digits; words unspaced."""
+    known = unicodedata.normalize("NFKD", text).translate(_table()).upper().translate(_table())
+    drawn = ((x, _DRAWN.fullmatch(unicodedata.name(x, ""))) for x in known)
+    letters = "".join(m[1] if m else x for x, m in drawn if unicodedata.category(x)[0] != "M")
+    return _GAPS.sub("", letters.lower().translate(_STAND_INS))
 
-
-# letters that look like others --------------------------------------------------------------
 
 # The table is Unicode's confusables (UTS 39), cut to what looks like an ASCII letter or digit.
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -238,8 +239,7 @@ def deceptive_word(text: str) -> tuple[str, str] | None:
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", text))
     read_as = [word.translate(_table()) for word in words]
-    any_ascii = any(word.isascii() and word.isalpha() for word in words)
-    otherwise_ascii = any_ascii and all(seen.isascii() for seen in read_as)
+    otherwise_ascii = "".join(read_as).isascii() and any(x.isascii() and x.isalpha() for x in words)
     for word, seen in zip(words, read_as, strict=True):
         mixed = any(c.isascii() and c.isalpha() for c in word)
         if seen != word and (mixed or (seen.isascii() and otherwise_ascii)):
