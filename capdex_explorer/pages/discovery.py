@@ -53,11 +53,10 @@ async def badge(site: Site, request: PageRequest) -> bytes:
     name, version = request.parts["name"], request.parts.get("version")
     try:
         wanted = None if version == LATEST else version
-        found = await site.reader.read(find_release, site.reader, name, wanted)
+        release = (await site.reader.read(find_release, site.reader, name, wanted))["release"]
     except InvalidInput as error:
         why = str(error.code).replace("_", " ").lower()
         return badge_svg(visible(name[:40]), MISSING, why).encode()
-    release = found["release"]
     await add_growth(site, [release])
     badge, marks = badge_of(release), marks_of(release)
     kinds = [badge.kind, *(mark.kind for mark in marks)]
@@ -100,6 +99,8 @@ async def docs(site: Site, request: PageRequest) -> View:
         for method, operation in methods.items()
     ]
     data = {"about": openapi["info"], "operations": operations, "base": request.base}
+    chain = (await site.status())["chain"]
+    data |= {x: chain[x] for x in ("chain_id", "registry")}
     return View("docs.html", "Documentation", data)
 
 

@@ -117,8 +117,7 @@ async def triggered(site: Site, request: PageRequest) -> View:
 async def browse(site: Site, request: PageRequest) -> View:
     """Show the listed names in an order, and the domains, tags and languages with most of them."""
     answer = await _find(site, {"query_string": "", "facets": list(FACETS), "limit": 1})
-    names = await names_in_order(site, request)
-    data = {"names": names, "facets": answer["facets"], "chosen": {}}
+    data = {"names": await names_in_order(site, request), "facets": answer["facets"], "chosen": {}}
     _add_addresses(data, replace(request, path="/search", query={}))
     return View("browse.html", "Browse", data, feed="/feed.atom")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,32 @@ def test_a_person_finds_a_package_and_has_it_proven(examples_up: Path, http: Htt
     node = page(http, f"{base}/node")
     assert "In step with the chain." in node, re.findall("Not ready.*", node)
     assert re.search('At block [0-9]+: <span class="mono">0x[0-9a-f]{64}<', node)
+
+
+def test_the_commands_of_the_pages_run_where_nothing_is_set(
+    examples_up: Path, http: Http, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    up = json.loads((examples_up / ".capdex" / "up.json").read_text())
+    pages = ("/docs", "/c/city-weather", "/c/city-weather/1.0.0/checks")
+    blocks = [
+        re.findall("<pre[^>]*>(.*?)</pre>", page(http, up["http_url"] + x), re.S) for x in pages
+    ]
+    lines = html.unescape("\n".join(text for block in blocks for text in block)).splitlines()
+    shown = [x for x in lines if re.match("(export|capdex|curl) ", x)]
+    assert {"add-to", "install", "get", "resolve"} <= {x.split()[1] for x in shown}
+    script = "\n".join(["set -ex", *shown]).replace("https://YOUR-ENDPOINT", up["rpc_url"])
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    done = subprocess.run(
+        ["bash", "-c", script.replace("\ncapdex ", "\ncapdex --yes ")],
+        cwd=elsewhere,
+        env={"HOME": str(elsewhere), "PATH": f"{examples_up}/.venv/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"proven"' in done.stdout
 
 
 def test_a_publication_prints_the_address_of_its_page(

@@ -443,6 +443,18 @@ def test_each_paragraph_of_a_text_has_the_direction_of_its_words(browser: Browse
     page.close()
 
 
+def test_the_open_part_of_a_package_alone_is_underlined_in_forced_colours(
+    browser: Browser, base: str
+) -> None:
+    with visit(browser, base) as seen:
+        seen.page.emulate_media(forced_colors="active")
+        seen.go("/c/city-weather")
+        underlined = """all => all
+            .filter((x) => parseFloat(getComputedStyle(x).borderBottomWidth) > 0)
+            .map((x) => x.innerText)"""
+        assert seen.page.locator(".tabs a").evaluate_all(underlined) == ["Overview"]
+
+
 def test_the_theme_is_kept_for_the_next_page(browser: Browser, base: str) -> None:
     with visit(browser, base) as seen:
         seen.go("/")

@@ -511,6 +511,8 @@ def test_names_come_once_each_in_the_order_that_is_asked_for(base: str) -> None:
     assert newest.index("heavy") < newest.index("forecast") < newest.index("city-weather")
     assert set(names("/browse?sort=changed")) == set(newest)
     assert names("/browse?sort=votes") == []
+    voted = Answer(f"{base}/browse?sort=votes", **HTML).words
+    assert "None of these names has more votes for it than against it." in voted
     own = names(f"/p/{ACCOUNT}?sort=name")
     assert own == [x for x in sorted(newest) if x not in hostile.COPIES]
     assert names("/domain/other") == [x for x in newest if x in set(names("/domain/other"))]
@@ -581,6 +583,16 @@ def test_a_wrong_address_leads_on(base: str) -> None:
 def test_latest_and_ranges_are_addresses_too(base: str, asked: str, reached: str) -> None:
     found = Answer(base + asked, **HTML)
     assert (found.status, found.url) == (200, base + reached)
+
+
+def test_the_tags_of_a_version_that_is_not_the_latest_lead_to_a_page(growing: Growing) -> None:
+    growing.publish("kettle", "1.0.0", tags=["tea", "once"])
+    growing.publish("kettle", "1.1.0", tags=["tea"])
+    for version, count in (("1.0.0", 2), ("1.1.0", 1)):
+        page = Answer(f"{growing.base}/c/kettle/{version}", **HTML).text
+        addresses = re.findall('<li><a href="([^"]+)"><bdi>', page)
+        assert len(addresses) == count
+        assert {Answer(growing.base + x, **HTML).status for x in addresses} == {200}
 
 
 def test_a_range_that_nothing_meets_is_not_found(base: str) -> None:
