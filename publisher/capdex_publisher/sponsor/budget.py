@@ -30,8 +30,8 @@ class Share:
 class Budget:
     """The most that a sponsor spends, and what it has spent, in wei; `Budget.open` makes one.
 
-    A key is `<account>-<sha256>` of a publication. Each that costs something counts to its account,
-    however it ends.
+    A key is `<account>-<sha256>` of a publication. Each try of one that costs something counts to
+    its account, however it ends.
 
     The most that a publication may cost is set aside before its first transaction, and the rest is
     given back when its cost is known. What was set aside when the process was killed stays counted.
@@ -80,16 +80,15 @@ class Budget:
         """Raise Unavailable RATE_LIMITED if the account has had its share of the last 24 hours.
 
         Its details say after how many seconds the first publication that counts is a day old
-        (`retry_after_s`). A publication that has begun goes on, and one that is on chain is found.
+        (`retry_after_s`). A publication that something is set aside for goes on.
         """
-        account, now = key.partition("-")[0], self._clock()
-        since = now - DAY_S
-        recent = {x: y for x, y in self._begun.items() if x.startswith(account) and y[0] > since}
-        if key in recent:
+        if self.has(key):
             return
-        most, fees = self._share.wei, sum(wei for _, wei in recent.values())
+        account, now = key.partition("-")[0], self._clock()
+        recent = [y for x, y in self._begun.items() if x.startswith(account) and y[0] > now - DAY_S]
+        most, fees = self._share.wei, sum(wei for _, wei in recent)
         if len(recent) >= self._share.publications or (most is not None and fees >= most):
-            after_s = int(min((x for x, _ in recent.values()), default=now) + DAY_S - now) + 1
+            after_s = int(min((x for x, _ in recent), default=now) + DAY_S - now) + 1
             raise Unavailable(
                 f"{account} has had its share of the last 24 hours",
                 Code.RATE_LIMITED,
@@ -103,6 +102,8 @@ class Budget:
         """Set this much aside for a publication; raises Refused FEE_OVER_CAP."""
         if wei > self.available(key):
             raise self.spent_up()
+        if not self.has(key) and (ended := self._begun.pop(key, (0.0, 0)))[1]:
+            self._begun[f"{key}-{ended[0]}"] = ended  # counts beside this try
         self._reserved[key] = wei
         self._begun.setdefault(key, (self._clock(), 0))
         self._write()

@@ -184,7 +184,7 @@ class Sponsor:
         receipt = None if sent is None else await self._registry.chain.receipt(*sent.hashes)
         if receipt is not None:
             self.budget.charge(key, receipt[0].fee_wei)
-            self.budget.release(key)
+            self.budget.reserve(key, 0)  # it goes on
 
     async def _check_unused(self, request: SponsorRequest) -> None:
         """Refuse to send a signature that somebody else has sent: the second one would revert."""
@@ -253,8 +253,7 @@ class Sponsor:
 
     def _close(self, key: str, waiting: list[Sent]) -> None:
         """Give back what is left; it counts whole while a transaction was not seen in a block."""
-        end = self.budget.forfeit if waiting else self.budget.release
-        end(key)
+        (self.budget.forfeit if waiting else self.budget.release)(key)
 
     async def _commit(
         self, plan: ChangePlan, bound: int, request: SponsorRequest, on_step: Any

@@ -320,6 +320,25 @@ async def test_an_account_has_a_share_that_reverted_publications_use_up_too(
     assert not (await sponsor.publish(third)).already
 
 
+async def test_each_try_of_one_request_that_costs_something_counts_to_its_account(
+    registry, local_chain, open_sponsor, author, tmp_path
+):
+    # The account accepts a signature when it is asked for nothing, and burns all gas when paid.
+    code = "0x3a601257631626ba7e60e01b5f5260205ff35b601256"
+    local_chain.call("anvil_setCode", author.address, code)
+    request = dataclasses.replace(await signed(registry, author), signature=bytes(65))
+    sponsor = open_sponsor()
+    sponsor.budget = Budget(tmp_path / "share.json", ETHER, Share(publications=2))
+    for _ in range(2):
+        with pytest.raises(InvalidInput) as failed:
+            await sponsor.publish(body(request))
+        assert failed.value.code is Code.REVERTED
+    spent = sponsor.budget.spent_wei
+    with pytest.raises(Unavailable, match="share"):
+        await sponsor.publish(body(request))
+    assert sponsor.budget.spent_wei == spent > 0
+
+
 async def test_the_fees_of_an_account_have_a_bound(registry, open_sponsor, author, tmp_path):
     sponsor = open_sponsor()
     sponsor.budget = Budget(tmp_path / "share.json", ETHER, Share(wei=1))
@@ -622,8 +641,9 @@ def test_the_share_of_an_account_counts_for_a_day_also_after_a_restart(tmp_path)
         now[0] += 3_600
     for one in (budget, Budget(path, 100, share, lambda: now[0])):
         assert (one.spent_wei, one.left_wei) == (8, 92)
-        one.check_account("0xa-1")  # it has begun
         one.check_account("0xb-1")
+        with pytest.raises(Unavailable):
+            one.check_account("0xa-1")  # another try of it counts as well
         with pytest.raises(Unavailable) as refused:
             one.check_account("0xa-3")
         assert refused.value.code is Code.RATE_LIMITED
@@ -644,6 +664,7 @@ def test_what_is_set_aside_is_for_one_publication_until_it_is_given_back_or_lost
     with pytest.raises(Refused):
         budget.reserve("0xa-2", 41)
     assert (budget.has("0xa-1"), budget.has("0xa-2")) == (True, False)
+    Budget(tmp_path / "budget.json", 100, Share(publications=1)).check_account("0xa-1")
     budget.charge("0xa-1", 70)  # more than was set aside
     assert (budget.spent_wei, budget.left_wei) == (70, 30)
     budget.reserve("0xa-2", 30)
