@@ -40,6 +40,7 @@ from capdex_indexer.query.search.filters import FILTER_NAMES
 from capdex_service.answers import hit_schemas, schemas
 from capdex_service.http import change_stream
 from capdex_service.limits import streams
+from capdex_service.mcp.tools import ALL
 from capdex_service.queries.search import FACETS
 
 ROOT = Path(__file__).parents[1]
@@ -128,6 +129,12 @@ def test_every_reason_code_stands_in_the_protocol_with_its_meaning_and_hint() ->
 def test_the_error_table_of_the_protocol_is_the_one_of_the_code() -> None:
     header = "| code | CAP | HTTP | exit | retryable | when |"
     assert _table(PROTOCOL, header) == kind_rows()
+
+
+def test_the_tools_of_the_protocol_are_those_of_a_node_with_their_arguments() -> None:
+    rows = [row.split(" | ")[:2] for row in _table(PROTOCOL, "| tool | arguments | answers |")]
+    listed = [["| `" + x["name"] + "`", x["inputSchema"]["properties"]] for x in ALL]
+    assert rows == [[tool, ", ".join(f"`{name}`" for name in names)] for tool, names in listed]
 
 
 def test_the_limits_of_a_package_are_those_of_the_code() -> None:
