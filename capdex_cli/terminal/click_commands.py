@@ -263,7 +263,7 @@ class Program(Group):
 
     def main(self, args: Sequence[str] | None = None, **_: object) -> Any:  # type: ignore[override]
         """Run, then exit with the code of the result or error; no more of click's is needed."""
-        arguments = list(sys.argv[1:] if args is None else args)
+        arguments = tuple(sys.argv[1:] if args is None else args)
         instruction = os.environ.get("_CAPDEX_COMPLETE")
         if instruction:
             from click.shell_completion import shell_complete
@@ -278,6 +278,6 @@ class Program(Group):
             )
         )
 
-    def _call(self, app: App, arguments: list[str]) -> object:
-        with self.make_context("capdex", arguments, obj=app) as ctx:
+    def _call(self, app: App, arguments: tuple[str, ...]) -> object:
+        with self.make_context("capdex", list(arguments), obj=app) as ctx:
             return self.invoke(ctx)

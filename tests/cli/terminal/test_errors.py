@@ -144,8 +144,9 @@ def test_an_error_is_one_json_object_when_json_was_asked_for(
     }
 
 
-def test_a_mistake_in_the_call_is_json_too_when_json_was_asked_for(capdex: Any) -> None:
-    result = capdex("cid", "--nonsense", "--json")
+@pytest.mark.parametrize("call", ["cid --nope --json", "--nope --json", "--json --nope"])
+def test_a_mistake_in_the_call_is_json_too_when_json_was_asked_for(capdex: Any, call: str) -> None:
+    result = capdex(*call.split())
     assert result.exit_code == 2
     assert json.loads(result.stderr)["code"] == "USAGE"
 
