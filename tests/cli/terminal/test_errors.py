@@ -325,6 +325,14 @@ def test_only_an_option_that_the_command_has_is_named(
     assert (result.exit_code, f"fix: {fix}\n" in result.stderr) == (4, True)
 
 
+def test_without_a_terminal_the_question_is_told_that_a_yes_would_answer(capdex: Any) -> None:
+    for args, question in {
+        ("state", "purge"): "Erase what all capabilities deleted?",
+        ("state", "purge", "note"): "Erase what did:nuwa:cap:note deleted?",
+    }.items():
+        assert question in capdex(*args).stderr
+
+
 def test_work_that_is_interrupted_before_it_begins_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
