@@ -72,7 +72,7 @@ async def sign_command(
 
     Nothing is sent and nothing is paid. The file that is written holds the package and one
     signature of the publishing account: whoever has it can publish this release and nothing else,
-    so a pipeline needs no key. A signature is used once, in the order in which they were made.
+    so a pipeline needs no key. A signature is used once: send it before you sign the next one.
     """
     from capdex.net.files import write_atomically
 
