@@ -70,7 +70,7 @@ def router_config(app: App) -> Config:
     network = app.settings.network
     if network is None or not network.mcp_url:
         return Config()
-    first = NodeAddress(network.mcp_url, network.gateway_url or network.node_url)
+    first = NodeAddress(network.mcp_url, network.gateway_url)
     more = [url.rstrip("/") for url in network.nodes.replace(",", " ").split()]
     others = [NodeAddress(f"{url}/mcp", url) for url in more]
     return Config(

@@ -18,7 +18,7 @@ from capdex_router.policy.proposal import Proposal
 from capdex_router.policy.quoting import quoted
 
 TOOLS_SHOWN: Final = 8
-NO_NODE: Final = "no node was asked: none is configured; a person can set CAPDEX_MCP_URL"
+NO_NODE: Final = "no node was asked: none is configured; a person can set CAPDEX_NODE_URL"
 
 
 class Packages:

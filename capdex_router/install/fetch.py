@@ -58,7 +58,7 @@ class Cache:
 @asynccontextmanager
 async def open_gateways(config: Config) -> AsyncIterator[MultiSource]:
     """Open the gateways of all nodes: connections with the first request, closed at the end."""
-    urls = dict.fromkeys(node.gateway_url for node in config.nodes)
+    urls = dict.fromkeys(node.gateway_url for node in config.nodes if node.gateway_url)
     async with AsyncExitStack() as stack:
         gateways = [await stack.enter_async_context(Gateway(url)) for url in urls]
         yield MultiSource(gateways)

@@ -111,10 +111,10 @@ async def resolve(uri: CapabilityURI, config: Config) -> Release:
 
 
 def need_nodes(config: Config) -> None:
-    """Raise UsageError CONFIG if there is nobody to ask."""
-    if not config.nodes:
-        fix = "run `capdex up` here, choose a network, or set CAPDEX_MCP_URL"
-        raise UsageError("no node is configured to ask", Code.CONFIG, fix=fix)
+    """Raise UsageError CONFIG if there is nobody to ask, or who gives packages."""
+    if not any(node.gateway_url for node in config.nodes):
+        fix = "run `capdex up` here, choose a network, or set CAPDEX_NODE_URL"
+        raise UsageError("no node is configured to ask for packages", Code.CONFIG, fix=fix)
 
 
 async def search(

@@ -221,7 +221,7 @@ async def test_an_unknown_version_is_answered_with_those_that_there_are(
 async def test_without_a_node_the_setting_is_named(machine: Open, person: Person) -> None:
     error = await failed(machine().installer.install(uri("weather"), person))
     assert error.code is Code.CONFIG
-    assert "CAPDEX_MCP_URL" in error.fix
+    assert "CAPDEX_NODE_URL" in error.fix
 
 
 # upgrade ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from capdex.errors import Code, InvalidInput, UsageError
-from capdex_router.home.config import Config
+from capdex_router.home.config import Config, NodeAddress
 from capdex_router.install.resolve import NodeHit
 from capdex_router.install.wish import candidates, choose, pick
 from tests.indexer import making
@@ -53,10 +53,14 @@ async def test_a_wish_with_a_number_sign_is_a_wish(
     assert (await choose("weather in c#", config)).name == "weather"
 
 
-async def test_without_a_node_a_wish_names_the_setting() -> None:
+@pytest.mark.parametrize("nodes", [(), (NodeAddress("http://127.0.0.1:1/mcp", ""),)])
+async def test_without_a_node_that_gives_packages_a_wish_names_the_setting(
+    nodes: tuple[NodeAddress, ...],
+) -> None:
     with pytest.raises(UsageError) as caught:
-        await choose("the weather please", Config())
-    assert "CAPDEX_MCP_URL" in caught.value.fix
+        await choose("the weather please", Config(nodes))
+    assert caught.value.code is Code.CONFIG
+    assert "CAPDEX_NODE_URL" in caught.value.fix
 
 
 async def test_a_wish_is_searched_for_on_the_node(
