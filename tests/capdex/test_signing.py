@@ -241,6 +241,14 @@ def test_the_high_s_twin_of_an_account_signature_is_refused() -> None:
         signing.verify_signature(PKH_AUTHOR, MESSAGE, twin)
 
 
+@pytest.mark.parametrize(
+    ("over", "why"), [(0, Reason.BAD_SIGNATURE), (1, Reason.SIGNATURE_ENCODING)]
+)
+def test_the_lower_half_of_s_ends_with_half_the_order(over: int, why: Reason) -> None:
+    signature = (1).to_bytes(32, "big") + (ORDER // 2 + over).to_bytes(32, "big") + bytes([27])
+    assert outcome(did.resolve_key(PKH_AUTHOR), MESSAGE, signature) is why
+
+
 @pytest.mark.parametrize("r", [1, 5])  # 5 is the x of no point of the curve
 def test_a_signature_from_which_no_key_or_another_one_follows_is_refused(r: int) -> None:
     signature = r.to_bytes(32, "big") + (1).to_bytes(32, "big") + bytes([27])

@@ -60,6 +60,7 @@ def test_the_genesis_block_of_ethereum_has_its_hash() -> None:
     header = verify_header(encode_header(GENESIS), bytes.fromhex(GENESIS_HASH[2:]))
     assert (header.number, header.timestamp) == (0, 0)
     assert "0x" + header.state_root.hex() == GENESIS["stateRoot"]
+    assert "0x" + header.parent.hex() == GENESIS["parentHash"]
 
 
 @pytest.mark.parametrize("fork", FORKS)

@@ -141,6 +141,11 @@ def test_the_leaf_of_an_event_has_its_fields_in_order() -> None:
     )  # fmt: skip
 
 
+def test_what_an_event_counts_for_is_a_byte_of_its_own() -> None:
+    leaves = [event_leaf(5, EVENT, counts) for counts in Counts]
+    assert [leaf[-9] for leaf in leaves] == [0, 1, 2]
+
+
 def test_the_leaf_of_a_release_has_its_fields_in_order() -> None:
     assert release_leaf(5, b"\x22" * 32, 4, "verified") == (
         bytes.fromhex("0000000000000005") + b"\x22" * 32 + bytes.fromhex("00000004") + b"verified"
