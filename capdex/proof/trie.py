@@ -40,12 +40,8 @@ def read_value(root: bytes, key: bytes, proof: Sequence[bytes]) -> bytes:
     from trie.exceptions import MissingTrieNode, ValidationError
     from trie.hexary import HexaryTrie
 
-    if len(proof) > MAX_NODES:
-        raise ValueError("a proof has too many nodes")
     nodes, hashes = _Nodes(), []
     for raw in proof:
-        if len(raw) > MAX_NODE_BYTES:
-            raise ValueError("a node is too large")
         hashes.append(keccak(raw))
         node = nodes[hashes[-1]] = decode_rlp(raw)
         if not _is_node(node):

@@ -86,15 +86,6 @@ def test_any_nodes_are_refused_or_read(nodes: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "why"),
-    [([b"\xc0"] * 66, "too many"), ([b"\xb9\x04\x01" + bytes(1025)], "too large")],
-)
-def test_what_is_too_large_is_not_decoded(nodes: list[bytes], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        read_value(bytes(32), b"key", nodes)
-
-
-@pytest.mark.parametrize(
     "data",
     [b"", b"\x81\x01", b"\xb8\x01\x80", b"\xc1", b"\x80\x80", b"\xc1" * 1000, b"\xf8\xff"],
 )
