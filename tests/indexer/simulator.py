@@ -76,6 +76,7 @@ class SimulatedChain:
     logs_by_hash: bool = True
     null_logs: bool = False  # where there are none
     pending_log: bool = False  # one more in each list, of no block
+    deployed: int = 0  # the first block with the registry's code
     full_blooms: bool = False
     max_logs: int | None = None
     max_blocks: int | None = None
@@ -245,7 +246,8 @@ class SimulatedChain:
         return hex(self.chain_id)
 
     def _eth_getCode(self, address: str, block: str) -> str:  # noqa: N802
-        return "0x6001" if address == "0x" + self.registry.hex() else "0x"
+        stands = block == "latest" or int(block, 16) >= self.deployed
+        return "0x6001" if stands and address == "0x" + self.registry.hex() else "0x"
 
     def _eth_getBlockByNumber(self, tag: str, full: bool) -> dict[str, Any] | None:  # noqa: N802
         refused = tag == "finalized" and self.refused_tags > 0

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-
-import structlog
 
 from capdex.encoding.abi import checksum_address
 from capdex.encoding.hexadecimal import to_hex, unhex
@@ -14,10 +11,6 @@ from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError, RpcFault
 from capdex.net.rpc.types import quantity
 from capdex_indexer.chain.reader import DEV_CHAIN_ID
-
-log = structlog.get_logger(part="node")
-
-PAUSE_S = 1.0  # after a rate limit without a Retry-After
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +30,9 @@ async def locate_registry(
 ) -> RegistryLocation:
     """Check the endpoints against the configuration and find where to begin.
 
-    A rate limit is waited for. Raises Refused(WRONG_CHAIN) if any endpoint serves another chain,
-    UsageError (NO_CONTRACT, or USAGE for a start block that is yet to come), or RpcError if no
-    endpoint answers.
+    Raises Refused(WRONG_CHAIN) if any endpoint serves another chain, UsageError (NO_CONTRACT, or
+    USAGE for a start block that is yet to come), or RpcError if no endpoint answers.
     """
-    while True:
-        try:
-            return await locate_once(rpc, chain_id, registry, start_block)
-        except RpcError as error:
-            if error.fault is not RpcFault.RATE:
-                raise
-            log.warning("waiting", code=str(error.code), why=f"{error.message}: {error.why}")
-            await asyncio.sleep(error.retry_after_s or PAUSE_S)
-
-
-async def locate_once(
-    rpc: Rpc, chain_id: int, registry: bytes, start_block: int | None
-) -> RegistryLocation:
-    """Do what `locate_registry` does, and raise an RpcError for a rate limit, too."""
     answers = await rpc.survey("eth_chainId", (), quantity)
     for report in answers:
         if isinstance(report.answer, int) and report.answer != chain_id:
@@ -112,8 +90,6 @@ async def _syncs(rpc: Rpc) -> bool:
 
 async def _known_elsewhere(rpc: Rpc, registry: bytes) -> bool:
     """True if another endpoint knows the code: the current one may be far behind."""
-    if rpc.alone:
-        return False
     label = rpc.endpoint
     codes = await rpc.survey("eth_getCode", [to_hex(registry), "latest"], unhex)
     if not any(x.answer and isinstance(x.answer, bytes) for x in codes):

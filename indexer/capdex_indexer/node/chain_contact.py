@@ -15,7 +15,7 @@ from capdex.encoding.abi import raw_address
 from capdex.errors import Refused, Unavailable, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.tasks import run_to_completion
-from capdex_indexer.chain.start_block import locate_once
+from capdex_indexer.chain.start_block import locate_registry
 from capdex_indexer.store.store import Store
 from capdex_indexer.sync.loop import SyncProgress
 from capdex_indexer.sync.recovery import Recovery
@@ -60,6 +60,8 @@ async def _meet_once(rpc: Rpc, store: Store, start_block: int | None, has_events
         if has_events or start_block is not None:
             return
     contract = raw_address(known.registry)
-    place = await locate_once(rpc, known.chain_id, contract, start_block)
+    place = await locate_registry(
+        rpc, chain_id=known.chain_id, registry=contract, start_block=start_block
+    )
     located = replace(known, start_block=place.start_block, genesis=place.genesis)
     await run_to_completion(store.locate, located, keep_start_block=start_block is None)

@@ -7,6 +7,7 @@ import pytest
 from capdex.errors import Code, Refused, UsageError
 from capdex.net.rpc.client import Rpc
 from capdex.net.rpc.errors import RpcError
+from capdex.net.rpc.failover import MAX_ATTEMPTS
 from capdex_indexer.chain.start_block import locate_registry
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -60,6 +61,27 @@ async def test_any_endpoint_of_another_chain_is_a_reason_not_to_start(simulate, 
     assert sims[at].url.rstrip("/") in caught.value.why
 
 
+async def test_an_endpoint_of_another_chain_that_was_down_at_first_is_not_read(simulate):
+    sim, other = await simulate(), await simulate(chain_id=5)
+    other.once("eth_chainId", lambda chain_id: "busy", times=MAX_ATTEMPTS)
+    sim.once("eth_getCode", lambda found: "busy", times=100)
+    with pytest.raises(RpcError):
+        await find(sim, other)
+    assert "eth_getCode" not in other.calls
+
+
+async def test_an_endpoint_of_another_genesis_is_not_read_later(simulate, garbage):
+    sim, other = await simulate(), await simulate()
+    other.blocks.clear()
+    other.mine(3)
+    sim.mine(3)
+    async with Rpc([sim.url, other.url]) as rpc:
+        await locate_registry(rpc, chain_id=1, registry=sim.registry, start_block=1)
+        sim.respond_once(garbage(b"", 503), times=1000)
+        with pytest.raises(RpcError):
+            await rpc.block("latest")
+
+
 async def test_an_endpoint_that_is_down_is_no_reason_where_another_answers(simulate, garbage):
     down, sim = await simulate(), await simulate()
     down.respond_once(garbage(b"", 503), times=1000)
@@ -68,8 +90,9 @@ async def test_an_endpoint_that_is_down_is_no_reason_where_another_answers(simul
     assert endpoint == sim.url.rstrip("/")
 
 
-async def test_nobody_answering_is_unavailable_soon(simulate, garbage):
-    sims = [await simulate(), await simulate()]
+@pytest.mark.parametrize("endpoints", [1, 2])
+async def test_nobody_answering_is_unavailable_soon(simulate, garbage, endpoints):
+    sims = [await simulate() for _ in range(endpoints)]
     for sim in sims:
         sim.respond_once(garbage(b"", 503), times=1000)
     with pytest.raises(RpcError) as caught:
@@ -110,21 +133,36 @@ async def test_old_state_that_costs_extra_lets_a_node_begin_at_block_0(simulate,
     assert place.start_block == 0
 
 
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ((b"", 503), Code.RPC_UNAVAILABLE),
+        ((b'{"error": {"code": -32005, "message": "rate limit"}}', 429), Code.RATE_LIMITED),
+    ],
+)
 async def test_an_endpoint_that_goes_down_meanwhile_is_no_reason_to_begin_at_block_0(
-    simulate, garbage
+    simulate, garbage, reply, code
 ):
     sim = await simulate()
     sim.mine(20)
 
-    def last_answer(head):
-        sim.respond_once(garbage(b"", 503), times=1000)
-        return head
+    def last_answer(found):
+        sim.respond_once(garbage(*reply, **{"Retry-After": "60"}), times=1000)
+        return found
 
-    sim.once("eth_getBlockByNumber", lambda genesis: genesis)
-    sim.once("eth_getBlockByNumber", last_answer)
+    sim.once("eth_getCode", lambda found: found)
+    sim.once("eth_getCode", last_answer)
     with pytest.raises(RpcError) as caught:
         await find(sim, start_block=None)
-    assert caught.value.code == Code.RPC_UNAVAILABLE
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("deployed", [0, 1, 6, 17, 23])
+async def test_the_first_block_to_read_is_the_one_that_brought_the_code(simulate, deployed):
+    sim = await simulate(deployed=deployed)
+    sim.mine(20)
+    place, _ = await find(sim, start_block=None)
+    assert place.start_block == deployed
 
 
 async def test_no_code_at_the_address_is_a_reason_not_to_start(simulate):
@@ -133,6 +171,14 @@ async def test_no_code_at_the_address_is_a_reason_not_to_start(simulate):
         with pytest.raises(UsageError) as caught:
             await find(*some, registry=bytes(20))
         assert caught.value.code == Code.NO_CONTRACT
+
+
+async def test_an_endpoint_that_does_not_say_if_it_syncs_does_not(simulate):
+    sim = await simulate()
+    sim.refuse_once("eth_syncing", -32601, "the method does not exist")
+    with pytest.raises(UsageError) as caught:
+        await find(sim, registry=bytes(20))
+    assert caught.value.code == Code.NO_CONTRACT
 
 
 async def test_code_that_another_endpoint_knows_is_believed(simulate):
