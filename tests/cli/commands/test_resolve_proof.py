@@ -263,6 +263,19 @@ def test_a_publisher_whom_the_chain_does_not_name_is_not_believed(
     assert "trust an endpoint that has the logs" in error["details"]["fix"]
 
 
+def test_another_release_that_the_publisher_published_in_that_block_is_not_this_one(
+    capdex: Any, node: Any, trusted: Trusted
+) -> None:
+    answers(node, "list")
+    uri = CASES["list"]["answer"]["cap_uri"]
+    answered = [case["answer"] for case in CASES.values() if case["answer"]]
+    others = [answer for answer in answered if answer["cap_uri"] != uri]
+    trusted.logs = [publication(answer, index) for index, answer in enumerate(others)]
+    error = failed(capdex("resolve", "weather", "--trust-rpc", trusted.url, "--json"), 1)
+    assert error["code"] == "BAD_PROOF"
+    assert "publisher" in error["message"]
+
+
 def test_logs_that_are_no_publications_are_passed_over(
     capdex: Any, node: Any, trusted: Trusted
 ) -> None:
@@ -328,9 +341,16 @@ def test_endpoints_that_are_down_or_behind_are_tried_again_later(
     assert error["code"] == "WRONG_CHAIN"
 
 
-@pytest.mark.parametrize(("name", "asked"), [("absent", "weather@7.0.0"), ("free", "nobody")])
+@pytest.mark.parametrize(
+    ("name", "asked", "says"),
+    [
+        ("absent", "weather@7.0.0", "does not exist"),
+        ("free", "nobody", "is not claimed"),
+        ("list", "weather@^9", "means none of 5 releases (1 yanked)"),
+    ],
+)
 def test_that_there_is_nothing_is_proven_too(
-    capdex: Any, node: Any, trusted: Trusted, name: str, asked: str
+    capdex: Any, node: Any, trusted: Trusted, name: str, asked: str, says: str
 ) -> None:
     refuses(node, name, "NOT_FOUND", did_you_mean=[])
     error = failed(capdex("resolve", asked, "--trust-rpc", trusted.url, "--json"), 1)
@@ -339,7 +359,7 @@ def test_that_there_is_nothing_is_proven_too(
     assert "proof" not in error["details"]
     result = capdex("resolve", asked, "--trust-rpc", trusted.url)
     assert "proven" in result.stderr
-    assert {"absent": "does not exist", "free": "is not claimed"}[name] in result.stderr
+    assert says in result.stderr
 
 
 @pytest.mark.parametrize(
