@@ -31,7 +31,7 @@ def confirm(app: App, question: str, *, typed: str = "") -> None:
         return
     if not app.may_ask:
         raise Refused(
-            f"this is not a terminal, so nobody was asked: {question.strip()}",
+            f"nobody can be asked here: {question.strip()}",
             why="stdin or stderr is not a terminal, or CI, --no-input or CMP_ROUTER is set",
             fix=f"read the plan{_plan_option()}, then add --yes",
         )
