@@ -137,6 +137,13 @@ def test_the_tools_of_the_protocol_are_those_of_a_node_with_their_arguments() ->
     assert rows == [[tool, ", ".join(f"`{name}`" for name in names)] for tool, names in listed]
 
 
+def test_the_types_of_bindings_of_the_protocol_are_those_of_the_code() -> None:
+    rows = _table(PROTOCOL, "| type | fields |")
+    for row, (type_, fields) in zip(rows, binding.FIELDS.items(), strict=True):
+        assert row.startswith(f"| `{type_}` |")
+        assert [name for name in fields if f"`{name}`" not in row] == []
+
+
 def test_the_limits_of_a_package_are_those_of_the_code() -> None:
     assert _table(PROTOCOL, "| of a package | at most |") == limit_rows()
 

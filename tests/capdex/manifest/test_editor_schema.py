@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry
 
 from capdex.manifest import editor_schema as formats
+from capdex.manifest.bindings.binding import FIELDS
 from capdex.manifest.manifest import SECTIONS, read
 from capdex.manifest.metadata import KNOWN
 from capdex.problems import Reason, Severity
@@ -107,6 +108,13 @@ def test_every_field_that_the_reader_knows_is_described() -> None:
                 yield from undescribed(inner.get("items", {}), f"{path}.{name}[]")
 
     assert list(undescribed(SCHEMA, "")) == []
+
+
+def test_every_field_that_a_binding_must_have_is_described() -> None:
+    cases = SCHEMA["properties"]["tool_bindings"]["additionalProperties"]["allOf"]
+    assert len(cases) == len(FIELDS)
+    for case in cases:
+        assert set(case["then"]["required"]) <= set(case["then"]["properties"])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

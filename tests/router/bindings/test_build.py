@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from capdex import did, signing
 from capdex.errors import InvalidInput, Refused
 from capdex.ipld.cid import Cid
+from capdex.manifest.bindings.binding import FIELDS
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
 from capdex_router.bindings.a2a import Agents, AgentTool
@@ -68,6 +69,13 @@ async def wire(stack: AsyncExitStack, secrets: Secrets) -> Any:
         return wiring
 
     return make
+
+
+@pytest.mark.parametrize("type_", FIELDS)
+async def test_each_type_of_binding_has_what_runs_it(type_: str, wire: Any) -> None:
+    written = {name: x for each in BINDINGS.values() for name, x in each.items()}
+    binding = {"method": "GET"} | written | {"type": type_}
+    assert bound(binding, capability="weather-reporter", wiring=wire()) is not None
 
 
 @pytest.mark.parametrize(

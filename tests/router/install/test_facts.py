@@ -11,6 +11,7 @@ from capdex.encoding.abi import checksum_address
 from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import CapdexError, Code, InvalidInput, VerificationFailure
 from capdex.ipld.cid import Cid
+from capdex.manifest.bindings.binding import FIELDS
 from capdex.package import VerifiedPackage, verify
 from capdex.proof.storage_layout import digest_slot
 from capdex.registry.events import Announcement
@@ -57,6 +58,15 @@ def test_rights_are_written_as_policy_writes_them() -> None:
         'later: call "look" of the MCP service did:nuwa:mcp:sky (asks at each call)',
         'past: send "x" to the agent did:web:agent.example.org (asks at each call)',
     ]
+
+
+@pytest.mark.parametrize("type_", FIELDS)
+def test_what_each_type_of_binding_reaches_is_told(type_: str) -> None:
+    written = {name: x for each in BINDINGS.values() for name, x in each.items()}
+    binding = {"method": "GET"} | written | {"type": type_}
+    assert (
+        "nothing here runs" not in accesses(package(weather(bindings={"now": binding})))[1].lines[0]
+    )
 
 
 def test_all_that_a_request_sends_beside_its_arguments_is_shown() -> None:
