@@ -414,6 +414,9 @@ def test_a_publisher_has_names_keys_and_history(base: str) -> None:
     named = by_name.partition("Packages on this page name")[2].partition("</p>")[0]
     assert 'rel="nofollow noopener ugc"' in named
     assert "This node has not checked them" in named
+    assert "verify --homepage" not in named  # which checks a proof, and not each package has one
+    proof = Answer(f"{base}/c/forecast/1.1.0", **HTML).words
+    assert "capdex get forecast@1.1.0 and capdex verify --homepage forecast-1.1.0.acp.yaml" in proof
     assert page.text.count('class="identicon"') == 1
     assert page.words.index("Capabilities") < page.words.index("Account and keys")
     signer = Answer(f"{base}/p/{making.AUTHOR}", **HTML)
