@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from capdex_cli.terminal.output import Format, Output, for_agent
@@ -46,8 +47,7 @@ class App:
     @cached_property
     def output(self) -> Output:
         """The output; first used when every option is read."""
-        typed = self.options
-        return Output.open(typed.format, typed.color, typed.verbosity)
+        return self.error_output(())
 
     @cached_property
     def settings(self) -> Settings:
@@ -69,9 +69,9 @@ class App:
 
     def error_output(self, arguments: Sequence[str]) -> Output:
         """Return the output for an error, also if not all options could be read."""
-        form = self.options.format
-        if form is None and ("--json" in arguments or "--format=json" in arguments):
-            form = Format.JSON
+        typed = {*arguments, *map("=".join, pairwise(arguments))}
+        asked = typed & {"--json", "--format=json", "--format=jsonl"}
+        form = self.options.format or (Format.JSON if asked else None)
         return Output.open(form, self.options.color, self.options.verbosity)
 
     def run(self, work: Coroutine[object, object, T]) -> T:

@@ -144,7 +144,13 @@ def test_an_error_is_one_json_object_when_json_was_asked_for(
     }
 
 
-@pytest.mark.parametrize("call", ["cid --nope --json", "--nope --json", "--json --nope"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("cid --nope --json", "--nope --json", "--json --nope", "cid --format=jsonl --nope"),
+        *("--format json --nope", "cid --format jsonl --nope", "--nope cid --format=json"),
+    ],
+)
 def test_a_mistake_in_the_call_is_json_too_when_json_was_asked_for(capdex: Any, call: str) -> None:
     result = capdex(*call.split())
     assert result.exit_code == 2
