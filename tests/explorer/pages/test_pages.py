@@ -405,6 +405,14 @@ def test_long_histories_go_on_at_the_next_page(base: str) -> None:
     assert seen[-1] == 1  # the first event of the chain
 
 
+def test_the_history_says_who_paid_for_a_publication(growing: Growing) -> None:
+    growing.chain.mine(making.of_name("Sponsored", "first", address=OTHER, uint256=0))
+    growing.publish("second")
+    words = Answer(f"{growing.base}/c/first/history", **HTML).words
+    assert "Publication paid by a sponsor" in words
+    assert f"paid by {OTHER[:6]}" in words.lower()
+
+
 def test_a_publisher_has_names_keys_and_history(base: str) -> None:
     page = Answer(f"{base}/p/{ACCOUNT.lower()}", **HTML)
     assert "Packages of this account are signed by" in page.words
