@@ -1,4 +1,4 @@
-"""CAR files, version 1: the blocks of a DAG in one stream; every block of a file is hashed (P3).
+"""CAR files, version 1: the blocks of a DAG in one stream; every block read is hashed (P3).
 
 https://ipld.io/specs/transport/car/carv1/ : `length ‖ header`, then `length ‖ CID ‖ block` each.
 The roots in the header are ignored: the root is the CID that the caller requested.
@@ -12,9 +12,10 @@ from typing import Final
 from capdex.encoding.multiformats import read_varint, write_varint
 from capdex.errors import Code, InvalidInput, Unavailable
 from capdex.ipld.cid import Cid
-from capdex.ipld.unixfs import Assembly
+from capdex.ipld.unixfs import MAX_BLOCK_BYTES, Assembly
 
 MAX_CAR_BYTES: Final = 4 * 1024 * 1024  # a package with its DAG, and some unrelated blocks
+MAX_HEADER_BYTES: Final = 8192  # some 200 roots
 MAX_CID_BYTES: Final = 128
 
 _VERSION_1: Final = b"\x67version\x01"  # the last entry of the header's map, by dag-cbor's order
@@ -60,18 +61,28 @@ def write_block(cid: Cid, block: bytes) -> bytes:
 
 
 def _blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Iterate over (binary CID, block) of a CAR; `Assembly` hashes those that it wants."""
-    header, at = _section(data, 0)
+    """Iterate over (binary CID, block) for accepted CIDs; each block is hashed first."""
+    if len(data) > MAX_CAR_BYTES:
+        raise InvalidInput(f"it has more than {MAX_CAR_BYTES} bytes")
+    header, at = _section(data, 0, MAX_HEADER_BYTES)
     if not header.endswith(_VERSION_1):
         raise InvalidInput("it is not a CAR of version 1")
     while at < len(data):
-        section, at = _section(data, at)
+        section, at = _section(data, at, MAX_BLOCK_BYTES + MAX_CID_BYTES)
         end = _end_of_cid(section)
+        try:
+            cid = Cid.from_bytes(section[:end])
+        except InvalidInput:
+            continue  # no accepted CID: it cannot be part of a package
+        if not cid.matches(section[end:]):
+            raise InvalidInput(f"the bytes of block {cid} are wrong")
         yield section[:end], section[end:]
 
 
-def _section(data: bytes, at: int) -> tuple[bytes, int]:
+def _section(data: bytes, at: int, limit_bytes: int) -> tuple[bytes, int]:
     length, at = read_varint(data, at)
+    if length > limit_bytes:
+        raise InvalidInput(f"a section declares {length} bytes", why=f"the limit is {limit_bytes}")
     if length > len(data) - at:
         raise InvalidInput("it is cut off")
     return data[at : at + length], at + length

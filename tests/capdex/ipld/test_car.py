@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capdex.encoding.multiformats import read_varint
 from capdex.errors import Code, InvalidInput, Unavailable
-from capdex.ipld.car import read_car, write_car
+from capdex.ipld.car import MAX_CAR_BYTES, read_car, write_car
 from capdex.ipld.cid import DAG_PB, Cid
 from capdex.ipld.unixfs import MAX_BLOCK_BYTES, MAX_BLOCKS, Assembly
 
@@ -145,9 +145,19 @@ def test_a_cid_that_is_cut_off_or_too_long_is_refused(section: bytes) -> None:
     assert "cut off or too long" in caught.value.why
 
 
+def test_a_car_over_its_limit_is_refused_unread() -> None:
+    with pytest.raises(Unavailable, match="does not hold"):
+        read_car(bytes(MAX_CAR_BYTES + 1), Cid.of(b""))
+
+
 def test_a_car_that_is_cut_off_or_has_other_bytes_of_a_block_does_not_hold_the_file() -> None:
-    whole = car((Cid.of(b"file"), b"file"))
-    for data, why in ((whole[:-1], "it is cut off"), (whole[:-1] + b"x", "")):
+    file, other = (Cid.of(b"file"), b"file"), (Cid.of(b"other"), b"other")
+    whole = car(file)
+    for data, why in (
+        (whole[:-1], "it is cut off"),
+        (whole[:-1] + b"x", "are wrong"),
+        (car(file, other)[:-1] + b"x", "are wrong"),  # of a block that the file does not take
+    ):
         with pytest.raises(Unavailable) as caught:
             read_car(data, Cid.of(b"file"))
         assert why in caught.value.why
