@@ -64,6 +64,9 @@ def test_a_renounced_name_stays_claimed(owner: bytes, epoch: int, claimed: bool)
 def test_a_release_word_is_read() -> None:
     word = bytes([3, 5]) + b"1.2.3".ljust(30, b"\0")
     assert ReleaseWord.read(word) == ReleaseWord(True, True, 5, "1.2.3")
+    whole = "1.0.0-" + "x" * 24
+    word = bytes([1, 30]) + whole.encode()
+    assert ReleaseWord.read(word) == ReleaseWord(True, False, 30, whole)
     assert ReleaseWord.read(bytes([0, 31]) + bytes(30)) == ReleaseWord(False, False, 31, None)
 
 
