@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from capdex.errors import Code, UsageError
 from capdex.ipld.cid import Cid
-from capdex_router.install.lockfile import MAX_ITEMS, MAX_PACKAGES, Lock, Locked, Places
+from capdex_router.install import lockfile
+from capdex_router.install.lockfile import (
+    MAX_ITEMS,
+    MAX_PACKAGES,
+    MAX_TEXT_CHARS,
+    Lock,
+    Locked,
+    Places,
+)
 
 DIGEST = "ab" * 32
 
@@ -245,6 +253,17 @@ def test_a_comma_that_a_merge_left_wrong_is_named_with_its_line(
         Lock.parse(written.replace(right, wrong))
     says = "each package but the last ends its line with a comma"
     assert caught.value.why == f"line {line}: {says}"
+
+
+def test_the_most_that_a_lock_file_may_hold_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is written and not read again would stop every other package, too."""
+    monkeypatch.setattr(lockfile, "MAX_PACKAGES", 2)
+    most = entry(hosts=("x" * MAX_TEXT_CHARS,) * MAX_ITEMS)
+    full = Lock().plus([most, entry("other")])
+    assert Lock.parse(full.to_bytes()) == full
+    with pytest.raises(UsageError) as caught:
+        full.plus([entry("third")])
+    assert caught.value.code is Code.TOO_LARGE
 
 
 def test_a_name_that_is_there_twice_is_refused() -> None:
