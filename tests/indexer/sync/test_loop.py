@@ -450,14 +450,15 @@ async def test_a_reorg_below_finality_stalls_and_undoes_nothing(simulate, follow
         assert it.logs == before
 
 
-async def test_a_block_that_the_chain_calls_finalized_is_never_undone(simulate, following):
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_block_that_the_chain_calls_finalized_is_never_undone(simulate, following, depth):
     sim = await simulate()
     sim.mine(5)
     sim.publish()
     sim.finalized = 6
     async with following([sim.url], registry=sim.registry) as it:
         await it.reach(sim.head.hash)
-        sim.reorg(2)
+        sim.reorg(depth)
         await it.until(lambda: it.troubles)
     assert it.troubles[0].code == Code.STALLED
 
