@@ -144,7 +144,7 @@ async def test_what_was_final_when_it_was_read_is_final_for_a_node_that_starts_a
     assert it.logs == before
 
 
-@pytest.mark.parametrize("which", ["unknown", "below the fork", "of the old chain"])
+@pytest.mark.parametrize("which", ["unknown", "below the fork", "of the old chain", "kept of it"])
 async def test_accepting_another_block_accepts_nothing(twins, following, accepting, which):
     (sim,) = await twins(1)
     old = list(sim.blocks)
@@ -158,7 +158,11 @@ async def test_accepting_another_block_accepts_nothing(twins, following, accepti
             "unknown": b"\x07" * 32,
             "below the fork": old[9].hash,
             "of the old chain": old[20].hash,
+            "kept of it": old[20].hash,
         }[which]
+        if which == "kept of it":  # nodes give blocks of a lost fork by hash
+            lost = old[20].to_json()
+            sim.once("eth_getBlockByHash", lambda block: block or lost, times=1000)
         await it.until(lambda: accepting.asked >= 3 and stalled(it))
     assert it.logs == before
 
