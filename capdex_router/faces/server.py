@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -161,7 +162,8 @@ def _line(error: Json) -> str:
     said = "; ".join(filter(None, parts))
     for key, value in details.items():
         words = value if isinstance(value, list) else [value]
-        if not all(isinstance(x, str | int) and str(x) in said for x in words):
+        numbers = re.findall(r"-?\d+", said)
+        if not all(x in said if isinstance(x, str) else str(x) in numbers for x in words):
             said += f"; {key} {orjson.dumps(value).decode('utf-8')}"
     return visible(f"{error['reason']}: {said}".replace("\n", " "))
 

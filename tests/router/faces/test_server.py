@@ -323,7 +323,7 @@ async def test_the_line_of_an_error_says_nothing_twice(connect: Connect) -> None
 
 async def test_the_line_of_an_error_has_no_mark_that_is_for_programs(tmp_path: Path) -> None:
     async def lost(arguments: Any, *, timeout_s: float) -> Any:
-        details = {"sent": True, "status": 500, "jsonrpc_code": -3}
+        details = {"sent": True, "status": 500, "jsonrpc_code": -3, "limit": 50}
         raise Unavailable("a.example answered with status 500", fix="try again", details=details)
 
     executor = Echo()
@@ -333,7 +333,7 @@ async def test_the_line_of_an_error_has_no_mark_that_is_for_programs(tmp_path: P
         answer = await client.call_tool("call", {"uri": "lost", "input": {"text": "x"}})
     assert result_of(answer)["error"]["details"]["sent"] is True
     assert said(answer) == (
-        "TIMEOUT: a.example answered with status 500; try again; jsonrpc_code -3"
+        "TIMEOUT: a.example answered with status 500; try again; jsonrpc_code -3; limit 50"
     )
 
 
