@@ -181,7 +181,7 @@ _ANY: Final = "|".join(f"(?:{x})" for x in (*(shape[2] for shape in _SHAPES), _O
 
 @cache
 def _compiled(pattern: str) -> Any:
-    """The pattern in 4 MB of automata, all together: made for those alone who read texts."""
+    """Return the compiled pattern; all take 4 MB, which a process that lints no text saves."""
     return re2.compile(pattern)
 
 

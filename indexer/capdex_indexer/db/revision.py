@@ -10,7 +10,7 @@ from capdex.errors import Code, UsageError
 from capdex_indexer.db.models import DEPLOYMENT
 
 REVISION: Final = "0010"  # changes with the tables; those of 0001 to 0009 cannot be upgraded
-# Named as the tool that made the tables of older versions names it: they refuse newer ones by it.
+# Older versions made their tables with alembic. They look in its table, and refuse newer tables.
 _TABLE: Final = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL,"
     " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
