@@ -19,7 +19,6 @@ from capdex.errors import Code, InvalidInput
 from capdex.json import Json
 from capdex.manifest.manifest import ManifestReading
 from capdex.manifest.tools import Tool
-from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, bound, moving
 from capdex_router.bindings.egress import OWN_HEADERS, Egress, Reply
 from capdex_router.bindings.mcp import McpServices
@@ -100,7 +99,7 @@ async def _opened(
 ) -> AsyncIterator[tuple[Capability, Invoker]]:
     """Open the pipeline over one tool of a file."""
     # Without pins: what a service says may change between two trials.
-    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress), at)
+    wiring = Wiring(egress, secrets, McpServices(egress), at)
     manifest = file.require()
     binding, capability = manifest.bindings[tool.name], manifest.uri.name
     executor = bound(binding, capability=capability, wiring=wiring)

@@ -12,7 +12,7 @@ from yarl import URL
 from capdex.errors import InvalidInput
 from capdex.json import Json
 from capdex.package import VerifiedPackage
-from capdex_router.bindings.a2a import Agents, AgentTool
+from capdex_router.bindings.a2a import AgentTool
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
 from capdex_router.bindings.mcp import McpServices, McpTool
@@ -35,7 +35,6 @@ class Wiring:
     egress: Egress
     secrets: Secrets
     services: McpServices
-    agents: Agents
     at: Mapping[str, str] = field(default_factory=dict)
 
     async def close(self) -> None:
@@ -75,7 +74,7 @@ def bound(binding: Mapping[str, Any], *, capability: str, wiring: Wiring) -> Exe
             case "mcp_service":
                 return McpTool(binding, capability=capability, services=wiring.services)
             case "nuwa_a2a":
-                return AgentTool(binding, agents=wiring.agents)
+                return AgentTool(binding, egress=wiring.egress)
             case _:
                 return None
     except InvalidInput as error:

@@ -17,7 +17,6 @@ from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.manifest.tools import BUILT_IN
 from capdex.package import VerifiedPackage
 from capdex.uri import PREFIX
-from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import McpServices
@@ -121,7 +120,7 @@ async def packages(
     `check` judges what state verbs store; `at` is that of `Wiring`.
     """
     services = McpServices(egress, Pins(home.pins))
-    wiring = Wiring(egress, secrets, services, Agents(egress), at or {})
+    wiring = Wiring(egress, secrets, services, at or {})
     try:
         with ObjectStore(home.state) as store:
             executors = partial(executor_of, wiring=wiring, store=store, check=check)

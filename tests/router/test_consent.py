@@ -31,7 +31,6 @@ from capdex.errors import CapdexError
 from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress, Reply
 from capdex_router.bindings.mcp import McpServices
@@ -259,7 +258,7 @@ class Recorded(Egress):
 async def called(found: VerifiedPackage, given_: Json, person: Person, folder: Path) -> Recorded:
     """Call the tool of a package as the router does."""
     egress, secrets = Recorded(), Secrets(SecretFile(folder / "secrets.json"))
-    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress))
+    wiring = Wiring(egress, secrets, McpServices(egress))
     with AuditLog(folder / "audit.jsonl") as audit:
         invoker = Invoker(
             Catalog([Fixed(capabilities_of(found, partial(executor, wiring=wiring)))]),

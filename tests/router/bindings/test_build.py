@@ -18,7 +18,7 @@ from capdex.ipld.cid import Cid
 from capdex.manifest.bindings.binding import FIELDS
 from capdex.package import VerifiedPackage, verify
 from capdex.registry.events import Announcement
-from capdex_router.bindings.a2a import Agents, AgentTool
+from capdex_router.bindings.a2a import AgentTool
 from capdex_router.bindings.build import Wiring, bound, executor, moved, moving
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.http import HttpTool
@@ -64,7 +64,7 @@ def package() -> VerifiedPackage:
 async def wire(stack: AsyncExitStack, secrets: Secrets) -> Any:
     def make(**addresses: str) -> Wiring:
         egress = Egress(addresses={"https://api.weather.example": addresses.get("api", "http://x")})
-        wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress))
+        wiring = Wiring(egress, secrets, McpServices(egress))
         stack.push_async_callback(wiring.close)
         return wiring
 
@@ -148,7 +148,7 @@ async def test_an_agent_is_reached_where_this_call_says(
 
     at = {"did:web:bob.example": f"{await serve(take)}/in"}
     egress = moving(at)
-    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress), at)
+    wiring = Wiring(egress, secrets, McpServices(egress), at)
     stack.push_async_callback(wiring.close)
     tool = executor(package, "agent", wiring=wiring)
     assert tool is not None

@@ -20,7 +20,6 @@ from capdex.ipld.cid import Cid
 from capdex.package import VerifiedPackage, verify
 from capdex.profiles import cap
 from capdex.registry.events import Announcement
-from capdex_router.bindings.a2a import Agents
 from capdex_router.bindings.build import Wiring, executor
 from capdex_router.bindings.egress import Egress
 from capdex_router.bindings.mcp import McpServices
@@ -159,7 +158,7 @@ async def run(
     secrets = Secrets(SecretFile(tmp_path / "secrets.json"))
     secrets.set("weather-reporter", HOST, "WEATHER_API_KEY", SECRET)
     egress = Egress(addresses={f"https://{HOST}": f"http://127.0.0.1:{port}"})
-    wiring = Wiring(egress, secrets, McpServices(egress), Agents(egress))
+    wiring = Wiring(egress, secrets, McpServices(egress))
     found = capabilities_of(package, lambda one, tool: executor(one, tool, wiring=wiring))
     yield runtime(*found, redact=secrets.redact)
     await wiring.close()
