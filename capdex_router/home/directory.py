@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -16,14 +15,6 @@ from capdex.net.files import saying, unusable
 
 _FOLDERS: Final = ("blocks", "learned", "results")
 _FILES: Final = (".json", ".jsonl", ".lock", ".sqlite")
-_FOLDER: Final = "a folder"
-_FILE: Final = "a regular file"
-_KINDS: Final = {
-    stat.S_IFREG: _FILE,
-    stat.S_IFDIR: _FOLDER,
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}
 WAIT_S: Final = 30.0  # a commit takes milliseconds, however many packages it is about
 
 
@@ -89,9 +80,9 @@ class Home:
 
 
 def _check_kind(entry: Path) -> None:
-    with suppress(FileNotFoundError):  # also for a link to nothing
-        mode = entry.stat().st_mode
-        wanted = _FOLDER if entry.name in _FOLDERS else _FILE if entry.suffix in _FILES else None
-        if wanted not in (None, kind := _KINDS.get(stat.S_IFMT(mode), "a device")):
-            why, fix = f"expected {wanted}, it is {kind}", "remove it, or move it away"
-            raise UsageError(f"{entry} cannot be used", Code.UNREADABLE, why=why, fix=fix)
+    is_folder = entry.name in _FOLDERS
+    fits = entry.is_dir() if is_folder else entry.is_file() or entry.suffix not in _FILES
+    if not fits and entry.exists():  # a link to nothing does no harm
+        why = f"it is not {'a folder' if is_folder else 'a regular file'}"
+        fix = "remove it, or move it away"
+        raise UsageError(f"{entry} cannot be used", Code.UNREADABLE, why=why, fix=fix)

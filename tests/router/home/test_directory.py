@@ -42,12 +42,12 @@ def test_a_home_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
-        ("audit.jsonl", "pipe", "expected a regular file, it is a pipe"),
-        ("state.sqlite", "pipe", "expected a regular file, it is a pipe"),
-        ("pins.json.lock", "pipe", "expected a regular file, it is a pipe"),
-        ("grants.json", "folder", "expected a regular file, it is a folder"),
-        ("capdex.lock", "device", "expected a regular file, it is a device"),
-        ("results", "pipe", "expected a folder, it is a pipe"),
+        ("audit.jsonl", "pipe", "it is not a regular file"),
+        ("state.sqlite", "pipe", "it is not a regular file"),
+        ("pins.json.lock", "pipe", "it is not a regular file"),
+        ("grants.json", "folder", "it is not a regular file"),
+        ("capdex.lock", "device", "it is not a regular file"),
+        ("results", "pipe", "it is not a folder"),
     ],
 )
 def test_a_file_of_the_home_that_is_something_else_is_named_at_once(
