@@ -9,17 +9,17 @@ user, as the specification has it, agrees itself: the person who starts the rout
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex.json import Json
-from capdex_router.catalog.catalog import Catalog
+from capdex_router.catalog.catalog import Listed
 from capdex_router.commands.intents.manifest import CommandTool, Intent
 from capdex_router.commands.intents.match import is_guarded, match
-from capdex_router.commands.source import LearnedTools, ref_of
-from capdex_router.invoke.invoke import Caller, Invoker
+from capdex_router.commands.source import ref_of
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import InvokeResult
 from capdex_router.policy.proposal import Proposal
 
@@ -34,29 +34,7 @@ AMBIGUOUS: Final = -32004
 _CODES: Final = {"INVALID_INPUT": -32602, "NOT_FOUND": NO_TOOL}
 METHODS: Final = ("domains", "manifests", "capabilities", "intent", "schema")
 
-Invoke = Callable[[CommandTool, Intent, Json], Awaitable[InvokeResult]]
-
-
-@dataclass(frozen=True, slots=True)
-class Cmp:
-    """The methods over learned tools; with `caller_agrees` a request's `confirm` is consent."""
-
-    learned: LearnedTools
-    invoker: Invoker
-    catalog: Catalog
-    caller_agrees: bool = False
-
-    async def answer(self, request: Json, caller: Caller) -> Json:
-        """Return the answer to a request of either shape; never raises."""
-        if self.caller_agrees:
-            caller = replace(caller, asker=_Agreed(), session=CALLER)
-
-        async def invoke(tool: CommandTool, intent: Intent, arguments: Json) -> InvokeResult:
-            ref = ref_of(tool, intent)
-            return await self.invoker.invoke(ref.capability_id, None, arguments, caller)
-
-        domains = tuple(listed.domain or "general" for listed in self.catalog.latest())
-        return await Protocol(self.learned.tools(), invoke, domains).answer(request)
+Invoke = Callable[[str, str | None, Json, Caller], Awaitable[InvokeResult]]
 
 
 class _Agreed:
@@ -67,18 +45,19 @@ class _Agreed:
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
-    """Answers requests about some tools. `invoke` runs an intent through the router's pipeline.
+class Cmp:
+    """The methods over learned tools; `invoke` is the router's pipeline.
 
-    `domains` are those of what is there beside the tools: packages, skills, mounted servers.
+    `listed` are all capabilities. With `caller_agrees` a request's `confirm` is consent.
     """
 
-    tools: tuple[CommandTool, ...]
+    tools: Callable[[], Sequence[CommandTool]]
+    listed: Callable[[], Iterable[Listed]]
     invoke: Invoke
-    domains: tuple[str, ...] = ()
+    caller_agrees: bool = False
 
-    async def answer(self, request: Json) -> Json:
-        """Return the answer to one request; never raises."""
+    async def answer(self, request: Json, caller: Caller) -> Json:
+        """Return the answer to a request of either shape; never raises."""
         rpc = "jsonrpc" in request
         key = request.get("id")
         if rpc and request["jsonrpc"] != "2.0":
@@ -94,7 +73,7 @@ class Protocol:
         try:
             if not isinstance(params, dict):
                 raise InvalidInput("params must be an object", fix="give {} for none")
-            result = await getattr(self, f"_{method}")(params, rpc=rpc)
+            result = await getattr(self, f"_{method}")(params, rpc=rpc, caller=caller)
         except CapdexError as error:
             if not rpc:
                 return _failure(error)
@@ -104,13 +83,13 @@ class Protocol:
             return _rpc_error(key, code, error.line, error.to_json())
         return {"jsonrpc": "2.0", "result": result, "id": key, "cmp": VERSION} if rpc else result
 
-    async def _domains(self, _params: Json, **_: bool) -> Json:
-        tools = (tool.manifest.domain for tool in self.tools)
-        return {"domains": list(dict.fromkeys([*tools, *self.domains]))}
+    async def _domains(self, _params: Json, **_: object) -> Json:
+        tools = [tool.manifest.domain for tool in self.tools()]
+        return {"domains": list(dict.fromkeys([*tools, *self._all_domains()]))}
 
-    async def _manifests(self, params: Json, *, rpc: bool) -> Json:
+    async def _manifests(self, params: Json, *, rpc: bool, **_: object) -> Json:
         domain, tools = self._in_domain(params)
-        if domain and not tools and domain not in self.domains:
+        if domain and not tools and domain not in self._all_domains():
             raise InvalidInput(
                 f"no tool is of the domain {domain[:64]!r}",
                 Code.NOT_FOUND,
@@ -120,14 +99,14 @@ class Protocol:
             return {"manifests": [tool.manifest.to_json() for tool in tools]}
         return {"tools": [{"name": x.manifest.name, "summary": x.manifest.summary} for x in tools]}
 
-    async def _capabilities(self, params: Json, *, rpc: bool) -> Json:
+    async def _capabilities(self, params: Json, *, rpc: bool, **_: object) -> Json:
         def shown(intent: Intent) -> Json:
             row: Json = {"patterns": list(intent.patterns), "confirm": is_guarded(intent)}
             return {**row, "destructive": intent.destructive} if rpc else row
 
         return {"intents": [shown(intent) for intent in self._tool(params).intents]}
 
-    async def _schema(self, params: Json, **_: bool) -> Json:
+    async def _schema(self, params: Json, **_: object) -> Json:
         pattern = _required(params, "pattern")
         for intent in self._tool(params).intents:
             if pattern in intent.patterns:
@@ -138,7 +117,7 @@ class Protocol:
             fix="cmp.capabilities lists the patterns of a tool",
         )
 
-    async def _intent(self, params: Json, *, rpc: bool) -> Json:
+    async def _intent(self, params: Json, *, rpc: bool, caller: Caller) -> Json:
         context = params.get("context", {})
         if not isinstance(context, dict):
             raise InvalidInput(
@@ -153,7 +132,9 @@ class Protocol:
         shown = {"tool": tool.manifest.name, "command": command}
         if is_guarded(intent) and params.get("confirm") is not True:
             return _unconfirmed(shown, "This command needs a confirmation.")
-        result = await self.invoke(tool, intent, arguments)
+        if self.caller_agrees:
+            caller = replace(caller, asker=_Agreed(), session=CALLER)
+        result = await self.invoke(ref_of(tool, intent).capability_id, None, arguments, caller)
         if result.error is None:
             return {
                 "success": True,
@@ -166,14 +147,17 @@ class Protocol:
             return _unconfirmed(shown, f"{result.error.get('message')}; {details.get('fix', '')}")
         raise _Told(result.error)
 
+    def _all_domains(self) -> list[str]:
+        return [listed.domain or "general" for listed in self.listed()]
+
     def _in_domain(self, params: Json) -> tuple[str | None, list[CommandTool]]:
         """Return the domain that a request names, and the tools in it; without one all of them."""
         domain = None if params.get("domain") is None else _required(params, "domain")
-        return domain, [tool for tool in self.tools if domain in (None, tool.manifest.domain)]
+        return domain, [tool for tool in self.tools() if domain in (None, tool.manifest.domain)]
 
     def _tool(self, params: Json) -> CommandTool:
         name = _required(params, "tool")
-        for tool in self.tools:
+        for tool in self.tools():
             if tool.manifest.name == name:
                 return tool
         raise InvalidInput(

@@ -111,9 +111,9 @@ def router_command(
                 runtime = agent.runtime
                 methods = Cap(runtime.catalog, runtime.invoker).methods
                 cmp = Cmp(
-                    runtime.learned,
-                    runtime.invoker,
-                    runtime.catalog,
+                    runtime.learned.tools,
+                    runtime.catalog.latest,
+                    runtime.invoker.invoke,
                     caller_agrees=confirm == "caller",
                 )
                 await stack.enter_async_context(serving(socket_path, methods, cmp.answer))

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
-from capdex_router.commands.cmp import Protocol
+from capdex_router.commands.cmp import Cmp
 from capdex_router.commands.intents.manifest import (
     CommandManifest,
     CommandTool,
     Intent,
     parse_capability,
 )
+from capdex_router.invoke.invoke import Caller
 from capdex_router.model.refs import InvokeResult
 
 DATA = Path(__file__).parent / "data"
@@ -59,16 +60,17 @@ def ask(
     outcome: Json | CapdexError = DELETED,
     calls: list[Json] | None = None,
 ) -> Json:
-    async def invoke(_tool: CommandTool, _intent: Intent, arguments: Json) -> InvokeResult:
+    async def invoke(
+        _id: str, _version: str | None, arguments: Json, _caller: Caller
+    ) -> InvokeResult:
         if calls is not None:
             calls.append(arguments)
         if isinstance(outcome, CapdexError):
             return InvokeResult.of_error(outcome, 1)
         return InvokeResult(outcome, None, 1)
 
-    answer = asyncio.run(
-        Protocol((CommandTool(MANIFEST, intents), *OTHERS), invoke).answer(request)
-    )
+    cmp = Cmp(lambda: (CommandTool(MANIFEST, intents), *OTHERS), lambda: (), invoke)
+    answer = asyncio.run(cmp.answer(request, Caller()))
     parsed: Json = json.loads(json.dumps(answer))
     return parsed
 

@@ -37,7 +37,12 @@ async def served(home: Path, *, caller_agrees: bool = False) -> AsyncIterator[tu
             runtime.learning.store.put(Learned(tool, Path("/x"), "", Help({}, ()), {}, ()))
         path = home / "router.sock"
         cap = Cap(runtime.catalog, runtime.invoker).methods
-        cmp = Cmp(runtime.learned, runtime.invoker, runtime.catalog, caller_agrees=caller_agrees)
+        cmp = Cmp(
+            runtime.learned.tools,
+            runtime.catalog.latest,
+            runtime.invoker.invoke,
+            caller_agrees=caller_agrees,
+        )
         async with serving(path, cap, cmp.answer):
             yield path, runtime
 
@@ -201,7 +206,9 @@ async def test_the_socket_shows_all_that_the_router_has(tmp_path: Path) -> None:
         path = tmp_path / "router.sock"
         cap = Cap(runtime.catalog, runtime.invoker).methods
         async with serving(
-            path, cap, Cmp(runtime.learned, runtime.invoker, runtime.catalog).answer
+            path,
+            cap,
+            Cmp(runtime.learned.tools, runtime.catalog.latest, runtime.invoker.invoke).answer,
         ):
             listed = {"jsonrpc": "2.0", "method": "capability.list", "params": {}, "id": 1}
             found, domains, manifests = await ask(
