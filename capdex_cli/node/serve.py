@@ -35,7 +35,7 @@ from capdex_indexer.http import gateway, mirror
 from capdex_indexer.http.status import Ask, Surface, build_routes
 from capdex_indexer.node.node import Node
 from capdex_indexer.node.signals import run_until_stopped
-from capdex_indexer.options import NodeOptions
+from capdex_indexer.options import NodeOptions, Role
 from capdex_service.http.problem import EXCEPTION_HANDLERS
 from capdex_service.http.routes import ReaderRoutes, build_reader_routes
 from capdex_service.limits.bodies import WholeBody
@@ -82,11 +82,7 @@ def run_node(
                     descriptor=listener.fileno(),
                     log_format=log_format,
                     serving=shared,
-                    rpc_urls=options.rpc_urls,
-                    db=options.db,
-                    blocks=str(options.blocks),
-                    serve=options.serve,
-                    semantic=options.semantic,
+                    node=msgspec.structs.replace(options, role=Role.READER),
                 )
                 for number in range(2, workers + 1)
             ]

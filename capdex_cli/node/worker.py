@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -45,7 +46,8 @@ class NodeLink:
         """Return the link and the options that the node sends first; raises EOFError."""
         reader, writer = await asyncio.open_unix_connection(sock=stream, limit=MAX_LINE_BYTES)
         line = await reader.readuntil()
-        return cls(reader, writer), msgspec.json.decode(line, type=WorkerOptions)
+        options = msgspec.json.decode(line, type=WorkerOptions, dec_hook=lambda _, path: Path(path))
+        return cls(reader, writer), options
 
     async def ask(self, path: str, max_lag: str | None) -> Response:
         """Return the node's answer about itself; raises Unavailable if the node has ended."""
@@ -94,7 +96,7 @@ async def _run() -> None:
     reading.add_done_callback(lambda _: signal.raise_signal(signal.SIGTERM))
     async with AsyncExitStack() as parts:
         listener = parts.enter_context(socket.socket(fileno=options.descriptor))
-        node = await parts.enter_async_context(Node.open(options.node_options()))
+        node = await parts.enter_async_context(Node.open(options.node))
         await _hear(node.surface)
         serving = serve(node, listener, options.serving, link.ask)
         running = await parts.enter_async_context(serving)

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -21,9 +20,8 @@ import structlog
 
 from capdex.errors import CapdexError
 from capdex.net.tasks import end
-from capdex.problems import Verdict
 from capdex_indexer.http.status import Surface, answer_page
-from capdex_indexer.options import NodeOptions, Role
+from capdex_indexer.options import NodeOptions
 from capdex_service.http.problem import problem
 from capdex_service.limits.options import ClientLimits
 
@@ -52,31 +50,13 @@ class Serving(msgspec.Struct, frozen=True):
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
-    """The options of a worker: those of its node that a reader needs."""
+    """The options of a worker, whose `node` only reads."""
 
     number: int
     descriptor: int
     log_format: str
     serving: Serving
-    rpc_urls: tuple[str, ...]
-    db: str
-    blocks: str
-    serve: frozenset[Verdict]
-    semantic: bool
-
-    def node_options(self) -> NodeOptions:
-        """Return the options of a node that only reads."""
-        return NodeOptions(
-            rpc_urls=self.rpc_urls,
-            chain_id=0,  # a reader takes both from its database
-            registry="",
-            db=self.db,
-            blocks=Path(self.blocks),
-            ipfs=(),
-            serve=self.serve,
-            role=Role.READER,
-            semantic=self.semantic,
-        )
+    node: NodeOptions
 
 
 # A page about the node that a client asked a worker for: its path and max_lag.
@@ -150,7 +130,7 @@ class Workers:
     ) -> None:
         """Send a worker its options, then answer what it asks, in order."""
         with suppress(OSError, ValueError):
-            link.write(msgspec.json.encode(options) + b"\n")
+            link.write(msgspec.json.encode(options, enc_hook=str) + b"\n")
             while line := await reader.readline():
                 asked = msgspec.json.decode(line, type=NodePageRequest)
                 try:

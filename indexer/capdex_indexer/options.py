@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+import msgspec
 
 from capdex.problems import Verdict
 
@@ -29,8 +30,7 @@ class Role(StrEnum):
         return self is not Role.WRITER
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
+class NodeOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """The options of a node; with `start_block` None the registry's first block is searched for.
 
     `votes` is the contract of votes beside the registry. With `standby` the node waits for the

@@ -18,19 +18,20 @@ from capdex_cli.node.explorer import build_explorer
 from capdex_cli.node.worker import NodeLink
 from capdex_cli.node.workers import Serving, WorkerOptions, Workers
 from capdex_indexer.http.status import Surface
+from capdex_indexer.options import NodeOptions
 from capdex_service.queries.reader import Reader
 
 
 @asynccontextmanager
 async def linked(surface: Surface) -> AsyncIterator[NodeLink]:
     """A worker's side of the sockets to a node that shows `surface`."""
-    options = WorkerOptions(
-        2, 0, "json", Serving(()), (), "", "", frozenset({Verdict.VERIFIED}), False
-    )
+    node = NodeOptions((), 0, "", "", Path("blocks"), (), frozenset({Verdict.VERIFIED}))
+    options = WorkerOptions(2, 0, "json", Serving(()), node)
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     answering = asyncio.create_task(Workers(surface)._answer(reader, writer, options))
-    link, _ = await NodeLink.open(theirs)
+    link, sent = await NodeLink.open(theirs)
+    assert sent == options
     reading = asyncio.create_task(link.read())
     try:
         async with asyncio.timeout(20):

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import structlog
+from msgspec.structs import replace
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code

@@ -6,13 +6,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from eth_abi import encode
 from eth_hash.auto import keccak
+from msgspec.structs import replace
 
 from capdex.encoding.abi import checksum_address
 from capdex.errors import CapdexError, Code, Refused, Unavailable, UsageError
