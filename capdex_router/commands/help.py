@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final
 
 MAX_HELP_BYTES: Final = 256 * 1024  # `rg --help` has 62 KB
 _MAX_LINE: Final = 2_000  # `pdm --help` has usages of 900
@@ -44,11 +44,6 @@ class Help:
 
     options: Mapping[str, bool]
     subcommands: tuple[str, ...]
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the fields from JSON; raises KeyError, TypeError or ValueError."""
-        return cls(dict(value["options"]), tuple(value["subcommands"]))
 
 
 def lines(data: bytes) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+import msgspec
 import orjson
 
 from capdex.errors import Code, InvalidInput
@@ -98,8 +99,8 @@ class Learned:
         try:
             value = orjson.loads(data)
             learned = value["learned"]
-            known = Help.from_json(learned["help"])
-            commands = {name: Help.from_json(help_) for name, help_ in learned["commands"].items()}
+            known = msgspec.convert(learned["help"], Help)
+            commands = msgspec.convert(learned["commands"], dict[str, Help])
             read = [parse_intent(entry) for entry in value["intents"]]
             intents = tuple(sheltered(intent, known, commands) for intent in read)
             successes = tuple(frozenset(map(int, codes)) for codes in learned["successes"])

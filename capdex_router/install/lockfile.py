@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Self
+from typing import Annotated, Final, NamedTuple, Self
 
+import msgspec
 import orjson
+from msgspec import Meta
 
 from capdex.errors import CapdexError, Code, UsageError
 from capdex.ipld.cid import Cid
@@ -35,7 +37,10 @@ _MERGED: Final = {  # what a merge by git leaves, the gravest last
     rb"(?m:^(?:<{7} |={7}$|>{7} ))": " is a mark of a merge: keep one line of each package",
 }
 _CLIMBS: Final = re.compile(r"\.{1,2}(/|$)|~(?!/)|.*\0", re.DOTALL)  # or is another user's
-_HEX: Final = frozenset("0123456789abcdef")
+
+Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+Texts = Annotated[tuple[Text, ...], Meta(max_length=MAX_ITEMS)]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +55,20 @@ class Locked:
     `extra` has fields of later versions of this file, which are kept as they are.
     """
 
-    name: str
-    request: str
-    version: str
-    cid: str
-    sha256: str
-    verdict: str
-    signer: str
+    name: Text
+    request: Text
+    version: Text
+    cid: Text
+    sha256: Sha256
+    verdict: Text
+    signer: Text
     chain: Json = field(hash=False)
-    permissions: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    tools: str = ""
-    lint: tuple[str, ...] = ()
-    explicit: bool = True
-    folders: tuple[str, ...] = ()
+    permissions: Texts
+    hosts: Texts
+    tools: Sha256
+    lint: Texts
+    explicit: bool
+    folders: Texts = ()
     extra: Json = field(default_factory=dict, hash=False)
 
     @property
@@ -92,8 +97,6 @@ class Locked:
 
 
 _KNOWN: Final = tuple(f.name for f in fields(Locked) if f.name != "extra")
-_TEXTS: Final = ("request", "version", "cid", "sha256", "verdict", "signer", "tools")
-_LISTS: Final = ("permissions", "hosts", "lint", "folders")
 
 
 @dataclass(frozen=True)
@@ -203,39 +206,22 @@ def _entry(entry: object) -> Locked:
 
 
 def _checked(entry: Json) -> Locked:
-    entry = {"folders": [], **entry}  # files before it have none
-    known: dict[str, Any] = {key: entry.get(key) for key in _KNOWN}
-    for key in _TEXTS:
-        _check_text(key, known[key])
-    for key in _LISTS:
-        items = known[key]
-        if not isinstance(items, list) or len(items) > MAX_ITEMS:
-            raise ValueError(f"{key} is not a list of at most {MAX_ITEMS}")
-        for item in items:
-            _check_text(key, item)
-        known[key] = tuple(items)
-    if any(posixpath.normpath(x) != x or _CLIMBS.match(x) for x in known["folders"]):
+    known = {key: value for key, value in entry.items() if key in _KNOWN}
+    extra = {key: value for key, value in entry.items() if key not in _KNOWN}
+    locked = msgspec.convert({**known, "extra": extra}, Locked)
+    if any(posixpath.normpath(x) != x or _CLIMBS.match(x) for x in locked.folders):
         raise ValueError("folders has a path that climbs, or is not plain")
-    for key in ("sha256", "tools"):
-        if len(known[key]) != 64 or not _HEX.issuperset(known[key]):
-            raise ValueError(f"{key} is not a sha256")
-    if not isinstance(known["explicit"], bool):
-        raise ValueError("explicit is neither true nor false")
-    if known["verdict"] != Verdict.VERIFIED:
+    if locked.verdict != Verdict.VERIFIED:
         raise ValueError("only verified packages are installed")
-    chain = known["chain"]
-    if not isinstance(chain, dict) or type(chain.get("chain_id")) is not int:
-        raise ValueError("chain is not an object with a whole number as chain_id")
-    _check_text("chain.publisher", chain.get("publisher"))
-    if str(Version.parse(known["version"])) != known["version"]:
+    msgspec.convert(locked.chain, _Chain)
+    if str(Version.parse(locked.version)) != locked.version:
         raise ValueError("version has another spelling")
-    if known["request"]:
-        parse_selector(known["request"])
-    Cid.parse(known["cid"])
-    extra = {key: value for key, value in entry.items() if key not in known}
-    return Locked(**known, extra=extra)
+    if locked.request:
+        parse_selector(locked.request)
+    Cid.parse(locked.cid)
+    return locked
 
 
-def _check_text(key: str, value: object) -> None:
-    if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
-        raise ValueError(f"{key} is not text of at most {MAX_TEXT_CHARS} characters")
+class _Chain(msgspec.Struct):
+    chain_id: int
+    publisher: Text

@@ -7,28 +7,34 @@ v0.1.0, sections 3, 4 and 8: `binary`, `destructive`, `re:` patterns, and adapte
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
+import msgspec
 import re2
+from msgspec import Meta
 
 from capdex.errors import InvalidInput
+from capdex.json import object_of
 from capdex.net import json_reply
-from capdex_router.commands.intents.template import MAX_CHARS, CommandTemplate, Parameter
+from capdex_router.commands.intents.template import (
+    ONE_LINE,
+    CommandTemplate,
+    Parameter,
+    Text,
+)
 
 MAX_FILE_BYTES: Final = 64 * 1024  # a manifest has 20 tokens, a large capability 100 intents
 MAX_INTENTS: Final = 256
 MAX_PATTERNS: Final = 64
 MAX_PARAMETERS: Final = 128  # a command of git has up to 60 options, `tar` 150
-MAX_TEXT_CHARS: Final = 500
 MAX_PATTERN_CHARS: Final = 256
 
+T = TypeVar("T")
 Kind = Literal["json", "jsonLines", "lines", "table"]
-KINDS: Final = ("json", "jsonLines", "lines", "table")
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
+_Pattern = Annotated[str, Meta(max_length=MAX_PATTERN_CHARS, pattern=ONE_LINE)]
 _TYPES: Final[dict[str, dict[str, Any]]] = {
     "string": {"type": "string"},
     "integer": {"type": "integer"},
@@ -45,11 +51,11 @@ _SHORT: Final = {"string", "integer", "number", "boolean", "object", "array"}
 class CommandManifest:
     """A tool in one line: its domain, name, summary and version, and the program that it runs."""
 
-    domain: str
-    name: str
-    summary: str
-    version: str
-    binary: str
+    domain: _Name
+    name: _Name
+    summary: Text
+    version: Text = "0.0.0"
+    binary: Text = ""
 
     def to_json(self) -> dict[str, str]:
         """Return the four fields of a manifest (CMP, manifest.json)."""
@@ -122,59 +128,61 @@ class CommandTool:
     samples: tuple[ProbeValues, ...] = ()
 
 
+class _StatedIntent(msgspec.Struct, frozen=True):
+    """An intent as a file states it (CMP v0.1.0, 4.1)."""
+
+    patterns: Annotated[tuple[_Pattern, ...], Meta(max_length=MAX_PATTERNS)]
+    command: str
+    params: Annotated[dict[str, dict[str, Any]], Meta(max_length=MAX_PARAMETERS)] = {}
+    returns: dict[str, Any] | None = None
+    confirm: bool = False
+    destructive: bool = False
+    idempotent: bool = True
+    kind: Kind | None = msgspec.field(default=None, name="outputParser")
+    summary: Text = ""
+
+
+class _Capability(msgspec.Struct, frozen=True):
+    intents: Annotated[tuple[Any, ...], Meta(max_length=MAX_INTENTS)]
+
+
 def parse_manifest(data: bytes) -> CommandManifest:
     """Read a `manifest.json`, or an adapter's one file; raises InvalidInput."""
-    return manifest_of(_object(_json(data), "the manifest"))
+    return manifest_of(_json(data))
 
 
-def manifest_of(value: dict[str, Any]) -> CommandManifest:
+def manifest_of(value: object) -> CommandManifest:
     """Return the manifest in an object; raises InvalidInput."""
-    name = _name(value, "name")
-    binary = value.get("binary", value.get("wraps", name))
-    return CommandManifest(
-        _name(value, "domain"),
-        name,
-        _text(value.get("summary"), "summary"),
-        _text(value.get("version", "0.0.0"), "version"),
-        _text(binary, "binary"),
-    )
+    value = object_of(value)
+    named = {"binary": value.get("wraps", value.get("name", "")), **value}
+    return _read("the manifest", named, CommandManifest)
 
 
 def parse_capability(data: bytes) -> tuple[Intent, ...]:
     """Read the intents of a `capability.json`, or of an adapter's file; raises InvalidInput."""
-    value = _object(_json(data), "the capability")
-    intents = _list(value.get("intents"), "intents", MAX_INTENTS)
-    return tuple(parse_intent(entry) for entry in intents)
+    return tuple(map(parse_intent, _read("the capability", _json(data), _Capability).intents))
 
 
 def parse_intent(value: object) -> Intent:
     """Read one intent (CMP v0.1.0, 4.1); raises InvalidInput."""
-    fields = _object(value, "an intent")
-    patterns = tuple(
-        _pattern(pattern) for pattern in _list(fields.get("patterns"), "patterns", MAX_PATTERNS)
+    value = object_of(value)
+    stated = _read("an intent", {"command": value.get("template"), **value}, _StatedIntent)
+    for pattern in stated.patterns:
+        _check_pattern(pattern)
+    params = (
+        _read(f"the param {name[:64]}", {**param, "name": name}, Parameter)
+        for name, param in stated.params.items()
     )
-    text = fields.get("command", fields.get("template"))
-    kind = fields.get("outputParser")
-    returns = fields.get("returns")
-    if kind is not None and kind not in KINDS:
-        raise _wrong("outputParser", f"one of {', '.join(KINDS)}")
     return Intent(
-        patterns,
-        CommandTemplate.parse(_text(text, "command", MAX_CHARS), _parameters(fields)),
-        None if returns is None else _object(returns, "returns"),
-        _flag(fields, "confirm", default=False),
-        _flag(fields, "destructive", default=False),
-        _flag(fields, "idempotent", default=True),
-        kind,
-        _text(fields.get("summary", ""), "summary"),
+        stated.patterns,
+        CommandTemplate.parse(stated.command, tuple(params)),
+        stated.returns,
+        stated.confirm,
+        stated.destructive,
+        stated.idempotent,
+        stated.kind,
+        stated.summary,
     )
-
-
-def _parameters(intent: dict[str, Any]) -> tuple[Parameter, ...]:
-    params = _object(intent.get("params", {}), "params")
-    if len(params) > MAX_PARAMETERS:
-        raise _wrong("params", f"at most {MAX_PARAMETERS}")
-    return tuple(_parameter(name, _object(value, "a param")) for name, value in params.items())
 
 
 def _stated(parameter: Parameter, names: tuple[str, ...]) -> dict[str, Any]:
@@ -182,20 +190,6 @@ def _stated(parameter: Parameter, names: tuple[str, ...]) -> dict[str, Any]:
     values = {name: getattr(parameter, name) for name in names}
     said = {name: x for name, x in values.items() if x or (name == "default" and x is not None)}
     return {name: list(x) if name == "enum" else x for name, x in said.items()}
-
-
-def _parameter(name: str, value: dict[str, Any]) -> Parameter:
-    if value.get("type", "string") not in _TYPES:
-        raise _wrong(f"type of the param {name[:64]}", f"one of {', '.join(_TYPES)}")
-    return Parameter(
-        name,
-        value.get("type", "string"),
-        required=_flag(value, "required", default=False),
-        default=value.get("default"),
-        description=_text(value.get("description", ""), "description"),
-        enum=tuple(_list(value.get("enum", []), "enum", MAX_PATTERNS)),
-        option=_text(value.get("option", ""), "option"),
-    )
 
 
 def _schema(value: object) -> Any:
@@ -206,8 +200,7 @@ def _schema(value: object) -> Any:
     return {key: _schema(inner) for key, inner in value.items()}
 
 
-def _pattern(value: object) -> str:
-    text = _text(value, "a pattern", MAX_PATTERN_CHARS)
+def _check_pattern(text: str) -> None:
     if text.startswith("re:"):
         try:
             re2.compile(text[3:])
@@ -217,10 +210,9 @@ def _pattern(value: object) -> str:
                 why=str(error),
                 fix="write it as RE2 does, without look-around and back references",
             ) from None
-    return text
 
 
-def _json(data: bytes) -> Any:
+def _json(data: bytes) -> object:
     if len(data) > MAX_FILE_BYTES:
         raise InvalidInput(
             "a file of CMP is too long",
@@ -235,41 +227,12 @@ def _json(data: bytes) -> Any:
         ) from None
 
 
-def _name(value: dict[str, Any], key: str) -> str:
-    text = _text(value.get(key), key)
-    if not _NAME.fullmatch(text):
-        raise _wrong(key, "up to 64 letters, digits, '.', '_' and '-'")
-    return text
-
-
-def _text(value: object, what: str, limit: int = MAX_TEXT_CHARS) -> str:
-    if not isinstance(value, str) or len(value) > limit or _CONTROL.search(value):
-        raise _wrong(what, f"a text of one line, at most {limit} characters")
-    return value
-
-
-def _flag(value: dict[str, Any], key: str, *, default: bool) -> bool:
-    flag = value.get(key, default)
-    if not isinstance(flag, bool):
-        raise _wrong(key, "true or false")
-    return flag
-
-
-def _object(value: object, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong(what, "an object")
-    return value
-
-
-def _list(value: object, what: str, limit: int) -> list[Any]:
-    if not isinstance(value, list) or len(value) > limit:
-        raise _wrong(what, f"a list of at most {limit}")
-    return value
-
-
-def _wrong(what: str, expected: str) -> InvalidInput:
-    return InvalidInput(
-        f"a file of CMP is wrong: {what}",
-        why=f"expected {expected}",
-        fix="correct it: the specification of CMP has the form",
-    )
+def _read(what: str, value: object, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(
+            f"a file of CMP is wrong: {what}",
+            why=str(error),
+            fix="correct it: the specification of CMP has the form, and a text is on one line",
+        ) from None

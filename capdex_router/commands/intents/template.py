@@ -12,13 +12,18 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
+
+from msgspec import Meta
 
 from capdex.errors import InvalidInput
 
 MAX_CHARS: Final = 2_000
 MAX_VALUE_CHARS: Final = 32 * 1024  # Linux takes 128 KiB an argument
 OPTIONS: Final = "[options]"
+ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*\Z"
+Text = Annotated[str, Meta(max_length=500, pattern=ONE_LINE)]
+Type = Annotated[str, Meta(pattern=r"^(string|integer|number|boolean|array<(string|integer)>)\Z")]
 _PLACEHOLDER: Final = re.compile(r"(--?[A-Za-z0-9][\w.-]*=)?\{([A-Za-z_]\w{0,63})\}")
 _OPTION: Final = re.compile("--.")
 _OPERATOR: Final = re.compile(r"[|&;<>]+\d?|\d?[<>]+&?\d?|.*(?:\$\(|`).*", re.DOTALL)
@@ -30,12 +35,12 @@ class Parameter:
     """A parameter of an intent (CMP v0.1.0, 4.1, ParamDef); `default` is None if there is none."""
 
     name: str
-    type: str = "string"
+    type: Type = "string"
     required: bool = False
     default: Any = None
-    description: str = ""
-    enum: tuple[Any, ...] = ()
-    option: str = ""  # "--flag", "--num=" and a value, or "--num " and a value as an element
+    description: Text = ""
+    enum: Annotated[tuple[Any, ...], Meta(max_length=64)] = ()
+    option: Text = ""  # "--flag", "--num=" and a value, or "--num " and a value as an element
 
     @property
     def item_type(self) -> str:

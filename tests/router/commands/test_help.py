@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import asdict
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,7 +124,7 @@ def test_lines_of_options(line: str, options: dict[str, bool]) -> None:
 
 def test_help_is_written_and_read_again() -> None:
     found = Help({"-e": True, "--json": False}, ("add", "remove"))
-    assert Help.from_json(asdict(found)) == found
+    assert msgspec.convert(asdict(found), Help) == found
 
 
 @given(st.binary(max_size=400) | st.text(max_size=400).map(lambda text: text.encode()))

@@ -39,6 +39,7 @@ def entry(name: str = "weather", **changed: Any) -> Locked:
         "hosts": ("api.example.org",),
         "tools": "cd" * 32,
         "lint": (),
+        "explicit": True,
     } | changed
     return Locked(**values)
 
