@@ -23,8 +23,7 @@ from capdex.encoding.abi import parse_address
 from capdex.encoding.contract_abi import by_selector, signature
 from capdex.encoding.hexadecimal import to_hex
 from capdex.errors import Code, Refused, Unavailable, UsageError, quoted, untrusted_text
-from capdex.net.connection import CONNECT_S, proxy_of
-from capdex.net.http import redact
+from capdex.net.http import HttpClient, HttpError, ResponseTooLarge, redact
 from capdex_publisher.keys.signer import Signed
 from capdex_publisher.keys.signer_replies import (
     check_message,
@@ -35,6 +34,7 @@ from capdex_publisher.keys.signer_replies import (
 
 ANSWER_WAIT_S: Final = 120.0  # a person may have to press a button
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # a full block's transaction in hex, twice over
+_TOO_LONG: Final = f"its answer has more than {MAX_ANSWER_BYTES} bytes"
 METHOD_NOT_FOUND: Final = -32601  # JSON-RPC 2.0, section 5.1
 
 
@@ -150,28 +150,23 @@ class ExternalSigner:
         )
 
     async def _post(self, body: bytes) -> bytes:
-        import aiohttp  # a quarter of a second that commands need not pay
-
-        from capdex.net.rpc.aiohttp_transport import words_of
-
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
-        headers = {"Content-Type": "application/json"}
         try:
-            async with (
-                aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
-                session.post(
-                    self._spec, data=body, allow_redirects=False, proxy=proxy_of(self._spec)
-                ) as response,
-            ):
-                raw = await _read_bounded(response.content)
-                if response.status >= 300 and not raw.lstrip().startswith(b"{"):
-                    raise self._unavailable(f"HTTP {response.status}")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            # A ValueError contains the URL, which may hold credentials; that of a certificate not.
-            if isinstance(error, ValueError) and not isinstance(error, OSError):
-                raise self._unavailable(type(error).__name__) from None
-            raise self._unavailable(words_of(error, proxy_of(self._spec))) from None
-        return raw
+            async with HttpClient() as http:
+                reply = await http.request(
+                    "POST",
+                    self._spec,
+                    body=body,
+                    headers={"Content-Type": "application/json"},
+                    max_bytes=MAX_ANSWER_BYTES,
+                    timeout_s=self._wait_s,
+                )
+        except ResponseTooLarge:
+            raise refused(_TOO_LONG) from None
+        except HttpError as error:
+            raise self._unavailable(str(error)) from None
+        if reply.status >= 300 and not reply.body.lstrip().startswith(b"{"):
+            raise self._unavailable(f"HTTP {reply.status}")
+        return reply.body
 
     async def _run(self, body: bytes) -> bytes:
         pipe = asyncio.subprocess.PIPE
@@ -262,7 +257,7 @@ async def _read_bounded(stream: Any) -> bytes:
     while chunk := await stream.read(65_536):
         raw += chunk
         if len(raw) > MAX_ANSWER_BYTES:
-            raise refused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
+            raise refused(_TOO_LONG)
     return raw
 
 
