@@ -10,12 +10,14 @@ import base64
 import binascii
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import orjson
+from msgspec import Meta
 
 from capdex.errors import Code, InvalidInput
-from capdex.json import Json
+from capdex.json import Json, object_of
 from capdex_router.state.filter import Holds, compiled, path, reached
 from capdex_router.state.values import canonical
 
@@ -28,7 +30,23 @@ MAX_CURSOR_CHARS: Final = 16 * 1024
 MAX_KEY_CHARS: Final = 256  # of a text that objects are ordered by; the rest does not count
 
 Key = tuple[Any, ...]  # a rank and a value for each field of the order, then the id
-_CLAUSES: Final = ("select", "from", "where", "filter", "order", "limit", "cursor")
+
+
+class _Order(msgspec.Struct, forbid_unknown_fields=True):
+    field: str
+    direction: Annotated[str, Meta(pattern=r"^(asc|desc)\Z")] = "asc"
+
+
+class _Query(msgspec.Struct, forbid_unknown_fields=True):
+    """A query as it is given."""
+
+    select: Annotated[tuple[str, ...], Meta(max_length=MAX_SELECTED)] | None = None
+    of: Any = msgspec.field(name="from", default=None)
+    where: Any = msgspec.UNSET
+    filter: Any = msgspec.UNSET
+    order: Annotated[tuple[str | _Order, ...], Meta(max_length=MAX_ORDERS)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] | None = None
+    cursor: Annotated[str, Meta(max_length=MAX_CURSOR_CHARS)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +93,31 @@ def read(query: object) -> ObjectQuery:
     `from` is not looked at here. Raises InvalidInput for anything that a query does not have, and
     for a cursor of another query.
     """
-    if not isinstance(query, dict):
-        raise _wrong("it is not an object")
-    for clause in query:
-        if clause not in _CLAUSES:
-            raise _wrong(f"{clause[:32]!r} is not a part of a query: {', '.join(_CLAUSES)}")
-    if "where" in query and "filter" in query:
+    try:
+        asked = msgspec.convert(query, _Query)
+    except msgspec.ValidationError as error:
+        raise _wrong(str(error)) from None
+    given = [x for x in (asked.where, asked.filter) if x is not msgspec.UNSET]
+    if len(given) > 1:
         raise _wrong("it has where and filter, which are the same")
-    where = query.get("where", query.get("filter", {}))
-    text = canonical([where, query.get("order")])
+    if parts := [name for name in asked.select or () if "." in name]:
+        raise _wrong(f"select takes whole fields of an object, not a part as {parts[0][:64]!r}")
+    where = given[0] if given else {}
+    text = canonical([where, object_of(query).get("order")])
     if len(text) > MAX_QUERY_BYTES:
         raise InvalidInput(
             f"the query has more than {MAX_QUERY_BYTES} bytes",
             Code.TOO_LARGE,
             fix="ask for less at once",
         )
-    order = _order(query.get("order"))
+    order = tuple(map(_order, asked.order or ()))
     bound = hashlib.sha256(text).hexdigest()[:16]
     return ObjectQuery(
         compiled(where),
         order,
-        _selected(query.get("select")),
-        _limit(query.get("limit")),
-        _after(query.get("cursor"), bound, order),
+        asked.select and tuple(dict.fromkeys(asked.select)),
+        asked.limit or DEFAULT_LIMIT,
+        _after(asked.cursor, bound, order),
         bound,
         _text(where),
     )
@@ -119,55 +139,15 @@ def _sort_key(value: Json, steps: tuple[str, ...], down: bool) -> Any:
     return _Descending(key) if down else key
 
 
-def _order(value: object) -> tuple[tuple[tuple[str, ...], bool], ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or len(value) > MAX_ORDERS:
-        raise _wrong(f"order is a list of at most {MAX_ORDERS} fields")
-    fields = []
-    for item in value:
-        match item:
-            case {"field": field, **rest} if rest.keys() <= {"direction"}:
-                direction = rest.get("direction", "asc")
-            case str():
-                field, direction = item, "asc"
-            case _:
-                raise _wrong("an order is {field, direction}")
-        if direction not in ("asc", "desc"):
-            raise _wrong("a direction is asc or desc")
-        fields.append((tuple(path(field)), direction == "desc"))
-    return tuple(fields)
+def _order(asked: str | _Order) -> tuple[tuple[str, ...], bool]:
+    field = _Order(asked) if isinstance(asked, str) else asked
+    return tuple(path(field.field)), field.direction == "desc"
 
 
-def _selected(value: object) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    if (
-        not isinstance(value, list)
-        or len(value) > MAX_SELECTED
-        or not all(isinstance(name, str) for name in value)
-    ):
-        raise _wrong(f"select is a list of at most {MAX_SELECTED} fields")
-    for name in value:
-        if "." in name:
-            raise _wrong(f"select takes whole fields of an object, not a part as {name[:64]!r}")
-    return tuple(dict.fromkeys(value))
-
-
-def _limit(value: object) -> int:
-    if value is None:
-        return DEFAULT_LIMIT
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
-        raise _wrong(f"limit is a number from 1 to {MAX_LIMIT}")
-    return value
-
-
-def _after(cursor: object, bound: str, order: tuple[Any, ...]) -> Key | None:
+def _after(cursor: str | None, bound: str, order: tuple[Any, ...]) -> Key | None:
     if cursor is None:
         return None
     try:
-        if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
-            raise ValueError("no cursor")
         content = orjson.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
         made_for, (*parts, id_) = content
         if made_for != bound or len(parts) != len(order) or not isinstance(id_, str):
@@ -212,5 +192,6 @@ def _wrong(why: str) -> InvalidInput:
     return InvalidInput(
         "the query cannot be used",
         why=why,
-        fix='write it as in {"filter": {"field": 1}, "limit": 10}',
+        fix='write it as in {"filter": {"field": 1}, "limit": 10}; select, from, order and cursor '
+        "are its other parts",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args
 
 import msgspec
 import re2
@@ -234,5 +234,6 @@ def _read(what: str, value: object, kind: type[T]) -> T:
         raise InvalidInput(
             f"a file of CMP is wrong: {what}",
             why=str(error),
-            fix="correct it: the specification of CMP has the form, and a text is on one line",
+            fix="correct it: the specification of CMP has the form; a text is on one line, and "
+            f"outputParser is one of {', '.join(get_args(Kind))}",
         ) from None
