@@ -19,9 +19,10 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from capdex.errors import Code, InvalidInput
 from capdex.net.files import overwriting, saying
@@ -41,12 +42,15 @@ OBJECT_MEMORY_BYTES: Final = 256 * 1024 * 1024
 _FILE: Final = "see that the path is right, who owns it, and that the disk is not full"
 
 
+_Word = Annotated[str, Meta(min_length=1, max_length=rows.MAX_WORD_CHARS)]
+
+
 class SyncEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An object for another installation; `document` is None for an erased one."""
 
-    scope: str
-    schema_uri: str
-    id: str
+    scope: _Word
+    schema_uri: _Word
+    id: _Word
     document: bytes | None = None
 
 
@@ -60,7 +64,7 @@ class Merged(NamedTuple):
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
     format: str
-    owner: str
+    owner: _Word
 
 
 class _End(msgspec.Struct, forbid_unknown_fields=True):
@@ -248,11 +252,10 @@ def read(stream: IO[bytes]) -> tuple[str, Iterator[SyncEntry]]:
     first = _line(stream)
     try:
         header = msgspec.json.decode(first, type=_Header)
-    except (msgspec.DecodeError, RecursionError):
-        raise _bad("its first line is not a header") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _bad(f"its first line is not a header: {str(error)[:200]}") from None
     if header.format != FORMAT:
         raise _bad(f"its format is {header.format[:64]!r}, not {FORMAT}")
-    _bounded(header.owner)
     return header.owner, _entries(stream, first)
 
 
@@ -265,9 +268,8 @@ def _entries(stream: IO[bytes], first: bytes) -> Iterator[SyncEntry]:
             break
         try:
             entry = _decode(data)
-        except (ValueError, RecursionError):  # also of text that is not UTF-8
-            raise _bad(f"object {count} cannot be read") from None
-        _bounded(entry.scope, entry.schema_uri, entry.id)
+        except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
+            raise _bad(f"object {count} cannot be read: {str(error)[:200]}") from None
         yield entry
         hashed.update(data)
         count += 1
@@ -290,11 +292,6 @@ def _line(stream: IO[bytes]) -> bytes:
     if not data.endswith(b"\n"):
         raise _bad("it was cut off")
     return data
-
-
-def _bounded(*words: str) -> None:
-    if any(not word or len(word) > rows.MAX_WORD_CHARS for word in words):
-        raise _bad(f"a name in it is empty or longer than {rows.MAX_WORD_CHARS} characters")
 
 
 def _bad(why: str) -> InvalidInput:
