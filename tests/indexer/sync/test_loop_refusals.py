@@ -161,6 +161,14 @@ async def test_a_chain_with_the_tag_is_final_by_the_tag_alone(simulate, followin
     assert max(report.finalized for report in it.reports) == 10
 
 
+async def test_a_dev_chain_is_final_by_depth_whatever_its_tag_says(simulate, following):
+    sim = await simulate(chain_id=31337, finalized=30)
+    sim.mine(30)
+    async with following([sim.url], registry=sim.registry, chain_id=31337) as it:
+        await it.reach(sim.head.hash)
+        assert it.store.cursor().finalized == 22
+
+
 async def test_a_tag_above_the_head_counts_once_its_block_is_read(simulate, following):
     sim = await simulate(visible=20, finalized=30)  # two nodes behind one address
     for _ in range(40):
