@@ -71,6 +71,21 @@ def test_no_service_of_a_cluster_sets_a_variable_of_a_node() -> None:
     assert [pod["enableServiceLinks"] for pod in pods] == [False, False]
 
 
+def test_a_namespace_that_takes_restricted_pods_alone_takes_those_of_the_manifests() -> None:
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
+    pods = [x["spec"]["template"]["spec"] for x in documents if x["kind"] == "Deployment"]
+    for pod in pods:
+        context = pod["securityContext"]
+        assert (context["runAsNonRoot"], context["seccompProfile"]) == (
+            True,
+            {"type": "RuntimeDefault"},
+        )
+        for container in pod["containers"]:
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["capabilities"] == {"drop": ["ALL"]}
+
+
 def test_each_pod_of_the_manifests_is_probed_and_may_write_where_a_node_does() -> None:
     documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
     pods = [x["spec"]["template"]["spec"] for x in documents if x["kind"] == "Deployment"]
