@@ -13,7 +13,6 @@ from capdex_service.limits.refusal import refuse
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
-
 _BLANKS: Final = (b" ", b"\t")
 _OTHER_SITE: Final = "send no Origin, or that of a name of this node (--allowed-host)"
 
@@ -38,7 +37,7 @@ class HostCheck:
                 scope = {**scope, "headers": trimmed}
             # Check each of a repeated header: code behind this may read another one.
             hosts, origins = _values(scope, b"host") or [""], _values(scope, b"origin")
-            foreign = [host for host in hosts if not self._allowed(host)]
+            foreign = [name for name in map(_name, hosts) if name not in self.allowed]
             if foreign:
                 name = f"this node does not answer for {foreign[0][:100]!r}"
                 error = InvalidInput(name, fix="its operator can add --allowed-host with this name")
@@ -50,14 +49,9 @@ class HostCheck:
                 return
         await self.app(scope, receive, send)
 
-    def _allowed(self, host: str) -> bool:
-        name, colon, port = host.rpartition(":")
-        bare = name if colon and port.isdigit() else host
-        return bare.lower() in self.allowed
-
     def _allowed_origin(self, origin: str) -> bool:
         scheme, separator, host = origin.partition("://")
-        return bool(separator) and scheme in ("http", "https") and self._allowed(host)
+        return bool(separator) and scheme in ("http", "https") and _name(host) in self.allowed
 
 
 def known_hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
@@ -92,6 +86,12 @@ def _as_sent(host: str) -> str:
             ) from None
         return host
     return f"[{address}]" if address.version == 6 else str(address)
+
+
+def _name(host: str) -> str:
+    """Return a Host header without its port, as `--allowed-host` takes it."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ ANY = "0.0.0.0"  # noqa: S104 - nothing is bound here
 Headers = list[tuple[bytes, bytes]]
 
 
-async def status(headers: Headers, allowed: tuple[str, ...] = (*LOOPBACK, "Node.Example")) -> int:
+async def answer(headers: Headers, allowed: tuple[str, ...]) -> tuple[int, bytes]:
     """What a request with these headers gets: 200 from the application behind, or a refusal."""
 
     async def app(_: Any, __: Any, send: Any) -> None:
@@ -34,7 +35,11 @@ async def status(headers: Headers, allowed: tuple[str, ...] = (*LOOPBACK, "Node.
         {"type": "http", "path": "/", "headers": headers}, receive, send
     )
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
-    return int(sent[0]["status"])
+    return int(sent[0]["status"]), bytes(sent[1]["body"])
+
+
+async def status(headers: Headers, allowed: tuple[str, ...] = (*LOOPBACK, "Node.Example")) -> int:
+    return (await answer(headers, allowed))[0]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +89,13 @@ async def test_our_own_names_are_answered_whatever_their_port_and_case(host: str
 )
 async def test_any_other_host_is_misdirected(host: str) -> None:
     assert await status([(b"host", host.encode("latin-1"))]) == 421
+
+
+@pytest.mark.parametrize("host", [b"caps.example:8765", b"[2001:db8::3]:8765", b"Caps.Example"])
+async def test_a_refusal_names_the_host_as_the_option_takes_it(host: bytes) -> None:
+    _, told = await answer([(b"host", host)], LOOPBACK)
+    name = json.loads(told)["message"].split("'")[1]
+    assert await status([(b"host", host)], known_hosts(ANY, [name])) == 200
 
 
 async def test_a_request_without_host_is_misdirected() -> None:
