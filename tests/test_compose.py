@@ -292,6 +292,29 @@ def test_the_page_saves_and_restores_the_containers_by_their_own_users_and_progr
     assert all("node" in words and "cp" not in words for words in by_tar)
 
 
+def test_the_page_replaces_the_database_while_a_standby_and_readers_have_it_open() -> None:
+    page = (ROOT / "docs/operations.md").read_text("utf-8")
+    section = page.split("\n## Building the index again\n")[1]
+    dropped = re.findall(r"`docker compose exec postgres dropdb ([^`]+)`", section)
+    assert dropped == ["--force capdex"]
+
+
+def test_a_proxy_in_front_is_named_to_the_node_and_to_the_balancer() -> None:
+    """Else a feed behind TLS has `http://` in its links, and all clients share one rate."""
+    given = re.findall(r"^#(\w+_TRUSTED_PROXY)=(.+)$", ENV_EXAMPLE, re.MULTILINE)
+    assert [name for name, _ in given] == ["CAPDEX_TRUSTED_PROXY", "BALANCER_TRUSTED_PROXY"]
+    environment = _environment("node") | dict(given)
+    named = _parse(_words(SERVICES["node"]["command"]), environment).params["trusted_proxies"]
+    # Docker gives its first networks parts of this one.
+    assert all(ip_address("172.18.0.1") in ip_network(str(network)) for network in named)
+    assert list(SERVICES["balancer"]["environment"]) == ["BALANCER_TRUSTED_PROXY"]
+    assert "{$BALANCER_TRUSTED_PROXY:127.0.0.1}" in CADDYFILE
+
+
+def test_kubo_reports_nothing_to_its_makers() -> None:
+    assert SERVICES["kubo"]["environment"]["IPFS_TELEMETRY"] == "off"
+
+
 def test_no_password_stands_in_the_files_and_none_has_a_default() -> None:
     for service in SERVICES.values():
         for key, value in service.get("environment", {}).items():
