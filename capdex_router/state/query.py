@@ -16,7 +16,7 @@ import msgspec
 import orjson
 from msgspec import Meta
 
-from capdex.errors import Code, InvalidInput
+from capdex.errors import Code, InvalidInput, untrusted_text
 from capdex.json import Json, object_of
 from capdex_router.state.filter import Holds, compiled, path, reached
 from capdex_router.state.values import canonical
@@ -96,7 +96,7 @@ def read(query: object) -> ObjectQuery:
     try:
         asked = msgspec.convert(query, _Query)
     except msgspec.ValidationError as error:
-        raise _wrong(str(error)) from None
+        raise _wrong(untrusted_text(str(error))) from None
     given = [x for x in (asked.where, asked.filter) if x is not msgspec.UNSET]
     if len(given) > 1:
         raise _wrong("it has where and filter, which are the same")

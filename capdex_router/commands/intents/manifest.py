@@ -15,7 +15,7 @@ import msgspec
 import re2
 from msgspec import Meta
 
-from capdex.errors import InvalidInput
+from capdex.errors import InvalidInput, untrusted_text
 from capdex.json import object_of
 from capdex.net import json_reply
 from capdex_router.commands.intents.template import (
@@ -233,7 +233,7 @@ def _read(what: str, value: object, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise InvalidInput(
             f"a file of CMP is wrong: {what}",
-            why=str(error),
+            why=untrusted_text(str(error)),
             fix="correct it: the specification of CMP has the form; a text is on one line, and "
             f"outputParser is one of {', '.join(get_args(Kind))}",
         ) from None

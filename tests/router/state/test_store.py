@@ -249,11 +249,13 @@ def test_what_is_passed_over_unparsed_does_not_match(texts: list[str], wanted: s
         {"order": [{"field": "t", "direction": "up"}]}, {"order": [{"field": 1}]}, {"order": ["t"] * 9},  # noqa: E501
         {"order": [{"x": 1}]}, {"cursor": 1}, {"cursor": "é"}, {"cursor": "AAAA"}, {"cursor": ""},
         {"cursor": "W10="}, {"cursor": "x" * 10_000}, {"where": {"t": "x" * 70_000}},
+        {"x" * 70_000: 1},
     ],
 )  # fmt: skip
-def test_a_query_that_is_none_is_refused(query: Any) -> None:
-    with pytest.raises(InvalidInput):
+def test_a_query_that_is_none_is_refused_in_a_bounded_answer(query: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
         read(query)
+    assert len(caught.value.line) < 2_000
 
 
 def test_a_cursor_belongs_to_its_query(kept: ObjectStore) -> None:

@@ -80,14 +80,16 @@ def test_the_short_form_of_returns_becomes_a_schema() -> None:
         capability(patterns=["a\x1b[2J"]),
         capability(confirm="yes"),
         capability(outputParser="xml"),
+        capability(outputParser="x" * 50_000),
         capability(params={"x": {"type": "string"}}),
         capability(command="a {x}", params={"x": {"type": "object"}}),
         capability(returns=7),
     ],
 )
-def test_a_wrong_capability_is_refused(data: bytes) -> None:
-    with pytest.raises(InvalidInput):
+def test_a_wrong_capability_is_refused_in_a_bounded_answer(data: bytes) -> None:
+    with pytest.raises(InvalidInput) as caught:
         parse_capability(data)
+    assert len(caught.value.line) < 3_000
 
 
 @pytest.mark.parametrize(
