@@ -54,7 +54,7 @@ def _says(error: DBAPIError, *words: str) -> bool:
 
 
 def _classify(error: DBAPIError, where: str) -> CapdexError:
-    why = " ".join(str(error.orig).split())[:300]
+    why = " ".join(str(error.orig).partition("\nLINE ")[0].split())[:300]
     if _says(error, "database is locked", "database table is locked", "lock timeout"):
         fix = "end it: most likely a backup or an open session"
         return Unavailable(f"another session locks {where}", Code.DATABASE_LOCKED, why, fix)

@@ -293,6 +293,7 @@ def test_a_database_without_tables_holds_no_index_yet(database_url: str, tmp_pat
         index.status()
     assert refusal.value.code is Code.DATABASE_UNAVAILABLE
     assert "no index yet" in refusal.value.message
+    assert "FROM" not in refusal.value.why  # PostgreSQL shows the line of the statement
     index.close()
 
 
