@@ -255,4 +255,4 @@ def _why(hit: NodeHit) -> str:
 
 
 def _install(name: str) -> str:
-    return f'manage {{"action": "install", "target": {orjson.dumps(clean(name)).decode()}}}'
+    return f'manage {{"action":"install","target":{orjson.dumps(clean(name)).decode()}}}'

@@ -38,7 +38,7 @@ from tests.router.simulated import Machine, Person, SimulatedNode, uri, weather
 from tests.router.small_runtime import Echo, tool
 
 Open = Callable[..., Machine]
-INSTALL = 'manage {"action": "install", "target": "weather"}'
+INSTALL = 'manage {"action":"install","target":"weather"}'
 
 
 async def asked(here: Machine, tool: str, arguments: dict[str, Any]) -> str:
