@@ -83,7 +83,7 @@ def _filters(given: object) -> dict[str, Any]:
         raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
     filters = {**object_of(given)}
     for text in list_of(given):
-        key, colon, value = text.partition(":") if isinstance(text, str) else ("", "", "")
+        key, colon, value = map(str.strip, (text if isinstance(text, str) else "").partition(":"))
         if not colon or key == NOT:
             raise InvalidInput("filters is not a list of filter:value", fix='write ["tag:city"]')
         if key in (HAS_PROMPT, SINCE, WINDOW):

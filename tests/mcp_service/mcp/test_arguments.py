@@ -76,6 +76,12 @@ async def test_null_is_an_absent_argument(tools_reader: Reader, tool: str, key: 
         ("search_capabilities", {"filters": {"tag": None}}, {}),
         ("search_capabilities", {"filters": '{"domain": "travel"}'}, {"filters": TRAVEL}),
         ("search_capabilities", {"filters": '["domain:travel"]'}, {"filters": TRAVEL}),
+        ("search_capabilities", {"filters": ["domain: travel"]}, {"filters": TRAVEL}),
+        (
+            "search_capabilities",
+            {"filters": [" not.tag : x ", "context_window: 8000"]},
+            {"filters": {"not": {"tag": "x"}, "context_window": 8000}},
+        ),
         ("search_capabilities", {"filters": "[]"}, {}),
         ("search_capabilities", {"facets": '["domain"]'}, {"facets": ["domain"]}),
         *(("search_capabilities", {"filters": filters}, {}) for filters in NOTHING),
