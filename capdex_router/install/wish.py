@@ -47,8 +47,9 @@ def pick(want: str, hits: Sequence[NodeHit], *, certain: bool = False) -> Capabi
         raise InvalidInput(
             f"the registry has nothing for {want[:80]!r}", Code.NOT_FOUND, fix="use other words"
         )
+    what = f"{len(by_name)} capabilities" if len(by_name) > 1 else "one capability, or none"
     raise InvalidInput(
-        f"{want[:80]!r} may mean {len(by_name)} capabilities",
+        f"{want[:80]!r} may mean {what}",
         Code.AMBIGUOUS,
         fix="name one: " + ", ".join(by_name),
         details={"candidates": candidates(hits)},

@@ -90,8 +90,10 @@ def _switch(name: str, stack: Stack, index: TriggerIndex) -> tuple[Answer, Stack
         return RoutedCapability(names[0], f"/switch {_shown(name)}"), stack.push(names[0])
     if not names:
         names, why = index.starting(""), f"nothing that is installed starts with {_shown(name)}"
-    else:
+    elif name:
         why = f"/switch {_shown(name)} may mean {len(names)} capabilities"
+    else:
+        why = "/switch names no capability"
     if not names:
         return Fallback("/switch, and no capability is installed"), stack
     return Ambiguous(tuple(names[:MAX_CANDIDATES]), len(names), why), stack

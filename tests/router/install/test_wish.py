@@ -85,7 +85,7 @@ def test_the_name_that_a_wish_spells_is_taken_and_a_title_never_is() -> None:
 
 def test_where_it_has_to_be_certain_one_hit_is_not_enough() -> None:
     assert pick("rain tomorrow", [WEATHER]).name == "weather"
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput, match="may mean one capability, or none") as caught:
         pick("rain tomorrow", [WEATHER], certain=True)
     assert caught.value.code is Code.AMBIGUOUS
 

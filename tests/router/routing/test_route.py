@@ -137,6 +137,7 @@ def test_a_switch_that_is_not_clear_lists_names(
     assert isinstance(answer, Ambiguous)
     assert (answer.candidates, answer.total) == (candidates, total)
     assert len(answer.why) < 200
+    assert ("names no capability" in answer.why) == (not name)
     assert stack == EMPTY
 
 
