@@ -20,7 +20,7 @@ from capdex.search import semantic
 from capdex.search.encoder import SentenceEncoder
 from capdex.search.semantic import encode_query
 
-WEIGHTS = (0.0, 8.0, 14.0, 20.0, 23.0, 26.0, 29.0, 32.0, 40.0)
+WEIGHTS = (0.0, 26.0, 46.0, 56.0, 66.0, 76.0, 86.0, 106.0)
 AT = 10  # hits that count
 
 

@@ -27,6 +27,10 @@ SOURCES: Final = (
     ("HowieHwong/MetaTool", "35e81bb7576826e980c80fed8f8c0a2b4a1e6fbb", "MIT"),
     ("fairyshine/Seal-Tools", "ce753ecd60ed08dd376984035de531ab8421f1c6", "Apache-2.0"),
     ("tangqiaoyu/ToolAlpaca", "189069998d64a7baf1b4a1c3c4b2e75eb9d05532", "Apache-2.0"),
+    ("ACEBench/ACEBench", "e6db74b735ead22c24f27367606a9408573b848f", "MIT"),
+    ("tldr-pages/tldr", "08e345f42639f67d99282813247ac670dc6e87cb", "CC-BY-4.0"),
+    ("clinc/oos-eval", "828f8093932c8fe6ca7936c3d2e52903b1c523de", "CC-BY-3.0"),
+    ("PolyAI-LDN/task-specific-datasets", "57ec275d8078af65b7731c2a98be812d844a6d6b", "CC-BY-4.0"),
     ("JoeYing1019/UltraTool", "9f3793c3f9396b840631833ef76fe4f20c057c39", "not said"),
     ("quchangle1/COLT", "bbec292c38cabe3fbae098f50cc31b2e9f7e8fca", "not said"),
 )
@@ -66,7 +70,11 @@ def teaching(clones: Path, sets: dict[str, Labelled]) -> dict[str, Labelled]:
         "more of sealtools": _sealtools(clones / "Seal-Tools", sets["sealtools"]),
         "apibench": _apibench(clones / "gorilla"),
         "toolalpaca": _toolalpaca(clones / "ToolAlpaca"),
+        "clinc": _clinc(clones / "oos-eval"),
+        "banking": _banking(clones / "task-specific-datasets"),
     }
+    found |= {f"acebench {x}": _acebench(clones / "ACEBench", x) for x in ("en", "zh")}
+    found |= {f"tldr {x}": _tldr(clones / "tldr", x) for x in ("", "zh", "ko", "es")}
     for name, one in found.items():
         asked = [x for x in one.asked if x[0].strip().lower() not in known]
         random.Random(7).shuffle(asked)  # noqa: S311 - a sample
@@ -150,6 +158,76 @@ def _toolalpaca(clone: Path) -> Labelled:
             ]
             asked += [(text, {api["Name"]}) for text in api["Instructions"]]
     return Labelled("toolalpaca", [document(x) for x in rows.values()], asked)
+
+
+_SPEAKER: Final = re.compile(r"(?:user|system|用户)\s*[:：]")
+
+
+def _acebench(clone: Path, language: str) -> Labelled:
+    """Functions; of a talk the first words of the user are the question."""
+    documents: dict[str, Document] = {}
+    asked = []
+    for path in sorted((clone / f"data_all/data_{language}").glob("data_normal_*.json")):
+        called = {
+            x["id"]: x["ground_truth"]
+            for x in _json_lines(path.with_name("possible_answer") / path.name)
+        }
+        for line in _json_lines(path):
+            for tool in line["function"]:
+                about = {"description": tool["description"]}
+                parts = [{"name": tool["name"], **about, "parameters": tool.get("parameters")}]
+                row = {"id": tool["name"], "name": tool["name"], "tools": parts}
+                documents.setdefault(tool["name"], document(row))
+            said = next(x.strip() for x in _SPEAKER.split(line["question"]) if x.strip())
+            answer = called.get(line["id"])
+            calls = [x for x in (answer if isinstance(answer, list) else [answer]) if x]
+            names = {x if x in documents else re.sub(r"_\d+$", "", x) for one in calls for x in one}
+            asked.append((said, names & documents.keys()))
+    return Labelled("acebench", list(documents.values()), [x for x in asked if x[1]])
+
+
+def _tldr(clone: Path, language: str) -> Labelled:
+    """Commands as they are described in English; the questions are what examples of them do."""
+    documents: dict[str, Document] = {}
+    asked: dict[str, set[str]] = {}
+    for path in sorted(clone.glob("pages/*/*.md")):
+        text = path.read_text("utf-8").replace("`", "")
+        about = " ".join(re.findall(r"^> ((?!.*http|See also).*)$", text, re.MULTILINE))
+        other = clone / f"pages.{language}" / path.parent.name / path.name if language else path
+        if path.stem in documents or not about or "alias of" in about or not other.exists():
+            continue
+        name = text.split("\n")[0].removeprefix("# ")
+        row = {"id": path.stem, "name": name, "description": about}
+        documents[path.stem] = document(row)
+        for said in re.findall(r"^- (.*?)[:：]?$", other.read_text("utf-8"), re.MULTILINE):
+            said = re.sub(r"\[(\w+)\]", r"\1", said.replace("`", ""))  # [c]reate
+            if not re.search(r"version|help|帮助|版本|\{\{", said) and len(said) > 5:
+                asked.setdefault(said, set()).add(path.stem)
+    least = 4 if language in ("", "es") else 1
+    once = [x for x in asked.items() if len(x[1]) == 1 and len(x[0].split()) >= least]
+    return Labelled("tldr", list(documents.values()), once)
+
+
+def _clinc(clone: Path) -> Labelled:
+    """What people ask an assistant for; the names of 150 things that it does are the packages."""
+    domains = json.loads((clone / "data/domains.json").read_text("utf-8"))
+    documents = [
+        document({"id": name, "name": name.replace("_", " "), "category": domain.replace("_", " ")})
+        for domain, names in domains.items()
+        for name in names
+    ]
+    names = {x.name for x in documents}
+    rows = json.loads((clone / "data/data_full.json").read_text("utf-8"))
+    asked = [(text, {name}) for text, name in rows["train"] + rows["test"] if name in names]
+    return Labelled("clinc", documents, asked)
+
+
+def _banking(clone: Path) -> Labelled:
+    with (clone / "banking_data/train.csv").open(encoding="utf-8", newline="") as file:
+        asked = [(x["text"], {x["category"]}) for x in csv.DictReader(file)]
+    names = sorted({name for _, answers in asked for name in answers})
+    documents = [document({"id": x, "name": x.replace("_", " ")}) for x in names]
+    return Labelled("banking", documents, asked)
 
 
 def _ultratool(clone: Path, language: str) -> Labelled:

@@ -61,10 +61,8 @@ class SentenceEncoder:
     def question_map(self) -> NDArray[np.float32]:
         """The learnt map, of 512 × 512, by which vectors of questions are multiplied."""
         with (resources.files("capdex.data") / QUESTION_MAP).open("rb") as file:
-            learnt = np.load(file, allow_pickle=False)
-        matrix: NDArray[np.float32] = np.eye(self.dimension, dtype=np.float32)
-        matrix += learnt.astype(np.float32) * np.float32(QUESTION_STEP)
-        return matrix
+            learnt: NDArray[np.int8] = np.load(file, allow_pickle=False)
+        return np.eye(self.dimension, dtype=np.float32) + learnt * np.float32(QUESTION_STEP)
 
 
 def is_installed() -> bool:

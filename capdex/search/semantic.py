@@ -1,8 +1,8 @@
 """Search by meaning: vectors of texts, and their similarity added to lexical scores.
 
 The sum is not normalised: a lexical score is higher the more and the rarer the words that match, so
-it says by itself how much the similarity may change. The weight was fitted on labelled questions
-(`benchmarks/search/fit.py`).
+it says by itself how much the similarity may change. Where the best one is high, the similarity
+weighs a little less. The weights were fitted on labelled questions (`benchmarks/search/fit.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.search.segments.vectors import Vector, quantise
 from capdex.text.segment_set import Part
 
-SIMILARITY_WEIGHT: Final = 26.0  # a lexical score is about 5 for each rare word
+SIMILARITY_WEIGHT: Final = 66.0  # of a cosine where the best lexical score is 1; 20 where it is 20
+BEST_POWER: Final = 0.4  # how fast that falls; a lexical score is about 5 for each rare word
 FULL_WORDS: Final = 5  # the meaning of fewer words weighs less: they are names, or have several
 LEAST_SIMILARITY: Final = 0.15  # of a document without a word of the query
 NEAREST: Final = 300  # documents by signs whose similarity is computed
@@ -110,29 +111,28 @@ def fuse(
     slots: list[Longs] = []
     similarities: list[Floats] = []
     lowest = _lowest(scores.values, BEST)
-    weight = np.float32(SIMILARITY_WEIGHT * min(1.0, (1 + scores.words) / FULL_WORDS))
+    full = SIMILARITY_WEIGHT / np.clip(scores.values.max(initial=0), 6, 60) ** BEST_POWER
+    weight = np.float32(full * min(1.0, (1 + scores.words) / FULL_WORDS))
     for part, keep, nearest in zip(parts, keeps, near, strict=True):
         if (vectors := part.segment.vectors) is None:
             continue
-        chosen = scores.values[part.slots] >= lowest
-        chosen &= vectors.known
+        lexical = scores.values[part.slots]
+        chosen = (lexical >= lowest) & vectors.known
         if keep is not None:
             chosen &= keep
         chosen[nearest] = True
         places = np.flatnonzero(chosen)
         similar = vectors.similarities(query, places)
-        lexical = scores.values[part.slots][places]
-        counts = (similar >= LEAST_SIMILARITY) | ((lexical > 0) & (similar > 0))
+        counts = (similar >= LEAST_SIMILARITY) | ((lexical[places] > 0) & (similar > 0))
         places, similar = places[counts], similar[counts]
         values[part.begin + places] += weight * similar
         slots.append(part.begin + places)
         similarities.append(similar)
-    none = np.zeros(0)
     return replace(
         scores,
         values=values,
-        near=np.concatenate([none.astype(np.int64), *slots]),
-        similarities=np.concatenate([none.astype(np.float32), *similarities]),
+        near=np.concatenate([np.zeros(0, np.int64), *slots]),
+        similarities=np.concatenate([np.zeros(0, np.float32), *similarities]),
     )
 
 

@@ -75,6 +75,19 @@ def test_an_exact_name_leads_whatever_the_meaning(encoder: SentenceEncoder) -> N
     assert names(encoded(encoder, [*ALL, forecast]), encoder, "forecast")[0] == "forecast"
 
 
+def test_meaning_weighs_less_beside_words_that_match_well(encoder: SentenceEncoder) -> None:
+    others = [Document(f"other-{n}", {"description": "Counts apples"}) for n in range(60)]
+    engine = encoded(encoder, [*ALL, *others])
+
+    def weight(query: str) -> float:
+        scores = engine.scores(query)
+        fused = engine.fuse(scores, encode_query(encoder, query))
+        return float(((fused.values - scores.values)[fused.near] / fused.similarities).mean())
+
+    known = weight("shows the weather forecast of any city")
+    assert 15 < known < weight("will thunderstorms soak everybody outside") < 35
+
+
 def test_the_map_of_questions_changes_no_vector_of_a_package() -> None:
     one, other = SentenceEncoder(), SentenceEncoder()
     question = encode_query(one, "how many euros are ten dollars")
