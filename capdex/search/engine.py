@@ -85,7 +85,7 @@ class Engine(SegmentSet[WordSegment]):
         filters count.
         """
         keeps = [filters.mask(part.segment) if filters else None for part in self.parts]
-        return fuse(self.parts, scores, vector, keeps)
+        return fuse(self.parts, self.packages, scores, vector, keeps)
 
     def with_vectors(self, vectors: Mapping[str, Vector]) -> Engine:
         """Return an engine whose live documents of these names have these vectors."""

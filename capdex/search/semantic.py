@@ -19,10 +19,12 @@ from capdex.search.document import Document
 from capdex.search.ranked import Scores
 from capdex.search.segments.segment import Floats, Longs, Mask, WordSegment
 from capdex.search.segments.vectors import Vector, quantise
+from capdex.search.weights import rarity
 from capdex.text.segment_set import Part
 
 SIMILARITY_WEIGHT: Final = 66.0  # of a cosine where the best lexical score is 1; 20 where it is 20
 BEST_POWER: Final = 0.4  # how fast that falls; a lexical score is about 5 for each rare word
+WIDE: Final = 8.0  # rarity of a word that one of 4 000 documents has: amid more, scores are higher
 FULL_WORDS: Final = 5  # the meaning of fewer words weighs less: they are names, or have several
 LEAST_SIMILARITY: Final = 0.15  # of a document without a word of the query
 NEAREST: Final = 300  # documents by signs whose similarity is computed
@@ -99,9 +101,13 @@ def encode_query(encoder: Encoder, query: str) -> Vector:
 
 
 def fuse(
-    parts: Sequence[Part[WordSegment]], scores: Scores, query: Vector, keeps: Sequence[Mask | None]
+    parts: Sequence[Part[WordSegment]],
+    documents: int,
+    scores: Scores,
+    query: Vector,
+    keeps: Sequence[Mask | None],
 ) -> Scores:
-    """Return scores with the similarity of the nearest and of the best documents added.
+    """Return scores with the similarity of the nearest and of the best of all documents added.
 
     `keeps` are the documents of each part that fulfil the filters; None: all do. Which documents
     are taken depends on the live ones alone: equal ones are all taken, or none of them.
@@ -111,7 +117,9 @@ def fuse(
     slots: list[Longs] = []
     similarities: list[Floats] = []
     lowest = _lowest(scores.values, BEST)
-    full = SIMILARITY_WEIGHT / np.clip(scores.values.max(initial=0), 6, 60) ** BEST_POWER
+    scale = max(1.0, rarity(documents, 1) / WIDE)
+    best = np.clip(scores.values.max(initial=0) / scale, 6, 60)
+    full = SIMILARITY_WEIGHT * scale / best**BEST_POWER
     weight = np.float32(full * min(1.0, (1 + scores.words) / FULL_WORDS))
     for part, keep, nearest in zip(parts, keeps, near, strict=True):
         if (vectors := part.segment.vectors) is None:

@@ -23,6 +23,7 @@ from capdex.search.semantic import (
     MAX_TEXT_CHARS,
     encode_documents,
     encode_query,
+    fuse,
     texts_of,
 )
 
@@ -86,6 +87,20 @@ def test_meaning_weighs_less_beside_words_that_match_well(encoder: SentenceEncod
 
     known = weight("shows the weather forecast of any city")
     assert 15 < known < weight("will thunderstorms soak everybody outside") < 35
+
+
+def test_meaning_weighs_more_amid_more_packages_whose_words_score_higher(
+    encoder: SentenceEncoder,
+) -> None:
+    engine = encoded(encoder, ALL)
+    scores, vector = engine.scores("thunderstorms"), encode_query(encoder, "thunderstorms")
+    few, also_few, many = (
+        fuse(engine.parts, documents, scores, vector, [None]).values
+        for documents in (4, 4_000, 1_000_000)
+    )
+    assert (few == also_few).all()
+    assert (few <= many).all()
+    assert 1.5 < many.max() / few.max() < 2
 
 
 def test_the_map_of_questions_changes_no_vector_of_a_package() -> None:
