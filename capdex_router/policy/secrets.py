@@ -173,7 +173,13 @@ class Secrets:
         if type(value) is int and str(value) in self._hidden:
             return HIDDEN
         if isinstance(value, dict):
-            return {self.redact(name): self.redact(item) for name, item in value.items()}
+            shown: dict[str, Any] = {}
+            for name, item in value.items():
+                plain = self.redact(name)
+                while plain in shown:  # two names may be one without their secrets
+                    plain += HIDDEN
+                shown[plain] = self.redact(item)
+            return shown
         if isinstance(value, list):
             return [self.redact(item) for item in value]
         return value

@@ -202,6 +202,14 @@ def test_a_secret_of_digits_is_hidden_as_a_number(secrets: Secrets) -> None:
     assert secrets.redact({"pin": 8812345678, "n": 88123}) == {"pin": HIDDEN, "n": 88123}
 
 
+def test_two_names_that_are_one_without_their_secrets_stay_two(secrets: Secrets) -> None:
+    secrets.set("w", "a.b", "KEY", "DEMO_KEY")
+    secrets.get("w", "a.b", "KEY")
+    shown = secrets.redact({"DEMO_KEY": "pay them", HIDDEN: "pay nobody", "x": {"DEMO_KEY=": 1}})
+    assert sorted(map(str, shown.values())) == ["pay nobody", "pay them", str({f"{HIDDEN}=": 1})]
+    assert "DEMO_KEY" not in str(shown)
+
+
 @pytest.mark.parametrize(
     "said",
     ["aB3\\/xY+z=&q<", "aB3/xY+z=&amp;q&lt;", "aB3%2fxY%2bz%3d%26q%3c",
