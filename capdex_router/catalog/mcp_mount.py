@@ -59,6 +59,7 @@ class Mounted(Fixed):
     ) -> None:
         super().__init__(domain="mcp")
         self.name, self.server, self._noted = name, server, noted
+        self.runs = ProcessRequest((server.command, *server.args))
         self._program = McpProgram(server)
         self._session: McpSession | None = None
         self._tools: dict[str, types.Tool] = {}
@@ -210,15 +211,14 @@ def mount_proposal(source: Mounted) -> Proposal:
     """Return what mounting a server does: the program that runs, and the tools that it offers."""
     tools = [source.load(listed.ref) for listed in source.listed()]
     digests = "".join(sorted(tool.owner.digest for tool in tools))
-    program, name = ProcessRequest((source.server.command, *source.server.args)), source.name
     return Proposal(
         "mount",
-        f"Mount the MCP server {escaped(name)}?",
-        f"mcp:{name}",
+        f"Mount the MCP server {escaped(source.name)}?",
+        f"mcp:{source.name}",
         tools[0].ref.version if tools else "0.0.0",
         hashlib.sha256(digests.encode()).hexdigest(),
-        ("capdex", "router", "--mcp", f"{name}={shlex.join(program.argv)}"),
-        accesses=(accessed(program), *(Access("", (quoted(tool.name),)) for tool in tools)),
+        ("capdex", "router", "--mcp", f"{source.name}={shlex.join(source.runs.argv)}"),
+        accesses=(accessed(source.runs), *(Access("", (quoted(tool.name),)) for tool in tools)),
     )
 
 
@@ -247,14 +247,14 @@ def _capabilities(
     mount: Mounted, info: types.Implementation | None, tools: Iterable[types.Tool]
 ) -> Iterator[Capability]:
     owner = f"mcp:{mount.name}"
-    version = info.version if info is not None else ""
-    version = version if VERSION.fullmatch(version) else "0.0.0"
+    version = info.version if info is not None and VERSION.fullmatch(info.version) else "0.0.0"
     for tool in tools:
         hints = tool.annotations or types.ToolAnnotations()
         # A changed definition has another digest, and what was granted for it is gone.
         definition = orjson.dumps(
             [
                 owner,  # `effects` for one server is none for another that copies its tool
+                *accessed(mount.runs).lines,  # nor for another program with its name
                 tool.name,
                 tool.description,
                 tool.input_schema,

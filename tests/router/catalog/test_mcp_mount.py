@@ -533,3 +533,17 @@ async def test_what_is_granted_to_a_tool_is_not_granted_to_its_copy_on_another_s
             await run.call(tool.ref.capability_id, {}, person)
     dangers = [question.summary.startswith("It may destroy") for question in person.asked]
     assert dangers == [False, True]
+
+
+async def test_what_is_granted_to_a_server_is_not_granted_to_another_program_of_its_name(
+    tmp_path: Path, runtime: Callable[..., Runtime]
+) -> None:
+    person = Person()
+    for folder in ("work", "work", "home"):
+        async with started("files", hostile_server("plain", tmp_path / folder)) as source:
+            (tool,) = (source.load(listed.ref) for listed in source.listed())
+            run = runtime(tool)
+            await run.call(tool.ref.capability_id, {}, person)
+            run.rights.grant([Grant(tool.owner.name, tool.owner.digest, tool.name, "effects")])
+    dangers = [question.summary.startswith("It may destroy") for question in person.asked]
+    assert dangers == [True, False, True]
