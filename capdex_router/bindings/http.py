@@ -129,7 +129,6 @@ def _cookie_value(auth: Mapping[str, Any], secret: str) -> str:
 
 def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> HostRequest:
     url = outgoing.url
-    ours = DEFAULT_HEADERS.items()
     return HostRequest(
         outgoing.method,
         url.scheme,
@@ -137,7 +136,7 @@ def _host_request(outgoing: Outgoing, secrets: tuple[tuple[str, str], ...]) -> H
         url.port or 443,
         url.raw_path,
         url.raw_query_string,
-        tuple(sorted(header for header in outgoing.headers.items() if header not in ours)),
+        tuple(sorted(x for x in outgoing.headers.items() if x not in DEFAULT_HEADERS.items())),
         outgoing.body,
         secrets,
     )

@@ -127,9 +127,7 @@ class Invoker:
             what = "a fault of the router"
             failure = ExecutionFailed(what, Code.INTERNAL, why=type(error).__name__, fix=BUG)
         took = round((time.perf_counter() - started) * 1000)
-        told: Json | None = None
-        if failure is not None:
-            told = self.redact(InvokeResult.of_error(failure, took).error)
+        told = self.redact(InvokeResult.of_error(failure, took).error) if failure else None
         result, code = InvokeResult(output, told, took), told and told["reason"]
         try:
             self.audit.write("call", **audited, ok=result.ok, code=code, duration_ms=took)
@@ -170,6 +168,7 @@ class Invoker:
         proposal = self._proposal(call, audited)
         if proposal is not None:
             await agree(proposal, caller.asker, self.audit.write, **audited)
+            self.catalog.get(capability.ref.capability_id, capability.ref.version)  # still here
             self.rights.grant(proposal.grants(time.time()))
         audited["consent"] = "granted" if proposal is None else "asked"
         return self._check_output(capability, await self._execute(call, caller))
@@ -264,12 +263,15 @@ class Invoker:
         deadline = time.monotonic() + limit
         owner, began = call.capability.owner, False
         turn = self._turns.turn(f"{owner.source} {owner.name}")
+        state = frozenset(x for x in call.requests if isinstance(x, StateRequest))
         try:
             async with asyncio.timeout(limit + LATE_S), turn:
                 if (left := deadline - time.monotonic()) <= 0:  # its turn came too late
                     raise TimeoutError
                 began = True
-                with carrying(self._token(call, left)):
+                # For the state requests of this call alone, until its deadline.
+                token = Token(owner.digest, state, time.time() + left) if state else None
+                with carrying(token):
                     return await call.executor.run(call.arguments, timeout_s=left)
         except TimeoutError:
             what = f"the tool did not answer within {limit:g} s"
@@ -281,12 +283,6 @@ class Invoker:
         if began and asks_each_time(owner.source, call.capability.annotations, call.requests):
             late = replace(late, code=Code.MAYBE_DONE, fix=_MAYBE)
         raise late
-
-    def _token(self, call: _Call, left: float) -> Token | None:
-        """Return a token for the state requests of this call alone, until its deadline."""
-        requests = frozenset(x for x in call.requests if isinstance(x, StateRequest))
-        digest = call.capability.owner.digest
-        return Token(digest, requests, time.time() + left) if requests else None
 
     def _check_output(self, capability: Capability, output: object) -> Json:
         try:

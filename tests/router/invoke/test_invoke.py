@@ -20,6 +20,7 @@ from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import HostRequest, ProcessRequest, Request, StateRequest
 from capdex_router.policy import tokens
 from capdex_router.policy.consent import text
+from capdex_router.policy.proposal import Proposal
 from tests.router.simulated import Person
 from tests.router.small_runtime import TEXT_INPUT, Echo, Http, Runtime, tool
 
@@ -293,6 +294,21 @@ async def test_a_destructive_tool_is_asked_each_time_and_the_yes_is_on_record(
     agreed = [x["agreed"] for x in lines(run) if x["event"] == "consent"]
     assert agreed == [True, True]
     assert len(echo.runs) == 2
+
+
+async def test_what_is_removed_while_a_person_is_asked_does_not_run(runtime: Make) -> None:
+    echo, capability = Echo([OSLO]), "did:nuwa:cap:demo#t"
+    run = runtime(tool("t", echo))
+
+    class Removes(Person):
+        async def ask(self, question: Proposal) -> bool:
+            run.source.put([])
+            return await super().ask(question)
+
+    found = await run.call(capability, {"text": "a"}, Removes())
+    assert found["error"]["code"] == "NOT_FOUND"
+    assert not echo.runs
+    assert not run.rights.read().all
 
 
 async def test_a_call_of_many_long_accesses_is_on_record_with_all_that_names_it(
