@@ -42,7 +42,7 @@ class CommandExecutor:
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one process that a run would start; raises InvalidInput."""
-        return (ProcessRequest(self._argv(arguments)),)
+        return (ProcessRequest(self._argv(arguments), str(self.around.work), self.around.writable),)
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Run the command and return its output as JSON.
@@ -50,8 +50,7 @@ class CommandExecutor:
         Raises Refused if the program is not the one that was learned, Unavailable TIMEOUT, and
         ExecutionFailed for an exit code that is not a success.
         """
-        digest = digest_of(self.program)
-        if digest != self.digest:
+        if (digest := digest_of(self.program)) != self.digest:
             raise Refused(
                 f"{self.program} is not the program that was learned",
                 Code.PERMISSION_DENIED,

@@ -145,8 +145,7 @@ class Learning:
         return old is not None and old.content == learned.content
 
     def _forget_grants(self, name: str) -> None:
-        old = self.store.all().get(name.removeprefix(PREFIX))
-        if old is not None:
+        if (old := self.store.all().get(name.removeprefix(PREFIX))) is not None:
             self.grants.forget([old.content])
 
     def proposal(self, learned: Learned) -> Proposal:

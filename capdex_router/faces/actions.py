@@ -221,9 +221,8 @@ class Actions:
     def _installed(self) -> list[str]:
         """Return a line for each package, then for each tool that has none."""
         latest = {x.ref.capability_id: x for x in self.catalog.latest()}
-        packages = [id_ for id_ in latest if "#" not in id_]
-        tools = [id_ for id_ in latest if "#" in id_ and id_.partition("#")[0] not in latest]
-        return [_line(latest[id_]) for id_ in (*packages, *tools)]
+        shown = [id_ for id_ in latest if "#" not in id_ or id_.partition("#")[0] not in latest]
+        return [_line(latest[id_]) for id_ in sorted(shown, key=lambda id_: "#" in id_)]
 
 
 def _cut(lines: list[str], most: int = MAX_HITS) -> list[str]:

@@ -55,9 +55,11 @@ class StateRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRequest:
-    """A process: its argument list, of which the first is the resolved path of the program."""
+    """A process: its argument list, the first of it a resolved path, and the folder it sees."""
 
     argv: tuple[str, ...]
+    folder: str = ""
+    writable: bool = False
 
 
 Request = HostRequest | ServiceRequest | AgentRequest | StateRequest | ProcessRequest

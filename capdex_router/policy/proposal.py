@@ -15,7 +15,7 @@ from typing import Final, Literal
 import orjson
 
 from capdex.json import Json
-from capdex_router.model.requests import HostRequest, Request
+from capdex_router.model.requests import HostRequest, ProcessRequest, Request
 from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.permissions import MAX_PART_CHARS, line, target
 from capdex_router.policy.quoting import escaped, quoted, shortened, tree, visible
@@ -114,9 +114,8 @@ class Proposal:
             "touches": [access.lines[0] for access in self.accesses],
             "asked": list(dict.fromkeys(access.target for access in self.accesses)),
         }
-        if self.signer:
-            entry["signer"] = self.signer
-        return entry if self.input_sha256 is None else entry | {"input_sha256": self.input_sha256}
+        more = {"signer": self.signer, "input_sha256": self.input_sha256}
+        return entry | {name: value for name, value in more.items() if value}
 
     def to_json(self) -> Json:
         """Return it for programs: what is asked, and the lines of the question."""
@@ -132,6 +131,9 @@ def accessed(request: Request, given: Json | None = None, tool: str = "") -> Acc
 
 def _shown(request: Request, given: Json | None) -> Iterator[str]:
     yield line(request)
+    if isinstance(request, ProcessRequest) and request.folder:
+        does = "may change" if request.writable else "reads"
+        yield f"  {does} the folder {quoted(request.folder, MAX_PART_CHARS)}"
     if not isinstance(request, HostRequest):
         return
     if request.query:

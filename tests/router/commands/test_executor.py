@@ -129,7 +129,8 @@ def test_a_program_rewritten_with_its_size_and_time_kept_does_not_run(inbox: Pat
 
 def test_the_preflight_states_the_whole_argument_list(tmp_path: Path) -> None:
     found = command(GREP, SEARCH, tmp_path).requests({"query": "; rm -rf /"})
-    assert found == (ProcessRequest((str(GREP), "--recursive", "--", "; rm -rf /", ".")),)
+    argv = (str(GREP), "--recursive", "--", "; rm -rf /", ".")
+    assert found == (ProcessRequest(argv, str(tmp_path), writable=True),)
 
 
 @pytest.mark.parametrize(

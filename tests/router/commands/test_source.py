@@ -72,6 +72,17 @@ async def test_what_may_destroy_is_asked_for_each_time(tmp_path: Path) -> None:
     assert yes.asked[0].lines[0] == "run " + " ".join(f'"{part}"' for part in argv)
 
 
+@pytest.mark.parametrize("does", ["may change", "reads"])
+async def test_a_run_is_asked_about_with_the_folder_that_it_sees(tmp_path: Path, does: str) -> None:
+    (work := tmp_path / 'my "work"').mkdir()
+    async with open_runtime(tmp_path / "router", work=work) as runtime:
+        learned = await runtime.learning.study("sort")
+        runtime.learning.keep(replace(learned, writable=does == "may change"))
+        await call(runtime, SORT, {}, person := Person(agrees=False))
+    folder = str(work.resolve()).replace('"', '\\"')
+    assert f'  {does} the folder "{folder}"' in person.asked[0].lines
+
+
 async def test_a_program_is_called_by_its_help_alone(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work/notes.txt").write_text("9\n10\n-x\n")
