@@ -17,7 +17,7 @@ from capdex import __version__
 from capdex.codes import all_codes
 from capdex.errors import CapdexError, Code, InvalidInput
 from capdex_explorer.http.page_cache import NO_REVISION, PageCache
-from capdex_explorer.http.rendered import NOT_STORED, SECURITY, RenderedPage, accepts
+from capdex_explorer.http.rendered import NOT_STORED, SECURITY, RenderedPage, weight
 from capdex_explorer.pages.discovery import near_names
 from capdex_explorer.site import NO_TAG, FormRefused, PageRequest, Site, View
 from capdex_indexer.query.index import in_time
@@ -171,7 +171,7 @@ def wants_json(request: Request) -> bool:
     if request.url.path.endswith(".json"):
         return True
     accept = request.headers.get("accept", "")
-    return accepts(accept, JSON) and not accepts(accept, "text/html")
+    return weight(accept, JSON) > weight(accept, "text/html")
 
 
 async def _read_form(request: Request) -> dict[str, bytes]:

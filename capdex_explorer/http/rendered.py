@@ -71,7 +71,7 @@ class RenderedPage:
             known = request.headers.get("if-none-match", "")
             if known.strip() == "*" or self.etag[2:] in known:
                 return Response(status_code=304, headers=headers)
-        if self.packed and accepts(request.headers.get("accept-encoding", ""), "gzip"):
+        if self.packed and weight(request.headers.get("accept-encoding", ""), "gzip"):
             headers["Content-Encoding"] = "gzip"
             return Response(self.packed, self.status, headers, self.media_type)
         return Response(self.body, self.status, headers, self.media_type)
@@ -94,10 +94,11 @@ def read_assets() -> tuple[dict[str, RenderedPage], dict[str, str]]:
     return files, addresses
 
 
-def accepts(header: str, kind: str) -> bool:
-    """Return whether an Accept or Accept-Encoding header takes `kind`, without its parameters."""
-    for part in header.split(","):
-        name, _, parameters = part.strip().partition(";")
-        if name.strip().lower() == kind:
-            return parameters.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
+def weight(header: str, kind: str) -> float:
+    """Return the weight that an Accept or Accept-Encoding header gives `kind`; 0 if it has none."""
+    for part in header.lower().split(","):
+        name, *parameters = map(str.strip, part.split(";"))
+        if name == kind:
+            given = next((x[2:] for x in parameters if x.startswith("q=")), "")
+            return float(given) if given.replace(".", "", 1).isdecimal() else 1.0
+    return 0.0

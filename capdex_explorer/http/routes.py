@@ -18,7 +18,7 @@ from capdex.net.tasks import end
 from capdex.uri import CapabilityURI
 from capdex.version import Version
 from capdex_explorer.http.answer import JSON, Answers, Endpoint, wants_json
-from capdex_explorer.http.rendered import STATIC_PREFIX, RenderedPage, accepts, read_assets
+from capdex_explorer.http.rendered import STATIC_PREFIX, RenderedPage, read_assets, weight
 from capdex_explorer.pages import (
     discovery,
     file_check,
@@ -165,8 +165,8 @@ class Explorer:
             await self.site.close()
 
     async def _handle(self, request: Request, error: Exception) -> Response:
-        accept = request.headers.get("accept", "")
-        if not accepts(accept, "text/html") or request.method not in ("GET", "HEAD"):
+        html = weight(request.headers.get("accept", ""), "text/html")
+        if not html or wants_json(request) or request.method not in ("GET", "HEAD"):
             kind = next(x for x in type(error).__mro__ if x in self._others)
             return await self._others[kind](request, error)
         if isinstance(error, HTTPException):

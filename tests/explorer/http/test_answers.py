@@ -19,7 +19,7 @@ from capdex.problems import Verdict
 from capdex.search.encoder import SentenceEncoder
 from capdex_cli.node.explorer import build_explorer
 from capdex_explorer.http.page_cache import MAX_STALE_S, PageCache
-from capdex_explorer.http.rendered import accepts
+from capdex_explorer.http.rendered import weight
 from capdex_explorer.http.routes import PAGES
 from capdex_explorer.samples import DAY, HOUR, Samples, read_sample
 from capdex_explorer.site import PageRequest
@@ -194,17 +194,38 @@ def test_a_query_is_read_within_its_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "kind", "taken"),
+    ("header", "kind", "weighed"),
     [
-        ("text/html,application/xml;q=0.9", "text/html", True),
-        ("application/json", "text/html", False),
-        ("gzip;q=0", "gzip", False),
-        ("br, GZIP;q=0.5", "gzip", True),
-        ("", "gzip", False),
+        ("text/html,application/xml;q=0.9", "text/html", 1.0),
+        ("application/json", "text/html", 0.0),
+        ("gzip;q=0", "gzip", 0.0),
+        ("br, GZIP;q=0.5", "gzip", 0.5),
+        ("", "gzip", 0.0),
+        ("text/html;level=1; q=.2", "text/html", 0.2),
+        ("text/html;q=x", "text/html", 1.0),
     ],
 )
-def test_a_kind_is_taken_where_the_header_names_it(header: str, kind: str, taken: bool) -> None:
-    assert accepts(header, kind) is taken
+def test_a_kind_has_the_weight_that_the_header_gives_it(
+    header: str, kind: str, weighed: float
+) -> None:
+    assert weight(header, kind) == weighed
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("text/html;q=0.1, application/json", "application/json"),
+        ("application/json;q=0.9, text/html", "text/html; charset=utf-8"),
+        ("application/json, text/html", "text/html; charset=utf-8"),
+    ],
+)
+def test_a_page_comes_in_the_form_that_its_reader_prefers(
+    base: str, accept: str, media_type: str
+) -> None:
+    assert ask(base, "/c/city-weather", Accept=accept)[1]["content-type"] == media_type
+    problem = media_type.replace("/json", "/problem+json")
+    for path in ("/c/no-such-name", "/nothing"):
+        assert ask(base, path, Accept=accept)[1]["content-type"] == problem
 
 
 def test_samples_of_an_hour_are_fine_and_of_a_day_coarse() -> None:
