@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import unified_diff
-from itertools import accumulate, takewhile, zip_longest
+from itertools import accumulate, takewhile
 from typing import Final
 
 from capdex.diff.change import Change
@@ -19,7 +19,6 @@ from capdex_explorer.pages.package import open_page
 from capdex_explorer.site import PageRequest, Site, View, not_found, release_tag
 from capdex_explorer.views.text import cut
 from capdex_indexer.query.history import read_block_history, read_name_history
-from capdex_indexer.query.pages import read_versions
 from capdex_service.queries.history import chain_events
 from capdex_service.queries.releases import list_versions, open_release
 
@@ -43,9 +42,13 @@ async def versions(site: Site, request: PageRequest) -> View:
     if not releases:
         raise not_found(f"{name} has no page {page} of versions", "see the first page")
     await add_growth(site, releases)
-    for release, before in zip_longest(releases, rows[1:]):
-        release["step"] = _step(before, release)
-        release["before"] = before and before["semver"]
+    for at, release in enumerate(releases, 1):
+        lower = rows[at:] if _is_served(site, release) else ()
+        before = next((x for x in lower if _is_served(site, x)), None)
+        release["step"] = release["before"] = None
+        if before is not None:
+            old, new = Version.parse(before["semver"]), Version.parse(release["semver"])
+            release |= {"step": str(taken_step(old, new)), "before": before["semver"]}
     listed = {"releases": releases, "total": total, "page": page, "pages": -(-total // PAGE)}
     return _view("versions.html", f"Versions of {name}", head | {"listed": listed})
 
@@ -76,7 +79,7 @@ async def diff(site: Site, request: PageRequest) -> View:
     """Show what changed from one version of a name to another."""
     name = request.parts["name"]
     shown, head = await open_page(
-        site, request, "versions", lambda x: read_versions(x, name, PAGE + 1, 0)
+        site, request, "versions", lambda x: list_versions(x, site.reader, name, PAGE)
     )
     old, new = request.text("old"), request.text("new")
     data = head | {"old": old, "new": new, "difference": None}
@@ -93,7 +96,7 @@ async def diff(site: Site, request: PageRequest) -> View:
             )
         files = [side.data or b"" for side in sides]
         data["difference"] = await site.reader.run(_compare, *manifests, *files, long=True)
-    held = [x.semver for x in shown.more if x.availability == Availability.AVAILABLE]
+    held = [x["semver"] for x in shown.more if _is_served(site, x)]
     data["choices"] = [*held, *dict.fromkeys(x for x in (new, old) if x and x not in held)]
     return _view("diff.html", f"{name}: {old} to {new}" if new else f"Compare {name}", data)
 
@@ -102,6 +105,12 @@ def _view(template: str, title: str, data: Json) -> View:
     release = data["release"]
     feed = f"/c/{release['name']}/feed.atom"
     return View(template, title, data, feed=feed, cache_tag=release_tag(release))
+
+
+def _is_served(site: Site, release: Json) -> bool:
+    """Return whether this node serves the file of a release, so that it can be compared."""
+    served = release["verification"]["verdict"] in site.reader.serve and not release["denied"]
+    return served and release["availability"] == Availability.AVAILABLE
 
 
 def _compare(old: Manifest, new: Manifest, was: bytes, now: bytes) -> Json:
@@ -136,14 +145,3 @@ def _shown(change: Change) -> Json:
         "step": fields["step"],
         "message": cut(fields["message"], MORE, MAX_MESSAGE_CHARS),
     }
-
-
-def _step(before: Json | None, release: Json) -> str | None:
-    """Return the SemVer step from the version before; None for the first one."""
-    if before is None:
-        return None
-    try:
-        old, new = Version.parse(before["semver"]), Version.parse(release["semver"])
-        return str(taken_step(old, new))
-    except InvalidInput:
-        return None

@@ -130,6 +130,18 @@ def test_the_last_version_of_a_page_has_its_step_too(growing: Growing) -> None:
     ]
 
 
+def test_only_versions_that_this_node_serves_are_offered_for_comparison(growing: Growing) -> None:
+    growing.publish("note", "1.0.0")
+    growing.publish("note", "1.1.0", homepage="no address")
+    growing.publish("note", "1.2.0")
+    links = re.findall(r'href="([^"]*/diff[?][^"]*)"', page(growing.base, "/c/note/versions"))
+    assert [unescape(x) for x in links] == ["/c/note/diff?old=1.0.0&new=1.2.0"]
+    for one in ("/c/note/diff", unescape(links[0])):
+        shown = page(growing.base, one)
+        assert re.findall("<option(?: selected)?>(.*)</option>", shown)[:2] == ["1.2.0", "1.0.0"]
+    assert '<a aria-hidden="true"></a><code dir="auto">@@' in shown
+
+
 def test_only_a_name_of_several_versions_promises_that_they_differ(growing: Growing) -> None:
     assert "How each version differs" not in page(growing.base, "/c/first")
     growing.publish("first", "1.0.1")
