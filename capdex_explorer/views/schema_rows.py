@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TypeGuard
@@ -10,8 +11,8 @@ from typing import Any, Final, TypeGuard
 from capdex.json import object_of
 
 MAX_ROWS: Final = 120
-MAX_DEPTH: Final = 5
 MAX_VALUE_CHARS: Final = 200
+_PLAIN: Final = re.compile(r"[\w$-]+")  # another name is quoted, so that it imitates no path
 _LIMITS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems"),
@@ -27,31 +28,31 @@ def schema_rows(schema: object) -> list[Row]:
     A row has `path`, `type`, `required` (None for what a list holds), `default`, `limits` (texts)
     and `description`.
     """
-    return list(islice(_rows(schema, "", 0), MAX_ROWS))
+    return list(islice(_rows(schema, ""), MAX_ROWS))
 
 
-def _rows(schema: object, path: str, depth: int) -> Iterator[Row]:
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+def _rows(schema: object, path: str) -> Iterator[Row]:
+    if not isinstance(schema, dict):
         return
-    required = schema.get("required")
-    names = set(required) if _are_texts(required) else set()
+    names = set(required) if _are_texts(required := schema.get("required")) else set()
     for name, inner in object_of(schema.get("properties")).items():
-        at = f"{path}.{name}" if path else str(name)
+        key = name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+        at = f"{path}.{key}" if path else key
         yield _row(at, inner, name in names)
-        yield from _rows(inner, at, depth + 1)
+        yield from _rows(inner, at)
     items = schema.get("items")
     if isinstance(items, dict):
         row = _row(f"{path}[]", items, None)
         if not path or row["limits"] or row["description"]:
             yield row
-        yield from _rows(items, row["path"], depth + 1)
+        yield from _rows(items, row["path"])
 
 
 def _row(path: str, schema: object, required: bool | None) -> Row:
     known = object_of(schema)
     limits = [f"{key} {_text(known[key])}" for key in _LIMITS if key in known]
     if isinstance(choices := known.get("enum"), list):
-        limits.insert(0, "one of " + _cut(", ".join(_text(x) for x in choices[:50])))
+        limits.insert(0, "one of " + _cut(", ".join(_text(x) for x in choices[:MAX_VALUE_CHARS])))
     return {
         "path": path,
         "type": _type(schema),

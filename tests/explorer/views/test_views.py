@@ -135,6 +135,26 @@ def test_what_a_list_may_hold_is_a_row_of_its_own() -> None:
     assert rows[3]["description"] == "Of a city."
 
 
+def test_a_deep_parameter_is_a_row_as_every_other() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for name in reversed("abcdefgh"):
+        schema = {"type": "object", "properties": {name: schema}}
+    assert [row["path"] for row in schema_rows(schema)][-1] == "a.b.c.d.e.f.g.h"
+
+
+def test_a_name_of_a_parameter_imitates_no_path() -> None:
+    schema = {
+        "properties": {x: {"type": "string"} for x in ("a", "a.b", "a[]", "", "城市", "$x-1")}
+    }
+    paths = [row["path"] for row in schema_rows(schema)]
+    assert paths == ["a", '"a.b"', '"a[]"', '""', "城市", "$x-1"]
+
+
+def test_a_choice_of_many_short_values_is_not_shown_as_one_of_fewer() -> None:
+    (limit,) = schema_rows({"properties": {"n": {"enum": list(range(60))}}})[0]["limits"]
+    assert limit.endswith("…")
+
+
 def test_every_verdict_has_a_badge_with_its_meaning() -> None:
     assert set(BADGES) == set(Verdict)
     assert len({badge.word for badge in BADGES.values()}) == len(BADGES)
