@@ -91,6 +91,15 @@ DESCRIPTIONS = {
     + "a" * 300
     + " onload=alert(1)\n</code></pre><script>alert(1)</script>\n```",
     "trap-lines": "\n" * 1500 + "the end",
+    "trap-indented": "| a |\n|---|\n| b | too many |\n\n- x\n    - y",
+    "trap-growth": "New since 1.0.0: nothing\n\n| Contacts | no host |\n|---|---|\n| Secrets |",
+    "trap-setext": "x\n" + "=" * 1500,
+    "trap-numbers": "2147483648. big\n999999999. most\n0. none\n-1. minus",
+    "trap-wide": "\ufdfd" * 200 + " " + "\U0001242b" * 200,
+    "trap-tabs": "Overview\tTools 0\tVersions 99\n\n\tcode by a tab",
+    "trap-fences": "````\n```\nx\n```\n````\n~~~js onload=alert(1)\nx\n~~~\n```\n<script>",
+    "trap-targets": '[good.example](https://evil.example) [x]( <javascript:alert(1)> "q")',
+    "trap-nested": "> - " * 100 + "x\n" + "_*" * 300,
 }
 COPIES = {"city-weathr": "City Weather", "unit-convertor": "Unit Convertor", "forecats": "Forecast"}
 LONG_PROMPT = "- do it\n" * 8000

@@ -443,6 +443,14 @@ def test_each_paragraph_of_a_text_has_the_direction_of_its_words(browser: Browse
     page.close()
 
 
+def test_a_text_that_is_shown_as_it_was_written_keeps_its_indents(
+    browser: Browser, base: str
+) -> None:
+    with visit(browser, base) as seen:
+        seen.go("/c/trap-indented")
+        assert "- x\n    - y" in seen.page.locator(".as-written").inner_text()
+
+
 def test_the_open_part_of_a_package_alone_is_underlined_in_forced_colours(
     browser: Browser, base: str
 ) -> None:
