@@ -282,9 +282,7 @@ def test_rights_owner_and_labels_are_shown(base: str) -> None:
 
 def test_the_banner_of_a_yanked_version_has_its_reason(base: str) -> None:
     page = Answer(f"{base}/c/forecast/1.0.0", **HTML)
-    assert (
-        "Yanked. The owner or a maintainer withdrew this version and says: '\"><img" in page.words
-    )
+    assert "is found by its exact version only, and says: '\"><img" in page.words
     assert "<img src=x" not in page.text
     loose = Answer(f"{base}/c/loose", **HTML)
     said = "The owner names forecast as its replacement. The owner says: use forecast"
