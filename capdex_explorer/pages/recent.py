@@ -13,6 +13,7 @@ from capdex_explorer.site import PageRequest, Site, View, account_in
 from capdex_explorer.views.text import visible
 from capdex_explorer.views.verdicts import about_of, badge_of, marks_of, title_of
 from capdex_indexer.query.catalog import LISTED_BY
+from capdex_indexer.query.history import read_name_history
 from capdex_service.queries.releases import find_release, listed_by, newest_releases
 
 NEWEST: Final = 30  # on a page
@@ -70,39 +71,36 @@ async def feed(site: Site, request: PageRequest) -> bytes:
         of, title, page = ("publisher", account), f"publications of {account}", f"/p/{account}"
     releases = await site.reader.read(newest_releases, site.reader, NEWEST, of)
     await add_growth(site, releases)
-    return atom(request, f"capdex: {title}", page, [_entry(x) for x in releases])
+    times = [await _updated_at(site, x) for x in releases]
+    root = Element("feed", xmlns=_ATOM)
+    SubElement(root, "title").text = f"capdex: {title}"
+    SubElement(root, "id").text = f"{request.base}{request.path}"
+    SubElement(root, "link", rel="self", href=f"{request.base}{request.path}")
+    SubElement(root, "link", rel="alternate", href=f"{request.base}{page}")
+    SubElement(root, "updated").text = _time(max(times, default=0))
+    for release, at in zip(releases, times, strict=True):
+        element, given = SubElement(root, "entry"), title_of(release)
+        words = ", ".join([badge_of(release).word, *(mark.words for mark in marks_of(release))])
+        about = f"{words}. From the publisher: {visible(about_of(release))}"[:500]
+        titled = f"{given and given + ': '}{release['name']} {release['semver']}"
+        address = f"{request.base}/c/{release['name']}/{release['semver']}"
+        SubElement(element, "title").text = visible(titled)
+        SubElement(element, "id").text = release["cap_uri"]
+        SubElement(element, "link", rel="alternate", href=address)
+        SubElement(element, "updated").text = _time(at)
+        SubElement(SubElement(element, "author"), "name").text = release["chain"]["publisher"]
+        SubElement(element, "summary").text = visible(about)
+    return bytes(tostring(root, "utf-8", xml_declaration=True))
 
 
-def atom(request: PageRequest, title: str, page: str, entries: list[Json]) -> bytes:
-    """Return an Atom document; entries have title, address, summary, author and time."""
-    feed = Element("feed", xmlns=_ATOM)
-    SubElement(feed, "title").text = visible(title)
-    SubElement(feed, "id").text = f"{request.base}{request.path}"
-    SubElement(feed, "link", rel="self", href=f"{request.base}{request.path}")
-    SubElement(feed, "link", rel="alternate", href=f"{request.base}{page}")
-    SubElement(feed, "updated").text = _time(max((x["at"] for x in entries), default=0))
-    for entry in entries:
-        element = SubElement(feed, "entry")
-        SubElement(element, "title").text = visible(entry["title"])
-        SubElement(element, "id").text = entry["id"]
-        SubElement(element, "link", rel="alternate", href=f"{request.base}{entry['address']}")
-        SubElement(element, "updated").text = _time(entry["at"])
-        SubElement(SubElement(element, "author"), "name").text = visible(entry["author"])
-        SubElement(element, "summary").text = visible(entry["summary"])
-    return bytes(tostring(feed, "utf-8", xml_declaration=True))
-
-
-def _entry(release: Json) -> Json:
-    words = [badge_of(release).word, *(mark.words for mark in marks_of(release))]
-    title = title_of(release)
-    return {
-        "id": release["cap_uri"],
-        "title": f"{title and title + ': '}{release['name']} {release['semver']}",
-        "address": f"/c/{release['name']}/{release['semver']}",
-        "summary": f"{', '.join(words)}. From the publisher: {visible(about_of(release))}"[:500],
-        "author": release["chain"]["publisher"],
-        "at": release["chain"]["timestamp"],
-    }
+async def _updated_at(site: Site, release: Json) -> float:
+    """Return when a release was published, or when it or its name was deprecated after that."""
+    at, status = float(release["chain"]["timestamp"]), release["status"]
+    if not status["deprecated"] and not status["name_deprecated"]:
+        return at
+    events = await site.reader.read(read_name_history, release["name"], None)
+    of_it = (x for x in events if x["semver"] in (None, release["semver"]))
+    return max([at, *(float(x["timestamp"]) for x in of_it if x["kind"] == "deprecated")])
 
 
 def _time(epoch_s: float) -> str:

@@ -142,6 +142,26 @@ def test_only_versions_that_this_node_serves_are_offered_for_comparison(growing:
     assert '<a aria-hidden="true"></a><code dir="auto">@@' in shown
 
 
+def test_an_entry_of_a_feed_is_as_new_as_its_deprecation(growing: Growing) -> None:
+    def updated() -> list[str]:
+        address = f"/c/note/feed.atom?{growing.chain.head.number}"  # none that is kept
+        return re.findall("<updated>(.*?)</updated>", page(growing.base, address))
+
+    for version in ("1.0.0", "1.1.0"):
+        growing.publish("note", version)
+    feed, newer, older = updated()
+    assert feed == newer > older
+    growing.chain.mine(making.deprecated("note", "1.0.0", "Use 1.1.0."))
+    making.follow(growing.store, growing.chain)
+    feed, same, changed = updated()
+    assert (same, feed) == (newer, changed)
+    assert changed > newer
+    growing.chain.mine(making.name_deprecated("note", "It ends."))
+    making.follow(growing.store, growing.chain)
+    assert len(set(updated())) == 1
+    assert updated()[0] > changed
+
+
 def test_only_a_name_of_several_versions_promises_that_they_differ(growing: Growing) -> None:
     assert "How each version differs" not in page(growing.base, "/c/first")
     growing.publish("first", "1.0.1")
