@@ -47,8 +47,7 @@ async def add_growth(site: Site, releases: Sequence[Json]) -> None:
 async def _growth(site: Site, release: Json, before: str, digest: str) -> Json:
     key = digest, str(release["sha256"])
     if key not in _CACHED:
-        versions = before, str(release["semver"])
-        wanted = site.reader, name_of(release), versions
+        wanted = site.reader, name_of(release), (before, str(release["semver"]))
         manifests = await site.reader.read(find_manifests, *wanted, long=True)
         if len(manifests) < 2:
             return {}  # this node may have the files later

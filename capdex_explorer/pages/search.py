@@ -80,8 +80,7 @@ async def results(site: Site, request: PageRequest) -> View:
         "corrected": {word: list(instead) for word, instead in corrected.items()},
         "suggested": [name for name in near if not site.reader.like(name)],
         "named": await _page_named(site, query),
-        "first_page": not wanted["cursor"],
-        "first": request.address(cursor=None),
+        "first": request.address(cursor=None) if wanted["cursor"] else None,
         "next": request.address(cursor=following) if following else None,
         "filters": [
             {"name": words + name, "value": x, "address": _toggled(request, key + name, values, x)}
@@ -92,12 +91,7 @@ async def results(site: Site, request: PageRequest) -> View:
         "domain": query.lower() if query.lower() in DOMAINS else None,
     }
     _add_addresses(data, request)
-    lines = await site.reader.read(
-        lineages, site.reader, [(name_of(hit), hit["semver"]) for hit in hits]
-    )
-    for hit, line in zip(hits, lines, strict=True):
-        hit |= line
-    await add_growth(site, hits)
+    await _add_lineage(site, hits)
     for hit in hits:
         similarity = (hit.get("why") or {}).get("similarity") or 1.0
         hit["related"] = bool(query) and not hit["matched"] and similarity < WEAK_SIMILARITY
@@ -111,6 +105,7 @@ async def triggered(site: Site, request: PageRequest) -> View:
     data: Json = {"message": message, "answer": None}
     if message:
         data["answer"] = (await route(site.reader, message, ROUTES)).to_json()
+        await _add_lineage(site, data["answer"]["list_of_results"])
     return View("triggered.html", "Would it trigger?", data)
 
 
@@ -135,6 +130,14 @@ async def _page_named(site: Site, query: str) -> str | None:
             return None
         return address_of(uri)
     return f"/p/{quote(query, safe=':')}" if is_publisher(query) else None
+
+
+async def _add_lineage(site: Site, hits: list[Json]) -> None:
+    """Add to each hit of a search what its name is like, and what is new in it."""
+    lines = await site.reader.read(lineages, site.reader, [(name_of(x), x["semver"]) for x in hits])
+    for hit, line in zip(hits, lines, strict=True):
+        hit |= line
+    await add_growth(site, hits)
 
 
 async def _find(site: Site, wanted: Json) -> Json:

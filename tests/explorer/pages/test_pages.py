@@ -695,7 +695,8 @@ def test_no_letter_of_a_text_is_hidden(base: str) -> None:
 def test_a_copy_of_a_name_is_told_from_the_original(base: str) -> None:
     for copy, original in (("city-weathr", "city-weather"), ("unit-convertor", "unit-converter")):
         said = f"like the older name {original} of another owner"
-        for address in (f"/c/{copy}", f"/search?q={copy}", f"/p/{OTHER}"):
+        message = f"/triggers?message={original.replace('-', '+')}"
+        for address in (f"/c/{copy}", f"/search?q={copy}", message, f"/p/{OTHER}"):
             assert said in Answer(base + address, **HTML).words, address
         assert "like the older name" not in Answer(f"{base}/c/{original}", **HTML).words
     found = Answer(f"{base}/search.json?q=city+weather").json["list_of_results"]
