@@ -166,8 +166,8 @@ async def test_an_endpoint_that_was_down_must_show_its_chain_again(endpoints):
 async def test_an_endpoint_that_does_not_answer_in_time_is_asked_twice_and_no_more(
     endpoints, monkeypatch
 ):
-    monkeypatch.setattr(jsonrpc, "READ_S", 0.05)
-    monkeypatch.setattr(jsonrpc, "CONNECT_S", 0.05)
+    monkeypatch.setattr(jsonrpc, "READ_S", 0.5)
+    monkeypatch.setattr(jsonrpc, "CONNECT_S", 0.5)
     ((server, url),) = await endpoints(1)
     server.status = HANGS
     async with Rpc([url]) as chain:
@@ -181,8 +181,8 @@ async def test_an_endpoint_that_does_not_answer_in_time_is_asked_twice_and_no_mo
 async def test_a_range_without_an_answer_in_time_is_asked_once_of_each_endpoint(
     endpoints, monkeypatch, count
 ):
-    monkeypatch.setattr(jsonrpc, "READ_S", 0.05)
-    monkeypatch.setattr(jsonrpc, "CONNECT_S", 0.05)
+    monkeypatch.setattr(jsonrpc, "READ_S", 0.5)
+    monkeypatch.setattr(jsonrpc, "CONNECT_S", 0.5)
     started = await endpoints(count)
     for server, _ in started:
         server.status = HANGS
