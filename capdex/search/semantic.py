@@ -22,8 +22,9 @@ from capdex.search.segments.vectors import Vector, quantise
 from capdex.search.weights import rarity
 from capdex.text.segment_set import Part
 
-SIMILARITY_WEIGHT: Final = 66.0  # of a cosine where the best lexical score is 1; 20 where it is 20
-BEST_POWER: Final = 0.4  # how fast that falls; a lexical score is about 5 for each rare word
+SIMILARITY_WEIGHT: Final = 66.0  # of a cosine, over BEST_POWER of the best lexical score
+BEST_POWER: Final = 0.4  # so the weight is 20 where that score is 20, about 5 for each rare word
+BEST_BOUNDS: Final = (6.0, 60.0)  # a best score below or above counts as one of these
 WIDE: Final = 8.0  # rarity of a word that one of 4 000 documents has: amid more, scores are higher
 FULL_WORDS: Final = 5  # the meaning of fewer words weighs less: they are names, or have several
 LEAST_SIMILARITY: Final = 0.15  # of a document without a word of the query
@@ -118,7 +119,7 @@ def fuse(
     similarities: list[Floats] = []
     lowest = _lowest(scores.values, BEST)
     scale = max(1.0, rarity(documents, 1) / WIDE)
-    best = np.clip(scores.values.max(initial=0) / scale, 6, 60)
+    best = np.clip(scores.values.max(initial=0) / scale, *BEST_BOUNDS)
     full = SIMILARITY_WEIGHT * scale / best**BEST_POWER
     weight = np.float32(full * min(1.0, (1 + scores.words) / FULL_WORDS))
     for part, keep, nearest in zip(parts, keeps, near, strict=True):

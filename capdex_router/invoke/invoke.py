@@ -168,7 +168,8 @@ class Invoker:
         proposal = self._proposal(call, audited)
         if proposal is not None:
             await agree(proposal, caller.asker, self.audit.write, **audited)
-            self.catalog.get(capability.ref.capability_id, capability.ref.version)  # still here
+            # It may have been removed while a person was asked: then this raises NOT_FOUND.
+            self.catalog.get(capability.ref.capability_id, capability.ref.version)
             self.rights.grant(proposal.grants(time.time()))
         audited["consent"] = "granted" if proposal is None else "asked"
         return self._check_output(capability, await self._execute(call, caller))

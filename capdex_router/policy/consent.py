@@ -134,8 +134,10 @@ def clean(text: str, limit: int = MAX_WORDS_CHARS) -> str:
     shown = "".join(
         " " if char.isspace() else char
         for place, char in enumerate(text)
-        if char.isspace() or not (place in unseen or char in BLANK)
-        if char.isspace() or category(char)[0] != "C" or char in JOINERS
+        if char.isspace()
+        or (
+            not (place in unseen or char in BLANK) and (category(char)[0] != "C" or char in JOINERS)
+        )
     )
     words = " ".join(shown.split())
     return words if len(words) <= limit else beginning(words, limit - 1) + "…"
