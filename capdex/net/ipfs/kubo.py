@@ -96,6 +96,7 @@ class Kubo(Http):
                 root = root.__context__
             # Those of requests are OSErrors, too; a proxy's refusal is one without a number.
             known = isinstance(root, OSError) and (root.errno or type(root) is OSError)
+            known = known or isinstance(root, ConnectionError)  # Kubo closed the connection
             words = words_of_connection(root, proxy) if known else str(error).split(" for url")[0]
             raise self._down(words[:200] or type(error).__name__) from None
 

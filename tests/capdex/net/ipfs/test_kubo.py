@@ -134,6 +134,23 @@ async def test_a_kubo_that_refuses_an_upload_is_told_without_its_path() -> None:
     assert "t0ken-of-mine" not in caught.value.message
 
 
+async def test_a_kubo_that_ends_during_an_upload_is_told_in_plain_words() -> None:
+    async def add(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/api/v0/add", add)
+    async with TestServer(app) as server, Kubo(str(server.make_url("")).rstrip("/")) as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.put(b"a file")
+    assert caught.value.why in (
+        "connection reset by peer",
+        "Remote end closed connection without response",
+    )
+
+
 async def test_a_kubo_whose_disk_is_full_is_not_told_to_be_started() -> None:
     full = "write /data/ipfs/blocks/.temp/temp-1: no space left on device"
 
