@@ -61,6 +61,8 @@ def words_of(error: Exception, proxy: str | None) -> str:
         return words_of_connection(error, proxy)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy of this environment answers {error.status}"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the reply ended before it was whole, or cannot be decompressed"
     words = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return " ".join(words.split()) or type(error).__name__
 
