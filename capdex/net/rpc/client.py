@@ -113,7 +113,7 @@ class Rpc(Failover):
     def doubt(self) -> None:
         """Verify each endpoint's chain again before its next use."""
         for endpoint in self.endpoints:
-            endpoint.verified = False
+            endpoint.doubt()
 
     async def lacks(self, name: str) -> bool:
         """True if the endpoint used last lacks an ability, probed if that is not known."""

@@ -46,6 +46,7 @@ class Endpoint:
     batches: Batches = field(default_factory=Batches)
     abilities: Abilities = field(default_factory=Abilities)
     probed_at: float = -math.inf  # when all abilities were
+    chain: int | None = None  # the chain id that it answered
     verified: bool = False  # it answered with the expected chain id and first block
     avoided_until: float = 0.0  # it contradicted itself: used only while the others pause
     last_error: RpcError | None = None  # the last error, until the next answer
@@ -92,7 +93,11 @@ class Endpoint:
         self.breaker.failed(now, rest_s)
         self.last_error = error
         if self.breaker.circuit(now) is not Circuit.CLOSED:
-            self.verified = False
+            self.doubt()
+
+    def doubt(self) -> None:
+        """Have the chain verified again before the next use."""
+        self.chain, self.verified = None, False
 
     def cooling_down(self, now: float) -> RpcError:
         """Return the error of a call that was not made because the endpoint still pauses."""

@@ -180,14 +180,17 @@ class Failover:
     async def _verify(self, endpoint: Endpoint) -> None:
         if self._chain_id is None or endpoint.verified:
             return
-        (chain,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
-        why = f"it is of chain {chain}, not {self._chain_id}" if chain != self._chain_id else ""
+        if endpoint.chain is None:  # kept if the next call fails: each second one may
+            (endpoint.chain,), _ = await self._ask(endpoint, [("eth_chainId", ())], quantity)
+        wrong = endpoint.chain != self._chain_id
+        why = f"it is of chain {endpoint.chain}, not {self._chain_id}" if wrong else ""
         if not why and any(self._genesis):
             first = await abilities.first_block(partial(self._probe, endpoint))
             if first not in (None, self._genesis):  # without its first blocks it is believed
                 why = f"its first block is 0x{first.hex()}, not 0x{self._genesis.hex()}"
         endpoint.verified = not why
         if why:
+            endpoint.doubt()
             error = rpc_error(endpoint.label, RpcFault.FATAL, why)
             error.code = Code.WRONG_CHAIN
             error.fix = "pass an endpoint of the configured chain, or index into a new database"

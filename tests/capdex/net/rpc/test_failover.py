@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from capdex.encoding.hexadecimal import unhex
 from capdex.errors import Code
 from capdex.net.rpc import client as rpc
 from capdex.net.rpc import failover
@@ -19,6 +20,12 @@ from capdex.net.rpc.errors import RpcError, RpcFault, rpc_error
 from capdex.net.rpc.pacing import FAILURES_TO_OPEN, Breaker, Circuit
 
 HANGS = 0
+GENESIS = {
+    "number": "0x0",
+    "hash": "0x" + "11" * 32,
+    "parentHash": "0x" + "00" * 32,
+    "timestamp": "0x0",
+}
 
 
 class Server:
@@ -26,6 +33,7 @@ class Server:
 
     def __init__(self) -> None:
         self.chain, self.status = 1, 200
+        self.each_second = False  # of the requests fails
         self.headers: dict[str, str] = {}
         self.seen: list[str] = []
 
@@ -34,9 +42,11 @@ class Server:
         self.seen.append(body["method"])
         if self.status == HANGS:
             await asyncio.sleep(60)
-        if self.status != 200:
-            return web.Response(status=self.status, headers=self.headers)
-        result = hex(self.chain) if body["method"] == "eth_chainId" else "0x7"
+        status = 503 if self.each_second and len(self.seen) % 2 else self.status
+        if status != 200:
+            return web.Response(status=status, headers=self.headers)
+        results = {"eth_chainId": hex(self.chain), "eth_getBlockByNumber": GENESIS}
+        result = results.get(body["method"], "0x7")
         return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": result})
 
 
@@ -70,6 +80,19 @@ async def endpoints():
 
 async def head(chain):
     return await chain.call("eth_blockNumber")
+
+
+async def test_an_endpoint_of_which_each_second_answer_fails_is_verified(endpoints):
+    ((server, url),) = await endpoints(1)  # as a balancer does before one machine that is down
+    server.each_second = True
+    async with Rpc([url]) as chain:
+        chain.expect(1, unhex(GENESIS["hash"]))
+        assert await head(chain) == "0x7"
+    assert server.seen == [
+        *["eth_chainId"] * 2,
+        *["eth_getBlockByNumber"] * 2,
+        *["eth_blockNumber"] * 2,
+    ]
 
 
 async def test_an_endpoint_that_does_well_goes_on_being_asked(endpoints):
