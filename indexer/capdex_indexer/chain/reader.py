@@ -21,7 +21,7 @@ from capdex.net.rpc.types import Header, read_header
 from capdex.net.tasks import both, end
 from capdex.registry.logs import BlockRef
 from capdex_indexer.chain.backfill import Backfill
-from capdex_indexer.chain.live import LiveReader
+from capdex_indexer.chain.live import MAX_LIVE_BLOCKS, LiveReader
 from capdex_indexer.chain.log_head import RECENT, LogHeadReader
 from capdex_indexer.chain.reorg import Accepted, ReorgDetector
 from capdex_indexer.projection.block_range import BlockRange, ChainChanged, Reorg
@@ -86,7 +86,7 @@ class ChainReader:
         Raises RpcError if no endpoint answers, Unavailable(STALLED) if an operator must decide;
         nothing is lost by opening the stream again.
         """
-        unsettled, awaited = 0, -1
+        unsettled, awaited, ranged = 0, -1, False
         async with AsyncExitStack() as stack:
             for url in self.rpc.websockets:
                 task = asyncio.create_task(wake_on_heads(url, self._new_head))
@@ -105,12 +105,16 @@ class ChainReader:
                         self.on_idle(head.number, self._finalized)
                         in_vain, awaited = awaited == self._next, self._next
                         await self._wait(pause=in_vain)
-                    elif self._next <= self._deep:
+                    # After ranges a few blocks more are read as the newest ones: while a range is
+                    # read a fast chain grows, and its head would never be reached.
+                    elif self._next <= self._deep - (MAX_LIVE_BLOCKS if ranged else 0):
+                        ranged = True
                         async with aclosing(self._deep_steps(head)) as deep_steps:
                             async for step in deep_steps:
                                 yield step
                                 self.reorgs.take(step)
                     else:
+                        ranged = False
                         headers = await self._live.headers(self._next, head)
                         self.reorgs.check_parent(headers[0])
                         tag, final = self._tag_near, self._finalized

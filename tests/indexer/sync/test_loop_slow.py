@@ -65,6 +65,28 @@ def read_to_head(following: Callable[..., Any], endpoint: Any, within_s: float) 
     return learnt[0]
 
 
+async def test_the_head_is_reached_of_a_chain_that_grows_faster_than_a_range_is_read(
+    simulate, following
+):
+    sim = await simulate()
+    sim.mine(40)
+    grown = []
+
+    def grow(log_head: Any) -> Any:  # it is asked for with each range
+        sim.publish()
+        sim.mine(2)  # as a chain of four blocks a second does while a far endpoint answers
+        grown.append(sim.head.number)
+        return log_head
+
+    sim.once("eth_call", grow, times=100)
+    async with following([sim.url], registry=sim.registry) as it:
+        await it.until(lambda: any(x.block and x.block.number >= x.head for x in it.reports))
+        assert len(grown) < 10
+        logs = it.logs
+    assert logs == sim.logs[: len(logs)]
+    assert [trouble.why for trouble in it.troubles] == []
+
+
 @pytest.mark.parametrize(("status", "error"), TOO_MANY, ids=str)
 def test_a_wide_range_that_alone_is_one_call_too_many_is_asked_narrower(
     following, endpoint_of, status, error
