@@ -138,11 +138,12 @@ def rpc_error(
     """Return the error of the endpoint with this label."""
     limited = fault is RpcFault.RATE  # some refuse a long range of blocks in the same words
     see = "try again later" if limited or answered else "see that it runs and has this address"
+    another = "name another endpoint with --rpc-url"
     return RpcError(
         f"the RPC endpoint {label} did not answer as it should",
         Code.RATE_LIMITED if limited else Code.RPC_UNAVAILABLE,
         why=why,
-        fix=f"{see}, or name another endpoint with --rpc-url",
+        fix=another if answered and fault is RpcFault.FATAL else f"{see}, or {another}",
         details={"endpoint": label, "fault": str(fault)},
         fault=fault,
         retry_after_s=retry_after_s,

@@ -112,6 +112,16 @@ async def test_the_next_endpoint_is_asked_when_the_first_refuses_for_good(endpoi
     assert len(seen) == 1
 
 
+async def test_a_method_that_an_endpoint_lacks_is_named(endpoint):
+    lacks = {"error": {"code": -32601, "message": "Method not found"}}
+    url, _ = await endpoint(lambda body, n: {"jsonrpc": "2.0", "id": body["id"], **lacks})
+    async with Rpc([url]) as chain:
+        with pytest.raises(RpcError) as caught:
+            await chain.chain_id()
+    assert caught.value.why == "eth_chainId: Method not found"
+    assert caught.value.fix == "name another endpoint with --rpc-url"
+
+
 async def test_an_endpoint_that_asks_for_patience_is_left_alone_meanwhile(endpoint):
     slow = web.Response(status=429, headers={"Retry-After": "60"})
     busy, asked = await endpoint(lambda body, n: slow)
