@@ -256,9 +256,10 @@ class Failover:
             endpoint.abilities = endpoint.abilities.seen(calls)
         except RpcError as error:
             outcome = error.fault.lower()
-            if error.answered and error.fault is RpcFault.FATAL and calls[0][0] not in error.why:
-                error.why = f"{calls[0][0]}: {error.why}"  # it lacks a method, or what is asked of it
-            error.why = without_secrets(error.why, endpoint.url)
+            why, method = error.why, calls[0][0]
+            if error.answered and error.fault is RpcFault.FATAL and method not in why:
+                why = f"{method}: {why}"  # "Method not found" names none
+            error.why = without_secrets(why, endpoint.url)
             endpoint.failed(error, clock(), sent)
             raise
         finally:

@@ -19,6 +19,11 @@ _EMPTY: Final[Json] = {"type": "object", "properties": {}}
 SCHEMAS: Final = (
     *("parameters", "input_schema", "inputSchema", "parametersJsonSchema"),
     *("parameters_json_schema", "params_json_schema", "args_schema", "args"),
+    "parameter_definitions",
+)
+# Words of a schema whose values are schemas: where none stands, each key may be a parameter.
+_SCHEMA_WORDS: Final = frozenset(
+    ["properties", "patternProperties", "additionalProperties", "$defs", "definitions", "not", "if"]
 )
 _OF_TOOL: Final = frozenset(["type", "function", "toolSpec", *SCHEMAS])  # of one without a list
 _OUTPUTS: Final = ("outputSchema", "responseJsonSchema", "response_json_schema", "response")
@@ -93,9 +98,7 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
         schema = schema["json"]
     if isinstance(schema, dict) and "input_examples" in function:  # of Anthropic
         schema = {"examples": function["input_examples"], **schema}
-    if word == "args" and isinstance(schema, dict):  # of LangChain
-        schema = {"type": "object", "properties": schema}
-    parameters, notes = _adapted(schema, source)
+    parameters, notes = _adapted(_around(schema), source)
     output = next((function[x] for x in _OUTPUTS if x in function), None)
     output, lost = _copied(output, source, "output schema", "output ")
     told = [x for x in _DESCRIPTIONS if isinstance(function.get(x), str) and function[x]]
@@ -107,6 +110,24 @@ def tool_of(function: Json, source: str, binding: Json) -> tuple[DraftTool, list
     hints, odd = _annotations(function.get("annotations"), source)
     tool = DraftTool(source, description, parameters, binding, output, hints)
     return tool, notes + lost + _unread(source, unread) + odd
+
+
+def _around(schema: Any) -> Any:
+    """Return the schema of an object for parameters without one around them.
+
+    LangChain, Cohere, Bedrock's agents and xLAM have them by name, Qwen-Agent in a list.
+    """
+    if isinstance(schema, list) and all(isinstance(object_of(x).get("name"), str) for x in schema):
+        schema = {x["name"]: {k: v for k, v in x.items() if k != "name"} for x in schema}
+    named = isinstance(schema, dict) and all(isinstance(x, dict) for x in schema.values())
+    if not named or not schema or not _SCHEMA_WORDS.isdisjoint(schema):
+        return schema
+    required = [name for name, x in schema.items() if x.get("required") is True]
+    properties = {
+        name: {k: v for k, v in x.items() if k != "required" or isinstance(v, list)}
+        for name, x in schema.items()
+    }
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _adapted(schema: object, source: str) -> tuple[Json, list[Note]]:

@@ -427,11 +427,9 @@ def test_types_in_capitals_are_those_of_gemini() -> None:
 
 
 def test_a_word_of_a_function_that_is_not_read_is_named() -> None:
-    tool = {"name": "find", "parameter_definitions": {"q": {"type": "str", "required": True}}}
+    tool = {"name": "find", "inputs": {"q": {"type": "str", "required": True}}}
     package = write_package(import_openai(json.dumps([tool]).encode(), "mine"))
-    assert ("find", "parameter_definitions", "left out") in [
-        (x.source, x.subject, x.fate) for x in package.notes
-    ]
+    assert ("find", "inputs", "left out") in [(x.source, x.subject, x.fate) for x in package.notes]
 
 
 # skills -------------------------------------------------------------------------------------------

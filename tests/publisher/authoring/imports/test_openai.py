@@ -37,6 +37,37 @@ def imported(value: Any) -> Imported:
     return write_package(import_openai(json.dumps(value).encode(), "rain_tools"))
 
 
+FLAT: Json = {
+    "type": {"type": "str", "description": "Of rain.", "required": True},
+    "days": {"type": "int", "required": False},
+}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"parameter_definitions": FLAT},
+        {"parameters": FLAT},
+        {"parameters": [{"name": name, **x} for name, x in FLAT.items()]},
+    ],
+    ids=["Cohere", "Bedrock agents, xLAM", "Qwen-Agent"],
+)
+def test_parameters_without_a_schema_around_are_read(
+    parameters: Json, manifest_of: ManifestOf
+) -> None:
+    package = imported([{"name": "rain", "description": "Tells the rain.", **parameters}])
+    [tool] = manifest_of(package).tools
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "description": "Of rain."},
+            "days": {"type": "integer"},
+        },
+        "required": ["type"],
+    }
+    assert {x.subject for x in package.notes} == {"name", "bindings"}
+
+
 def test_types_with_the_names_that_python_has_are_those_of_json_schema(
     manifest_of: ManifestOf,
 ) -> None:
