@@ -6,6 +6,7 @@ be hostile, too: a reply over its limit is not read further, and each failure is
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -37,7 +38,7 @@ NO_PAGE: Final = "there is nothing here"  # a node about a page that it does not
 PROTOCOL_VERSION: Final = "2026-07-28"  # the first revision of MCP without a handshake
 
 
-async def call_tool(mcp_url: str, tool: str, arguments: Json) -> Json:
+async def call_tool(mcp_url: str, tool: str, arguments: Json, limit_s: float = READ_S) -> Json:
     """Call one MCP tool of a node by Streamable HTTP: one POST without a session.
 
     Returns its structured content, or raises the error that it stands for (P16).
@@ -63,6 +64,7 @@ async def call_tool(mcp_url: str, tool: str, arguments: Json) -> Json:
         body=orjson.dumps(request),
         headers=headers,
         max_bytes=MAX_PROVEN_BYTES if proven else MAX_ANSWER_BYTES,
+        limit_s=limit_s,
     )
     error = answer.get("error")
     if isinstance(error, dict):
@@ -122,13 +124,15 @@ async def _get(node_url: str, path: str, member: str, kind: type, max_bytes: int
     raise _down(node_url, f"it answered {status}, and not as a capdex node")
 
 
-async def _request(method: str, url: str, *, max_bytes: int, **more: Any) -> tuple[int, Json]:
+async def _request(
+    method: str, url: str, *, max_bytes: int, limit_s: float = READ_S, **more: Any
+) -> tuple[int, Json]:
     """Return status and JSON object of an answer; raises Unavailable NODE_UNAVAILABLE."""
     try:
-        async with HttpClient() as http:
+        async with asyncio.timeout(limit_s), HttpClient() as http:
             response = await http.request(method, url, max_bytes=max_bytes, **more)
     except TimeoutError:
-        raise _down(url, f"no answer within {READ_S:.0f} s") from None
+        raise _down(url, f"no answer within {limit_s:g} s") from None
     except ResponseTooLarge:
         raise _misbehaves(url, f"over {max_bytes >> 20} MiB") from None
     except HttpError as error:

@@ -37,6 +37,7 @@ from capdex_router.home.config import Config, NodeAddress
 from capdex_router.policy.quoting import quoted
 
 MAX_HITS: Final = 20
+SEARCH_S: Final = 8.0  # of one node: what is installed is found without it
 MAX_FIELD_CHARS: Final = 32
 MAX_KEPT_PROOF_BYTES: Final = 64 * 1024
 TOLD: Final = ("versions", "did_you_mean")  # details of a node's error that a model is told
@@ -133,7 +134,7 @@ async def search(
         if audit is not None:
             audit("find", node=redact(address.mcp_url), **about)
         try:
-            answer = await call_tool(address.mcp_url, "search_capabilities", arguments)
+            answer = await call_tool(address.mcp_url, "search_capabilities", arguments, SEARCH_S)
         except CapdexError as error:
             if not isinstance(error, Unavailable):
                 raise _told(error) from None

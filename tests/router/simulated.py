@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -67,6 +68,7 @@ class SimulatedNode:
     lie: Callable[[str], Json | CapdexError | None] | None = None
     requests: list[str] = field(default_factory=list)
     down: bool = False
+    silent: bool = False
 
     @property
     def url(self) -> str:
@@ -111,6 +113,8 @@ class SimulatedNode:
     async def mcp(self, request: web.Request) -> web.Response:
         params = (await request.json())["params"]
         self.requests.append(params["name"])
+        if self.silent:
+            await asyncio.sleep(2)  # longer than a test waits
         if self.down:
             return web.Response(status=503, text="down")
         arguments = params["arguments"]

@@ -9,6 +9,7 @@ import pytest
 
 from capdex.errors import CapdexError, Code, Unavailable
 from capdex_router.home.config import Config, NodeAddress
+from capdex_router.install import resolve as resolving
 from capdex_router.install.resolve import Release, resolve, search
 from tests.indexer import making
 from tests.router.simulated import PUBLISHER, SimulatedNode, answer, uri, weather
@@ -225,6 +226,17 @@ async def test_a_search_asks_the_first_node_that_answers(nodes: list[SimulatedNo
     with pytest.raises(Unavailable):
         await search("weather", 5, of(*nodes))
     assert await search("weather", 5, Config()) == []
+
+
+async def test_a_search_leaves_a_node_that_never_answers_for_the_next_one(
+    nodes: list[SimulatedNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolving, "SEARCH_S", 0.5)
+    nodes[0].silent = True
+    assert len(await search("weather", 5, of(*nodes))) == 2
+    with pytest.raises(Unavailable) as caught:
+        await search("weather", 5, of(nodes[0]))
+    assert caught.value.why == "no answer within 0.5 s"
 
 
 async def test_a_search_takes_no_more_hits_than_were_asked_for(node: SimulatedNode) -> None:
