@@ -139,18 +139,18 @@ class ChainReader:
         They end with block `last`, or near the head, and do not count as taken. Raises as `steps`
         does, and ChainChanged.
         """
-        first = after.number + 1 if after else self._start_block
+        first, near = after.number + 1 if after else self._start_block, 0
         while True:
             head = await self._read_head()  # it moves on while much is read
             upto = max(self._deep, head.number - NEAR) if last is None else last
-            if first > upto:
+            if first > upto - near:
                 return
             # `upto + RECENT` as the head: state that is not served is not insisted on
             ranges = self._backfill.ranges(first, upto, upto + RECENT, self._finalized)
             async with aclosing(ranges):
                 async for _, step in ranges:
                     yield step
-            first = upto + 1
+            first, near = upto + 1, MAX_LIVE_BLOCKS  # a fast chain always has some more
 
     def narrow_ranges(self, last: int) -> None:
         """Ask for fewer blocks at once: logs up to block `last` were left out without a word."""

@@ -51,6 +51,23 @@ async def test_the_tail_comes_block_by_block_and_the_rest_in_ranges(simulate):
     assert (tail.head, tail.finalized) == (30, 22)
 
 
+async def test_reading_again_ends_near_the_head_of_a_chain_that_grows_meanwhile(simulate):
+    sim = await simulate()
+    sim.mine(40)
+    grown = []
+
+    def grow(log_head):  # it is asked for with each range
+        sim.mine(3)
+        grown.append(sim.head.number)
+        return log_head
+
+    sim.once("eth_call", grow, times=200)
+    async with Rpc([sim.url]) as rpc:
+        steps = [step async for step in read(rpc, sim).reread(None)]
+    assert len(grown) < 10
+    assert steps[-1].upto.number >= 32
+
+
 async def test_the_time_of_every_block_with_a_log_and_its_last_block_come_with_a_range(simulate):
     sim = await simulate()
     for n in range(40):
