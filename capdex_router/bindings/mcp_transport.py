@@ -29,7 +29,7 @@ from typing_extensions import override
 from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, Refused, Unavailable
-from capdex_router.bindings.egress import MAX_BODY_BYTES, SENT, Egress, read
+from capdex_router.bindings.egress import MAX_BODY_BYTES, SENT, Egress, bad_reply, read
 from capdex_router.bindings.http import failure
 from capdex_router.bindings.mcp_message import (
     Replies,
@@ -123,8 +123,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 self._egress.open(request.method, url, headers, body or None)
             )
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                what = "the service compresses its reply, which was not asked for"
-                raise ExecutionFailed(what, fix=SERVICE)
+                raise bad_reply("is compressed, which was not asked for")
             if 300 <= response.status < 400:
                 why = "redirects of MCP services are not followed"
                 fix = "name the final URL of the service"
@@ -283,7 +282,9 @@ class _Events(httpx2.AsyncByteStream):
             async for chunk in self.response.content.iter_any():
                 read += len(chunk)
                 if read > MAX_BODY_BYTES:
-                    raise ValueError("too long")
+                    large = bad_reply("is too large", f"it is over {MAX_BODY_BYTES} bytes")
+                    yield b"data:%s\n\n" % self.carried(large)
+                    return
                 rest += chunk.replace(b"\r", b"")
                 if b"\n\n" in rest[-len(chunk) - 1 :]:
                     *events, rest = rest.split(b"\n\n")

@@ -22,7 +22,7 @@ from yarl import URL
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, Refused, Unavailable
 from capdex.json import Json
-from capdex_router.bindings.egress import Egress
+from capdex_router.bindings.egress import MAX_BODY_BYTES, Egress
 from capdex_router.bindings.mcp import MAX_SESSIONS, McpServices, McpTool
 from capdex_router.bindings.mcp_transport import (
     EVENTS_AT_ONCE,
@@ -695,6 +695,16 @@ async def test_a_service_that_asks_without_end_fails_its_call(raw: Any) -> None:
     assert await (await raw(SSE, PING * 10 + answered)).run({}, timeout_s=20) == {"text": "sunny"}
     with pytest.raises(ExecutionFailed, match="far more than it was asked") as failed:
         await (await raw(SSE, PING * 1000 + answered)).run({}, timeout_s=20)
+    assert failed.value.details == {"sent": True}
+
+
+@pytest.mark.parametrize("kind", [JSON, SSE])
+async def test_an_answer_over_the_limit_is_told_as_too_large(kind: str, raw: Any) -> None:
+    long = b'{"jsonrpc":"2.0","id":%s,"result":"' + b"a" * MAX_BODY_BYTES + b'"}'
+    tool = await raw(kind, long if kind == JSON else b"data: %b\n\n" % long)
+    with pytest.raises(ExecutionFailed, match="the reply is too large") as failed:
+        await tool.run({}, timeout_s=20)
+    assert failed.value.why == f"it is over {MAX_BODY_BYTES} bytes"
     assert failed.value.details == {"sent": True}
 
 
