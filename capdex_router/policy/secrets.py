@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -174,10 +175,11 @@ class Secrets:
             return HIDDEN
         if isinstance(value, dict):
             shown: dict[str, Any] = {}
+            numbers = count(2)  # of the whole object: many names may be one without their secrets
             for name, item in value.items():
-                plain = self.redact(name)
-                while plain in shown:  # two names may be one without their secrets
-                    plain += HIDDEN
+                plain = once = self.redact(name)
+                while plain in shown:
+                    plain = f"{once} ({next(numbers)})"
                 shown[plain] = self.redact(item)
             return shown
         if isinstance(value, list):
