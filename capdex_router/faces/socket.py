@@ -19,7 +19,7 @@ import orjson
 import structlog
 
 from capdex.errors import CapdexError, Code, ExecutionFailed, InvalidInput, UsageError
-from capdex.json import Json, object_of
+from capdex.json import Json, exact, object_of
 from capdex_router.commands.cmp import INVALID_REQUEST, NO_METHOD
 from capdex_router.commands.cmp import METHODS as CMP_METHODS
 from capdex_router.invoke.invoke import Caller
@@ -139,15 +139,16 @@ async def _talk(
 async def _answer(line: bytes, methods: Mapping[str, Method], cmp: Method | None) -> Json | None:
     """Return the response to a request; None to a notification, which runs nothing."""
     try:
-        request = object_of(orjson.loads(line))
-    except orjson.JSONDecodeError:
+        request = object_of(exact(line))
+    except ValueError:
         return _error(None, PARSE_ERROR, "the request is not JSON")
     id_, name, params = request.get("id"), request.get("method"), request.get("params", {})
     rpc, text = "jsonrpc" in request, name if isinstance(name, str) else ""
     of_cmp = cmp if (text[:4] == "cmp." if rpc else text in CMP_METHODS) else None
     if of_cmp is None and request.get("jsonrpc") != "2.0":
         return _error(None, INVALID_REQUEST, "this is not a request of JSON-RPC 2.0")
-    if rpc and id_ is not None and type(id_) not in (str, int, float):
+    whole = type(id_) is int and -(2**63) <= id_ < 2**64  # an answer can carry it
+    if not whole and id_ is not None and type(id_) not in (str, float):
         return _error(None, INVALID_REQUEST, "id is not an id")
     if of_cmp is None and not (isinstance(name, str) and isinstance(params, dict)):
         return _error(id_, INVALID_REQUEST, "method is not text, or params no object")

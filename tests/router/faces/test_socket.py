@@ -97,6 +97,17 @@ async def test_an_unknown_pair_is_not_found(tmp_path: Path) -> None:
             assert result["error"]["code"] == "NOT_FOUND"
 
 
+async def test_a_number_that_would_lose_digits_is_refused(tmp_path: Path) -> None:
+    line = orjson.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "capability.invoke",
+         "params": {"ref": ECHO, "input": {"text": "x", "more": 0}}}
+    ).replace(b'"more":0', b'"more":18446744073709551617')  # fmt: skip
+    async with served(tmp_path) as path:
+        (answer,) = await ask(path, line)
+    assert answer["result"]["error"]["code"] == "INVALID_INPUT"
+    assert "numbers within 64 bits" in str(answer)
+
+
 async def test_nobody_is_asked_on_the_socket(tmp_path: Path) -> None:
     ref = {"capability_id": "did:nuwa:cap:demo#destroy", "version": "1.0.0"}
     async with served(tmp_path) as path:
@@ -159,6 +170,7 @@ async def test_another_file_is_not_removed(tmp_path: Path) -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"cursor":-1}}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"cursor":true}}', -32602),
         (b"a" * (MAX_LINE_BYTES + 1), -32600),
+        (b'{"jsonrpc": "2.0", "id": 18446744073709551617, "method": "capability.list"}', -32600),
         (b'{"jsonrpc":"2.0","id":1,"method":"capability.list","params":{"timeout_s":"5"}}', -32602),
     ],
     ids=lambda value: str(value)[:60],
