@@ -19,6 +19,7 @@ from capdex.json import Json
 from capdex.net.json_reply import parse
 from capdex_router.bindings.http import LONG_BYTES, MIN_VALUE_BYTES
 from capdex_router.policy.consent import clean
+from capdex_router.policy.proposal import sorted_json
 from capdex_router.policy.quoting import quoted
 
 # The SDK compares a part of a message with every shape that it may have: a part that fits none
@@ -189,7 +190,7 @@ def output_of(result: types.CallToolResult) -> Json:
     if isinstance(structured, dict):
         lists = (value for value in structured.values() if isinstance(value, list))
         values = (structured, *structured.values(), *chain.from_iterable(lists))
-        known = {_canonical(value) for value in values}
+        known = {sorted_json(value) for value in values}
         blocks = [block for block in blocks if not _repeats(block, known)]
         both: Json = {"content": blocks, "structuredContent": structured}
         return both if blocks else dict(structured)
@@ -204,19 +205,15 @@ def _repeats(block: Json, known: set[bytes]) -> bool:
     A text may be one as JSON. An image is none, since it is for the host to show.
     """
     if block["type"] != "text":
-        return block["type"] != "image" and _canonical(block) in known
+        return block["type"] != "image" and sorted_json(block) in known
     text = block["text"].strip()
-    if not text or _canonical(block["text"]) in known:
+    if not text or sorted_json(block["text"]) in known:
         return True
     try:
         value = parse(text.encode(), long_bytes=LONG_BYTES, min_value_bytes=MIN_VALUE_BYTES)
     except ValueError:
         return False
-    return _canonical(value) in known
-
-
-def _canonical(value: object) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return sorted_json(value) in known
 
 
 def _check(message: Json) -> None:

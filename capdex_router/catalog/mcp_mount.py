@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import mcp_types as types
-import orjson
 import structlog
 from mcp.client.stdio import StdioServerParameters
 
@@ -29,7 +28,7 @@ from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHint
 from capdex_router.model.refs import CapabilityRef
 from capdex_router.model.requests import ProcessRequest, Request, ServiceRequest
 from capdex_router.policy.consent import clean
-from capdex_router.policy.proposal import Access, Proposal, accessed
+from capdex_router.policy.proposal import Access, Proposal, accessed, sorted_json
 from capdex_router.policy.quoting import escaped, quoted
 
 log = structlog.get_logger(part="router")
@@ -232,7 +231,7 @@ class MountedTool:
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one call that a run makes."""
-        return [ServiceRequest(f"mcp:{self.mount.name}", self.tool)]
+        return [ServiceRequest(f"mcp:{self.mount.name}", self.tool, self.mount.runs.argv)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Call the tool; return its output as `McpSession.call`, and raise as `Mounted.call`."""
@@ -251,19 +250,16 @@ def _capabilities(
     for tool in tools:
         hints = tool.annotations or types.ToolAnnotations()
         # A changed definition has another digest, and what was granted for it is gone.
-        definition = orjson.dumps(
-            [
-                owner,  # `effects` for one server is none for another that copies its tool
-                *accessed(mount.runs).lines,  # nor for another program with its name
-                tool.name,
-                tool.description,
-                tool.input_schema,
-                tool.output_schema,
-                hints.model_dump(),
-            ],
-            option=orjson.OPT_SORT_KEYS,
-        )
-        digest = hashlib.sha256(definition).hexdigest()
+        definition = [
+            owner,  # `effects` for one server is none for another that copies its tool
+            *accessed(mount.runs).lines,  # nor for another program with its name
+            tool.name,
+            tool.description,
+            tool.input_schema,
+            tool.output_schema,
+            hints.model_dump(),
+        ]
+        digest = hashlib.sha256(sorted_json(definition)).hexdigest()
         reads = hints.read_only_hint is True
         yield Capability(
             CapabilityRef(f"{owner}#{tool.name}", version),

@@ -40,7 +40,7 @@ from capdex_router.model.requests import Request, StateRequest
 from capdex_router.policy.consent import AnswerLater, Asker, Refuse, agree
 from capdex_router.policy.grant_file import GrantFile
 from capdex_router.policy.permissions import asks_each_time, destroys, line, missing, target
-from capdex_router.policy.proposal import Proposal, accessed
+from capdex_router.policy.proposal import Proposal, accessed, sorted_json
 from capdex_router.policy.quoting import escaped
 from capdex_router.policy.tokens import Token, carrying
 
@@ -236,7 +236,7 @@ class Invoker:
                 replace(accessed(self._shown(request), given), target=target(request))
                 for request in call.requests
             ),
-            input=orjson.dumps(given, option=orjson.OPT_SORT_KEYS),
+            input=sorted_json(given),
             input_sha256=audited["input_sha256"],
             facts=(*(says if harmless else ()), *(other if changed else ())),
             words=(("description", capability.description),),

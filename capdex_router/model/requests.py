@@ -26,10 +26,11 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
-    """A call of an action of an MCP service."""
+    """A call of an action of an MCP service; `argv` is the program, if it is a mounted server."""
 
     service_uri: str
     action: str
+    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

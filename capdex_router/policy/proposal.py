@@ -15,7 +15,7 @@ from typing import Final, Literal
 import orjson
 
 from capdex.json import Json
-from capdex_router.model.requests import HostRequest, ProcessRequest, Request
+from capdex_router.model.requests import HostRequest, ProcessRequest, Request, ServiceRequest
 from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.permissions import MAX_PART_CHARS, line, target
 from capdex_router.policy.quoting import escaped, quoted, shortened, tree, visible
@@ -74,7 +74,7 @@ class Proposal:
     def key(self) -> bytes:
         """The sha256 of all of it: an answer counts for the proposal with this key alone."""
         value = asdict(self) | {"input": None if self.input is None else self.input.decode()}
-        return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
+        return hashlib.sha256(sorted_json(value)).digest()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -134,6 +134,8 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
     if isinstance(request, ProcessRequest) and request.folder:
         does = "may change" if request.writable else "reads"
         yield f"  {does} the folder {quoted(request.folder, MAX_PART_CHARS)}"
+    if isinstance(request, ServiceRequest) and request.argv:
+        yield f"  the command of this server: {line(ProcessRequest(request.argv))}"
     if not isinstance(request, HostRequest):
         return
     if request.query:
@@ -149,12 +151,13 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
         except orjson.JSONDecodeError:  # a form
             yield f"  with the form {shortened(request.body.decode())}"
             return
-        if _canonical(body) == _canonical(given):  # in Python true equals 1, and 1 equals 1.0
+        if sorted_json(body) == sorted_json(given):  # in Python true equals 1, and 1 equals 1.0
             yield "  with the input as its JSON body"
         else:
             yield "  with an empty JSON body" if body in ({}, []) else "  with the JSON body:"
             yield from (f"    {row}" for row in tree(body))
 
 
-def _canonical(value: object) -> bytes:
+def sorted_json(value: object) -> bytes:
+    """Return a value as JSON with its keys in order."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

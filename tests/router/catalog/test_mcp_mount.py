@@ -547,3 +547,7 @@ async def test_what_is_granted_to_a_server_is_not_granted_to_another_program_of_
             run.rights.grant([Grant(tool.owner.name, tool.owner.digest, tool.name, "effects")])
     dangers = [question.summary.startswith("It may destroy") for question in person.asked]
     assert dangers == [True, False, True]
+    first, second = ("\n".join(question.lines) for question in person.asked[::2])
+    assert f'the command of this server: run "{sys.executable}" "' in first
+    assert f'"{tmp_path / "work"}"' in first
+    assert f'"{tmp_path / "home"}"' in second
