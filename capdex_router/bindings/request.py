@@ -140,10 +140,8 @@ class RequestTemplate:
             raise InvalidInput("the arguments make a URL that is too long", fix="give shorter ones")
         url = URL(text, encoded=True)
         data = self._body(arguments, body, form)
-        if data is None:
-            return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT), None)
-        content = {"Content-Type": self.content or JSON}
-        return Outgoing(self.method, url, _with_defaults(headers, _ACCEPT | content), data)
+        defaults = _ACCEPT if data is None else _ACCEPT | {"Content-Type": self.content or JSON}
+        return Outgoing(self.method, url, _with_defaults(headers, defaults), data)
 
     def _place(self, parameter: str) -> ArgumentPlace:
         """Return where a parameter goes that fills no placeholder of its own name."""
@@ -213,9 +211,11 @@ class RequestTemplate:
         escape: Quote,
     ) -> Iterator[tuple[str, str]]:
         """Yield the names and texts of an argument; raises InvalidInput for another one's name."""
-        known = {*self.places, *arguments} - {parameter}
-        others = [_steps(self._place(x).name) for x in known]
+        others: list[list[str]] = []  # all of them, once a name needs them: there may be thousands
         for key, text in named_texts(parameter, arguments[parameter], place, escape):
+            if key != place.name and not others:
+                known = {*self.places, *arguments} - {parameter}
+                others = [_steps(self._place(x).name) for x in known]
             _check_new(parameter, key, fixed if key == place.name else fixed + others)
             yield key, text
 
