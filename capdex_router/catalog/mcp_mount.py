@@ -26,7 +26,7 @@ from capdex_router.bindings.mcp_transport import McpProgram
 from capdex_router.catalog.catalog import Fixed
 from capdex_router.model.capability import NO_INPUT, Capability, Owner, ToolHints
 from capdex_router.model.refs import CapabilityRef
-from capdex_router.model.requests import ProcessRequest, Request, ServiceRequest
+from capdex_router.model.requests import MountedRequest, ProcessRequest, Request
 from capdex_router.policy.consent import clean
 from capdex_router.policy.proposal import Access, Proposal, accessed, sorted_json
 from capdex_router.policy.quoting import escaped, quoted
@@ -231,7 +231,7 @@ class MountedTool:
 
     def requests(self, arguments: Json) -> Sequence[Request]:
         """Return the one call that a run makes."""
-        return [ServiceRequest(f"mcp:{self.mount.name}", self.tool, self.mount.runs.argv)]
+        return [MountedRequest(f"mcp:{self.mount.name}", self.tool, self.mount.runs.argv)]
 
     async def run(self, arguments: Json, *, timeout_s: float) -> Json:
         """Call the tool; return its output as `McpSession.call`, and raise as `Mounted.call`."""

@@ -26,11 +26,17 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
-    """A call of an action of an MCP service; `argv` is the program, if it is a mounted server."""
+    """A call of an action of an MCP service."""
 
     service_uri: str
     action: str
-    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MountedRequest(ServiceRequest):
+    """A call of a tool of a mounted server, which is the program `argv`."""
+
+    argv: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import orjson
 
 from capdex.json import Json
-from capdex_router.model.requests import HostRequest, ProcessRequest, Request, ServiceRequest
+from capdex_router.model.requests import HostRequest, MountedRequest, ProcessRequest, Request
 from capdex_router.policy.grants import EVERY_TOOL, Grant
 from capdex_router.policy.permissions import MAX_PART_CHARS, line, target
 from capdex_router.policy.quoting import escaped, quoted, shortened, tree, visible
@@ -134,7 +134,7 @@ def _shown(request: Request, given: Json | None) -> Iterator[str]:
     if isinstance(request, ProcessRequest) and request.folder:
         does = "may change" if request.writable else "reads"
         yield f"  {does} the folder {quoted(request.folder, MAX_PART_CHARS)}"
-    if isinstance(request, ServiceRequest) and request.argv:
+    if isinstance(request, MountedRequest):
         yield f"  the command of this server: {line(ProcessRequest(request.argv))}"
     if not isinstance(request, HostRequest):
         return
